@@ -1,0 +1,1 @@
+"""Decides whether a history is linearizable: exactly, or says that it does not know."""

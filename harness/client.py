@@ -1,0 +1,41 @@
+"""What a client of a system under test has to do.
+
+A client is one connection of one process, over the system's own protocol and never over SSH. Its typing of outcomes is
+the soundness of the whole tool: `Fail` only where the request certainly had and will have no effect, `Info` in every
+case of doubt. An exception that leaves `invoke` is recorded as `Info` by the interpreter; a client need not catch what it
+does not understand.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from harness.node import Node
+    from harness.op import Invocation, Outcome
+
+
+class Client(Protocol):
+    """One process' connection to the system.
+
+    Attributes:
+        node: The node this client belongs to; recorded with each of its operations.
+    """
+
+    node: Node
+
+    async def invoke(self, invocation: Invocation) -> Outcome:
+        """Carries out one operation. Called for one operation at a time; may be cancelled at the interpreter's time-out."""
+        ...
+
+    async def close(self) -> None:
+        """Releases the connection; called once, also after a cancelled `invoke`. Must not block for long."""
+        ...
+
+
+class ClientFactory(Protocol):
+    """Makes the client of a process."""
+
+    def __call__(self, process: int, node: Node) -> Client:
+        """Returns a client for `process`, placed at `node`; it connects when it is first used."""
+        ...

@@ -1,0 +1,79 @@
+"""The one source of time: a monotonic clock, real or virtual.
+
+Everything that waits or takes a timestamp does so through the running asyncio loop, whose `time()` is the clock. A real
+run uses the ordinary loop (CLOCK_MONOTONIC, so a wall clock that jumps on the control node changes nothing). A test uses
+`VirtualLoop`, in which time stands still while anything can run and then jumps to the next timer: hours of schedule pass
+in milliseconds, and two runs give the same interleaving.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+T = TypeVar("T")
+
+NS_PER_S = 1_000_000_000
+
+
+class Clock:
+    """Nanoseconds since the clock was made, on the running loop's monotonic time."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._origin_s = loop.time()
+
+    def now_ns(self) -> int:
+        """Returns the nanoseconds since this clock was made."""
+        return int((self._loop.time() - self._origin_s) * NS_PER_S)
+
+    def now_s(self) -> float:
+        """Returns the seconds since this clock was made."""
+        return self._loop.time() - self._origin_s
+
+    async def sleep_until_s(self, at_s: float) -> None:
+        """Waits until `now_s()` is at least `at_s`; returns at once if it already is."""
+        delay_s = at_s - self.now_s()
+        if delay_s > 0:
+            await asyncio.sleep(delay_s)
+
+
+class _JumpingSelector(selectors.SelectSelector):
+    """A selector that never waits: where it would, it moves the loop's time on by as much."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.advance_s = 0.0
+
+    def select(self, timeout: float | None = None) -> list[Any]:
+        ready = super().select(0)
+        if not ready:
+            if timeout is None:
+                raise RuntimeError("virtual time stands still: every task waits for something that no timer will bring")
+            self.advance_s += max(timeout, 0.0)
+        return ready
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """An event loop whose time jumps to the next timer whenever nothing can run. For tests; no threads, no sockets."""
+
+    def __init__(self) -> None:
+        self._jumping = _JumpingSelector()
+        super().__init__(self._jumping)
+
+    def time(self) -> float:
+        """Returns the virtual time in seconds, from 0."""
+        return self._jumping.advance_s
+
+
+def run_virtual(main: Coroutine[Any, Any, T]) -> T:
+    """Runs `main` to its end in virtual time and returns its result."""
+    loop = VirtualLoop()
+    try:
+        return loop.run_until_complete(main)
+    finally:
+        loop.close()

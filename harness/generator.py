@@ -1,0 +1,58 @@
+"""Generators: what decides the next operation for a free worker.
+
+A generator is a small object that is asked "what next, for this worker, at this time?" and answers with an operation, with
+"later", or with "nothing any more". It is told every event, so that it can react to what came back. It knows neither clients
+nor threads, so whole runs are tested by simulation in virtual time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+
+from harness.op import Invocation
+
+if TYPE_CHECKING:
+    from harness.op import Op
+
+
+class Asker(NamedTuple):
+    """The free worker that asks.
+
+    Attributes:
+        worker: Its number, from 0; stable for the whole run. In an open loop: the number of the node's arrival stream.
+        process: The process it works as.
+        node: The name of its node.
+        now_ns: The run's time.
+        idle: Whether no operation of the whole run is in flight.
+    """
+
+    worker: int
+    process: int
+    node: str
+    now_ns: int
+    idle: bool
+
+
+class Later(NamedTuple):
+    """Nothing for this worker yet.
+
+    Attributes:
+        at_ns: When to ask again; None: after the next event of the run.
+    """
+
+    at_ns: int | None = None
+
+
+Answer: TypeAlias = Invocation | Later | None
+
+
+class Generator(Protocol):
+    """Decides what free workers do."""
+
+    def ask(self, asker: Asker) -> Answer:
+        """Returns an operation for this worker, `Later`, or None if this worker will never get one again."""
+        ...
+
+    def told(self, event: Op) -> None:
+        """Takes notice of an event of the history, invokes included."""
+        ...

@@ -1,0 +1,156 @@
+"""The vocabulary of a history: operations as events (`Op`) and as intervals (`Operation`), and outcomes.
+
+The law of this module is the meaning of the four types, which the soundness of every verdict rests on:
+
+- `invoke`: a process is about to ask; its time is taken before the request can leave;
+- `ok`: it happened, with this value; its time is taken after the answer was read;
+- `fail`: it certainly did not happen, and never will;
+- `info`: it may have happened, or may still happen, at any later time. The process that got it never works again.
+
+A value is what JSON can say: null, booleans, integers, floats, strings, lists and maps with string keys. The register
+workload uses: read `None -> int | None`, write `int`, cas `[expected, new]`.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+Value: TypeAlias = Any  # None | bool | int | float | str | list[Value] | dict[str, Value]
+Process: TypeAlias = int | str
+
+NEMESIS = "nemesis"
+NO_KEY: str | None = None
+
+
+class OpType(enum.StrEnum):
+    """What an event says about its operation."""
+
+    INVOKE = "invoke"
+    OK = "ok"
+    FAIL = "fail"
+    INFO = "info"
+
+
+class Op(NamedTuple):
+    """One event of a history.
+
+    A tuple, not a dataclass: a run makes two for every operation, and this is several times cheaper.
+
+    Attributes:
+        index: Position in the history, dense from 0.
+        time_ns: Nanoseconds on the control node's monotonic clock since the run's start.
+        type: See `OpType`.
+        process: A client's number, or `"nemesis"`.
+        f: The function, e.g. `read`, `write`, `cas`, or a fault's kind.
+        value: Its argument (invoke, fail, info) or its result (ok).
+        key: The independent key it works on; None where there is only one object.
+        node: The node that the client was connected to, if it is a client's.
+        error: Why it failed or is unknown: `code` or `code: text`.
+        scheduled_ns: When an open-loop arrival was due; None in a closed loop.
+        phase: None for the workload itself; `"final"` for reads after healing.
+    """
+
+    index: int  # type: ignore[assignment]  # hides tuple.index, which no one needs here
+    time_ns: int
+    type: OpType
+    process: Process
+    f: str
+    value: Value = None
+    key: str | None = NO_KEY
+    node: str | None = None
+    error: str | None = None
+    scheduled_ns: int | None = None
+    phase: str | None = None
+
+
+class Invocation(NamedTuple):
+    """What a generator asks a worker to do.
+
+    Attributes:
+        f: The function.
+        value: Its argument.
+        key: The independent key, or None.
+        phase: Carried into the `Op`.
+        scheduled_ns: Carried into the `Op`: when an open-loop arrival was due.
+    """
+
+    f: str
+    value: Value = None
+    key: str | None = NO_KEY
+    phase: str | None = None
+    scheduled_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ok:
+    """The operation happened.
+
+    Attributes:
+        value: The result; for writes and cas the argument itself.
+    """
+
+    value: Value = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """The operation certainly did not happen. Given only for causes on a client's whitelist.
+
+    Attributes:
+        error: A short code, e.g. `not-leader`, with an optional text behind a colon.
+    """
+
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Info:
+    """The operation may have happened, or may still happen.
+
+    Attributes:
+        error: A short code, e.g. `timeout`, with an optional text behind a colon.
+    """
+
+    error: str
+
+
+Outcome: TypeAlias = Ok | Fail | Info
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One operation as an interval: an invoke joined with its completion.
+
+    Attributes:
+        process: Who did it.
+        f: The function.
+        value: The argument as invoked.
+        result: The completion's value if `type` is ok, else None.
+        type: `ok`, `fail` or `info`; an operation that never completed is `info`.
+        start_ns: The invoke's time.
+        end_ns: The completion's time; None where there is no completion event.
+        invoke_index: The invoke's index in the history.
+        complete_index: The completion's index; None where there is none.
+        key: The independent key, or None.
+        node: The node the client was connected to.
+        error: The completion's error.
+        scheduled_ns: As in `Op`.
+        phase: As in `Op`.
+    """
+
+    process: Process
+    f: str
+    value: Value
+    result: Value
+    type: OpType
+    start_ns: int
+    end_ns: int | None
+    invoke_index: int
+    complete_index: int | None
+    key: str | None = NO_KEY
+    node: str | None = None
+    error: str | None = None
+    scheduled_ns: int | None = None
+    phase: str | None = None

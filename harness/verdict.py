@@ -1,0 +1,65 @@
+"""Verdicts, and how several become one.
+
+A verdict is `valid`, `invalid` or `unknown`. A run's verdict is composed of named parts, and the worst one decides:
+invalid over unknown over valid. So an unknown never hides a definite failure, and a valid part never hides an unknown.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from harness.errors import ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from harness.op import Value
+
+
+class Verdict(enum.StrEnum):
+    """What is known about the correctness of a history, a part, or a run."""
+
+    VALID = "valid"
+    UNKNOWN = "unknown"
+    INVALID = "invalid"
+
+    @property
+    def as_json(self) -> bool | str:
+        """Returns true, false, or `"unknown"`, as in results.json."""
+        return "unknown" if self is Verdict.UNKNOWN else self is Verdict.VALID
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """Returns the exit code a command ends with on this verdict."""
+        return {
+            Verdict.VALID: ExitCode.VALID,
+            Verdict.INVALID: ExitCode.INVALID,
+            Verdict.UNKNOWN: ExitCode.UNKNOWN,
+        }[self]
+
+
+_SEVERITY = {Verdict.VALID: 0, Verdict.UNKNOWN: 1, Verdict.INVALID: 2}
+
+
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """Returns the verdict that decides; valid if there is none to decide."""
+    return max(verdicts, key=_SEVERITY.__getitem__, default=Verdict.VALID)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One named part of a run's verdict.
+
+    Attributes:
+        name: E.g. `linearizable`, `replicas-equal`, `recovered`, `faults-effective`.
+        verdict: What this part says.
+        reason: One sentence: why it says so, with numbers.
+        details: JSON-like data behind the sentence.
+    """
+
+    name: str
+    verdict: Verdict
+    reason: str
+    details: Mapping[str, Value] = field(default_factory=dict)

@@ -1,0 +1,41 @@
+"""What a run needs to know about a workload: its operations during the faults, and its last ones after healing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.generator import Generator
+    from harness.node import Node
+    from harness.op import Op, Operation
+    from harness.verdict import Part
+
+
+class Workload(Protocol):
+    """A generator, a model and a checker that belong together.
+
+    Attributes:
+        name: As on the command line, e.g. `register`.
+    """
+
+    name: str
+
+    def generator(self, *, seed: int, streams: int) -> Generator:
+        """Returns the generator of the run's main phase, fresh.
+
+        Args:
+            seed: The run's root seed.
+            streams: How many op streams ask it: workers in a closed loop, nodes in an open loop. Stream `i` draws from
+                `stream(seed, f"worker/{i}")`, whatever the others do.
+        """
+        ...
+
+    def final_generator(self, *, history: Sequence[Op], node: Node) -> Generator:
+        """Returns the reads of every key that the run touched, to be asked of `node` after healing."""
+        ...
+
+    def check(self, operations: Sequence[Operation]) -> Sequence[Part]:
+        """Decides the client operations of a whole run, final phase included."""
+        ...

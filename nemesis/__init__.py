@@ -1,0 +1,1 @@
+"""Faults: what breaks, where, when, the proof that it broke, and its healing."""

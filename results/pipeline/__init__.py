@@ -1,0 +1,1 @@
+"""The Spark job: verdicts and timelines from histories that are larger than memory."""

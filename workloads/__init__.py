@@ -1,0 +1,1 @@
+"""Workloads: a generator, a model and a checker that belong together."""
