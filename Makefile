@@ -1,0 +1,75 @@
+# Two commands do everything on a fresh Debian or Ubuntu machine, set-up included:
+#
+#   make demo   five local nodes, a partition, a verdict, a report
+#   make test   all tests; those on real nodes too, where this user may make network namespaces (root)
+#
+# Every step leaves a stamp under build/ and runs again only if what it depends on has changed.
+
+.DELETE_ON_ERROR:
+.SUFFIXES:
+MAKEFLAGS += --no-builtin-rules
+
+VENV      := .venv
+BIN       := $(VENV)/bin
+SUDO      := $(if $(filter 0,$(shell id -u)),,sudo)
+NODE      := clusters/systems/dledger/node
+JAR       := $(NODE)/target/dledger-node.jar
+ROOMS     := harness nemesis workloads checker clusters results
+PYTHON    := $(ROOMS) cli.py tests benchmarks
+NODE_SRC  := $(NODE)/pom.xml $(shell find $(NODE)/src/main -type f 2>/dev/null)
+NODE_TEST := $(shell find $(NODE)/src/test -type f 2>/dev/null)
+RUST_SRC  := $(wildcard checker/kernel/Cargo.*) $(shell find checker/kernel/src -type f)
+MVN       := mvn --batch-mode --no-transfer-progress --quiet -f $(NODE)/pom.xml
+CARGO     := cargo --quiet
+TEST_TARGET := build/cargo-test
+
+export MATURIN_NO_INSTALL_RUST := 1
+
+.PHONY: demo test lint bench clean setup unit kernel-test node-test
+
+demo: setup $(JAR)
+	$(SUDO) $(BIN)/labrys test --cluster local --system dledger --workload register \
+	    --nemesis partition-random-halves --time-limit 60
+
+test: setup $(JAR) build/kernel-test.stamp build/node-test.stamp
+	$(BIN)/pytest
+
+lint: setup
+	$(BIN)/ruff check $(PYTHON)
+	$(BIN)/ruff format --check $(PYTHON)
+	$(BIN)/mypy $(PYTHON)
+	$(BIN)/lint-imports
+	cd checker/kernel && CARGO_TARGET_DIR=$(CURDIR)/$(TEST_TARGET) $(CARGO) clippy --all-targets -- -D warnings
+
+bench: setup $(JAR)
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf build $(VENV) checker/_kernel*.so checker/kernel/target $(NODE)/target .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+setup: build/kernel.stamp
+
+build/system.stamp: clusters/provision/control.sh
+	sh clusters/provision/control.sh
+	@mkdir -p build && touch $@
+
+build/venv.stamp: pyproject.toml build/system.stamp
+	@[ -x $(BIN)/python ] || python3 -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2'
+	@touch $@
+
+build/kernel.stamp: build/venv.stamp $(RUST_SRC)
+	$(BIN)/maturin develop --quiet --release --extras dev,spark
+	@touch $@
+
+$(JAR): build/system.stamp $(NODE_SRC)
+	$(MVN) package -DskipTests
+	@touch $@
+
+build/kernel-test.stamp: build/venv.stamp $(RUST_SRC)
+	cd checker/kernel && CARGO_TARGET_DIR=$(CURDIR)/$(TEST_TARGET) $(CARGO) test
+	@touch $@
+
+build/node-test.stamp: $(JAR) $(NODE_TEST)
+	$(MVN) test
+	@touch $@
