@@ -129,8 +129,14 @@ class System(Protocol):
         """Returns the TCP ports that nodes and clients use, for probes and packet faults."""
         ...
 
-    def client(self, process: int, node: Node) -> Client:
-        """Returns the client of `process`, placed at `node`."""
+    def client(self, process: int, node: Node, *, pinned: bool = False) -> Client:
+        """Returns the client of `process`, placed at `node`.
+
+        Args:
+            process: The process it works for.
+            node: Where it first connects, and what its operations are recorded under.
+            pinned: Whether it must never leave its node, whatever the system's routing says (final reads).
+        """
         ...
 
     async def status(self, node: Node, timeout_s: float) -> NodeStatus | None:

@@ -1,0 +1,370 @@
+"""One run of a test, from bare nodes to a recorded history.
+
+The road is: heal what an earlier run may have left, install, start, then the workload and the faults together, then heal,
+wait for recovery, read every key once more through each node, compare the replicas, collect the logs, stop. Healing, the
+logs, and stopping happen also after an interruption, an error, or with a dead node; what was recorded until then is kept and
+can be judged. Nothing here knows a system, a fault or a workload: it only knows their protocols.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from harness.clock import Clock
+from harness.cluster import on_all, on_nodes
+from harness.combinators import time_limit
+from harness.errors import InfrastructureError, LabrysError
+from harness.interpreter import drive
+from harness.load import ClosedLoop
+from harness.recovery import Recovery, Replicas, compare_replicas, recover
+from harness.schedule import conduct
+from harness.watch import Sighting, Watch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from harness.client import Client
+    from harness.cluster import Cluster
+    from harness.faults import FaultRecord, Nemesis, PlannedFault
+    from harness.history import HistoryWriter
+    from harness.load import Load
+    from harness.node import Node
+    from harness.system import System
+    from harness.workload import Workload
+
+logger = logging.getLogger(__name__)
+
+HEAL_TIMEOUT_S = 60.0
+LEAD_TIMEOUT_S = 15.0
+FINAL_CONCURRENCY = 5
+FINAL_PHASE_TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Test:
+    """Everything that is needed to run once.
+
+    Attributes:
+        seed: The root seed.
+        cluster: Where the nodes are.
+        system: What runs on them.
+        workload: What clients do.
+        nemesis: What carries out the plan.
+        plan: The faults, in the order of their start.
+        load: Closed or open loop, and how many.
+        time_limit_s: How long the workload runs.
+        operation_timeout_s: After this an operation is `info`, and its client is abandoned.
+        ready_timeout_s: How long the system may take to serve after its start.
+        recovery_timeout_s: How long it may take after healing; and once more after a restart.
+        final_reads: Whether every key is read through each node after recovery.
+    """
+
+    seed: int
+    cluster: Cluster
+    system: System
+    workload: Workload
+    nemesis: Nemesis
+    plan: Sequence[PlannedFault]
+    load: Load
+    time_limit_s: float
+    operation_timeout_s: float
+    ready_timeout_s: float = 60.0
+    recovery_timeout_s: float = 30.0
+    final_reads: bool = True
+
+
+@dataclass(slots=True, kw_only=True)
+class RunResult:
+    """What a run left, beside its history. Filled as the run goes on, so that it is true whenever the run ends.
+
+    Attributes:
+        faults: What became of each planned fault that was begun.
+        sightings: What the nodes said about themselves.
+        recovery: None if the run ended before.
+        replicas: None if the run ended before.
+        led: Node to whether it led while its final reads were made.
+        shed: Arrivals of an open loop that were not made because its cap of operations in flight was reached.
+        logs: Node to the collected log files.
+        problems: Things that went wrong beside the test itself, e.g. a log that could not be fetched.
+        interrupted: Whether a signal ended the workload early.
+        error: What broke the run off; None if nothing did.
+        ready_s: Seconds from the run's start until the system served.
+        workload_s: Seconds the workload ran.
+    """
+
+    faults: list[FaultRecord] = field(default_factory=list)
+    sightings: list[Sighting] = field(default_factory=list)
+    recovery: Recovery | None = None
+    replicas: Replicas | None = None
+    led: dict[str, bool] = field(default_factory=dict)
+    shed: int = 0
+    logs: dict[str, list[Path]] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    interrupted: bool = False
+    error: str | None = None
+    ready_s: float | None = None
+    workload_s: float = 0.0
+
+
+class Observer(Protocol):
+    """Is told how a run goes on; shows it to a person. Called from the run's loop; must not block."""
+
+    def phase(self, text: str) -> None:
+        """A new phase begins."""
+        ...
+
+    def workload_began(self, watch: Watch, clock: Clock) -> None:
+        """The workload begins; `watch` tells from now on who leads."""
+        ...
+
+    def problem(self, text: str) -> None:
+        """Something went wrong that does not end the run."""
+        ...
+
+
+def run(test: Test, *, history: HistoryWriter, logs_dir: Path, observer: Observer) -> RunResult:
+    """Runs a test once.
+
+    The first SIGINT or SIGTERM ends the workload and goes on with healing, logs and stopping. A second one leaves at once,
+    still healing.
+
+    Args:
+        test: What to run.
+        history: Where operations are recorded while the run goes on; stays open.
+        logs_dir: Gets one directory of logs for each node.
+        observer: Is told about phases and problems.
+
+    Returns:
+        What the run left. An error in the middle is in `RunResult.error`, not raised.
+
+    Raises:
+        LabrysError: The system could not be installed or started, so there is nothing to judge. Nodes are healed, logs are
+            collected and processes are stopped before.
+        KeyboardInterrupt: A second signal came.
+    """
+    with test.cluster.entered():
+        return asyncio.run(_Run(test=test, history=history, logs_dir=logs_dir, observer=observer).go())
+
+
+class _Run:
+    def __init__(self, *, test: Test, history: HistoryWriter, logs_dir: Path, observer: Observer) -> None:
+        self.test = test
+        self.history = history
+        self.logs_dir = logs_dir
+        self.observer = observer
+        self.result = RunResult()
+        self.nodes = tuple(test.cluster.nodes)
+
+    async def go(self) -> RunResult:
+        loop = asyncio.get_running_loop()
+        self.clock = Clock(loop)
+        self.stop = asyncio.Event()
+        with self._signals(loop):
+            try:
+                await self._set_up()
+                try:
+                    await self._work()
+                except LabrysError as error:
+                    self._broke_off(str(error))
+                except Exception as error:
+                    logger.exception("the workload ended by an unexpected error")
+                    self._broke_off(f"{type(error).__name__}: {error}")
+                await self._heal()
+                if not self.stop.is_set() and self.result.error is None:
+                    await self._look_again()
+            except asyncio.CancelledError:
+                await asyncio.shield(asyncio.ensure_future(self._heal()))
+                raise KeyboardInterrupt from None
+            except BaseException:
+                await self._heal()
+                await self._take_down()
+                raise
+            await self._take_down()
+        return self.result
+
+    def _broke_off(self, error: str) -> None:
+        self.result.error = error
+        self.observer.problem(error)
+
+    @contextlib.contextmanager
+    def _signals(self, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+        """Turns the first signal into `stop`, the second into a cancellation."""
+        task = asyncio.current_task()
+
+        def on_signal() -> None:
+            if self.stop.is_set() and task is not None:
+                task.cancel()
+                return
+            self.result.interrupted = True
+            self.stop.set()
+            self.observer.problem(
+                "interrupted: healing, collecting logs, judging what there is; once more to leave at once"
+            )
+
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        signals = (signal.SIGINT, signal.SIGTERM)
+        for number in signals:
+            loop.add_signal_handler(number, on_signal)
+        try:
+            yield
+        finally:
+            for number in signals:
+                loop.remove_signal_handler(number)
+
+    async def _set_up(self) -> None:
+        system, nodes = self.test.system, self.nodes
+        self.observer.phase(f"installing {system.name} on {len(nodes)} nodes")
+        await self.test.nemesis.heal()
+
+        def install(node: Node) -> None:
+            system.stop(node)
+            system.wipe(node)
+            system.install(node)
+
+        await asyncio.to_thread(on_all, nodes, install)
+        self._leave_if_stopped()
+        self.observer.phase(f"starting {system.name}")
+        await asyncio.to_thread(on_all, nodes, system.start)
+        await asyncio.to_thread(system.wait_ready, nodes, self.test.ready_timeout_s)
+        self._leave_if_stopped()
+        self.result.ready_s = self.clock.now_s()
+
+    def _leave_if_stopped(self) -> None:
+        if self.stop.is_set():
+            raise InfrastructureError("the run was interrupted before its workload began, so there is nothing to judge")
+
+    async def _work(self) -> None:
+        test = self.test
+        self.observer.phase(
+            f"workload {test.workload.name} for {test.time_limit_s:g} s, {len(test.plan)} faults planned"
+        )
+        # From here on time is the history's: its zero is the workload's start.
+        self.clock = Clock(asyncio.get_running_loop())
+        watch = Watch(system=test.system, nodes=self.nodes, clock=self.clock)
+        self.result.sightings = watch.sightings
+        self.observer.workload_began(watch, self.clock)
+        generator = test.workload.generator(seed=test.seed, streams=test.load.streams(len(self.nodes)))
+        watching = asyncio.create_task(watch.run())
+        over = asyncio.Event()
+        faults = asyncio.create_task(
+            conduct(
+                test.plan, test.nemesis, clock=self.clock, history=self.history, stop=over, records=self.result.faults
+            )
+        )
+        try:
+            driven = await drive(
+                generator=time_limit(test.time_limit_s, generator),
+                clients=test.system.client,
+                nodes=self.nodes,
+                load=test.load,
+                seed=test.seed,
+                clock=self.clock,
+                history=self.history,
+                timeout_s=test.operation_timeout_s,
+                stop=self.stop,
+            )
+            self.result.shed = driven.shed
+            self.next_process = driven.next_process
+        finally:
+            self.result.workload_s = self.clock.now_s()
+            over.set()
+            try:
+                self.result.faults = await faults
+            finally:
+                watching.cancel()
+                # Its own error, if it had one, must not hide the workload's.
+                (ended,) = await asyncio.gather(watching, return_exceptions=True)
+                if isinstance(ended, Exception):
+                    self._problem(f"watching the nodes ended early: {type(ended).__name__}: {ended}")
+
+    def _problem(self, text: str) -> None:
+        self.result.problems.append(text)
+        self.observer.problem(text)
+
+    async def _heal(self) -> None:
+        self.observer.phase("healing")
+        try:
+            await asyncio.wait_for(self.test.nemesis.heal(), HEAL_TIMEOUT_S)
+        except (LabrysError, TimeoutError) as error:
+            self._problem(f"healing did not end well; `labrys cluster heal` tries again: {error}")
+
+    async def _look_again(self) -> None:
+        test = self.test
+        self.observer.phase("waiting for recovery")
+        self.result.recovery = await recover(
+            test.system, self.nodes, timeout_s=test.recovery_timeout_s, clock=self.clock
+        )
+        if self.result.recovery.error is not None or self.stop.is_set():
+            return
+        if test.final_reads:
+            await self._read_again()
+        if not self.stop.is_set():
+            self.observer.phase("comparing replicas")
+            self.result.replicas = await compare_replicas(test.system, self.nodes, clock=self.clock)
+
+    async def _read_again(self) -> None:
+        test = self.test
+
+        def pinned(process: int, node: Node) -> Client:
+            return test.system.client(process, node, pinned=True)
+
+        for node in self.nodes:
+            if self.stop.is_set():
+                return
+            self.observer.phase(f"final reads through {node.name}")
+            leads = self.result.led[node.name] = await test.system.lead(node, LEAD_TIMEOUT_S)
+            if not leads:
+                self._problem(
+                    f"{node.name} did not become leader in {LEAD_TIMEOUT_S:g} s; its final reads are left out"
+                )
+                continue
+            generator = test.workload.final_generator(history=self.history.ops, node=node)
+            driven = await drive(
+                generator=time_limit(FINAL_PHASE_TIMEOUT_S, generator),
+                clients=pinned,
+                nodes=(node,),
+                load=ClosedLoop(concurrency=FINAL_CONCURRENCY),
+                seed=test.seed,
+                clock=self.clock,
+                history=self.history,
+                timeout_s=test.operation_timeout_s,
+                stop=self.stop,
+                first_process=self.next_process,
+            )
+            self.next_process = driven.next_process
+
+    async def _take_down(self) -> None:
+        system, cluster = self.test.system, self.test.cluster
+        self.observer.phase("collecting logs")
+
+        def collect(node: Node) -> list[Path]:
+            directory = self.logs_dir / node.name
+            directory.mkdir(parents=True, exist_ok=True)
+            collected = []
+            for remote_path in system.log_files(node):
+                local = directory / remote_path.rsplit("/", 1)[-1]
+                try:
+                    cluster.remote(node).get(remote_path, local)
+                except FileNotFoundError:
+                    continue  # a log that the node never wrote
+                collected.append(local)
+            return collected
+
+        for name, logs in (await asyncio.to_thread(on_nodes, self.nodes, collect)).items():
+            if isinstance(logs, Exception):
+                self._problem(f"the logs of {name} could not be collected: {logs}")
+            else:
+                self.result.logs[name] = logs
+        self.observer.phase("stopping")
+        for name, ended in (await asyncio.to_thread(on_nodes, self.nodes, system.stop)).items():
+            if isinstance(ended, Exception):
+                self._problem(f"{system.name} could not be stopped on {name}: {ended}")
