@@ -1,0 +1,179 @@
+"""How available the system was while a fault was on, and how soon it was again after the healing.
+
+An operation belongs to the moment at which a client wanted it: its scheduled time in an open loop, else its invoke. So an
+operation that was asked for during a fault and answered long after it counts as an answer to the fault, with its latency,
+and a stuck closed loop cannot hide a gap by asking less. An operation is *answered* if it is `ok`, or if it is a `fail`
+whose code is an answer of a working system (a compare-and-set that did not match). `info` is never an answer.
+
+Times are seconds since the window's start. A time that was not observed is None, which never means zero.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from harness.op import OpType
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from collections.abc import Set as AbstractSet
+
+    from harness.faults import FaultRecord
+    from harness.op import Operation
+
+SUSTAINED_S = 2.0
+SUSTAINED_RATIO = 0.95
+_NS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """Availability within one stretch of time.
+
+    Attributes:
+        start_s: Its start, since the workload's.
+        end_s: Its end.
+        operations: How many operations were wanted in it.
+        answered: How many of them were answered.
+        first_ok_s: From the start until the first operation was wanted that was answered.
+        sustained_ok_s: Until the first such operation from which on, for two seconds that still lie in the window, at least
+            95 % were answered.
+        longest_gap_s: The longest stretch, from one answered operation to the next or to the window's edges, in which none
+            was wanted that was answered.
+        errors: Error code to count.
+    """
+
+    start_s: float
+    end_s: float
+    operations: int
+    answered: int
+    first_ok_s: float | None
+    sustained_ok_s: float | None
+    longest_gap_s: float
+    errors: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultAvailability:
+    """Availability around one fault.
+
+    Attributes:
+        during: While it was on.
+        after: From its healing to the next fault's start, or to the last operation; None if no operation was wanted then.
+        overlaps: Ids of other faults that were on during `during` or `after`, so that the numbers are not this fault's alone.
+        nodes: Node name to the same two windows for the clients of that node.
+    """
+
+    during: Window
+    after: Window | None
+    overlaps: Sequence[int]
+    nodes: Mapping[str, tuple[Window, Window | None]] = field(default_factory=dict)
+
+
+class _Asked:
+    """Operations by the time at which they were wanted."""
+
+    def __init__(self, operations: Sequence[Operation], answers: AbstractSet[str]) -> None:
+        ordered = sorted(operations, key=wanted_ns)
+        self.times = [wanted_ns(operation) for operation in ordered]
+        self.codes = [error_code(operation.error) for operation in ordered]
+        self.good = [answered(operation, answers) for operation in ordered]
+        self.sums = [0]
+        for good in self.good:
+            self.sums.append(self.sums[-1] + good)
+
+    def window(self, start_ns: int, end_ns: int) -> Window:
+        first, last = bisect_left(self.times, start_ns), bisect_left(self.times, end_ns)
+        good_ns = [self.times[i] for i in range(first, last) if self.good[i]]
+        edges = [start_ns, *good_ns, end_ns]
+        gap_ns = max(later - earlier for earlier, later in pairwise(edges))
+        return Window(
+            start_s=start_ns / _NS,
+            end_s=end_ns / _NS,
+            operations=last - first,
+            answered=len(good_ns),
+            first_ok_s=(good_ns[0] - start_ns) / _NS if good_ns else None,
+            sustained_ok_s=self._sustained_s(first, last, start_ns, end_ns),
+            longest_gap_s=gap_ns / _NS,
+            errors=dict(Counter(code for code in self.codes[first:last] if code is not None).most_common()),
+        )
+
+    def _sustained_s(self, first: int, last: int, start_ns: int, end_ns: int) -> float | None:
+        span_ns = int(SUSTAINED_S * _NS)
+        for i in range(first, last):
+            at_ns = self.times[i]
+            if at_ns + span_ns > end_ns:
+                return None
+            if self.good[i]:
+                until = bisect_right(self.times, at_ns + span_ns, lo=i)
+                if self.sums[until] - self.sums[i] >= SUSTAINED_RATIO * (until - i):
+                    return (at_ns - start_ns) / _NS
+        return None
+
+
+def wanted_ns(operation: Operation) -> int:
+    """Returns when a client wanted the operation."""
+    return operation.start_ns if operation.scheduled_ns is None else operation.scheduled_ns
+
+
+def answered(operation: Operation, answers: AbstractSet[str]) -> bool:
+    """Says whether the system answered.
+
+    Args:
+        operation: What was asked.
+        answers: Codes of `fail` errors that are answers.
+    """
+    if operation.type is OpType.FAIL:
+        return error_code(operation.error) in answers
+    return operation.type is OpType.OK
+
+
+def error_code(error: str | None) -> str | None:
+    """Returns the code of an error, which is what precedes its first colon."""
+    return None if error is None else error.partition(":")[0].strip()
+
+
+def around(
+    faults: Sequence[FaultRecord], operations: Sequence[Operation], answers: Sequence[str]
+) -> list[FaultAvailability | None]:
+    """Measures the availability around each fault.
+
+    Args:
+        faults: The faults, in any order.
+        operations: Client operations; those of the final phase, which begins after recovery, are left out.
+        answers: Codes of `fail` errors that are answers.
+
+    Returns:
+        One for each fault, in their order; None for a fault that never began.
+    """
+    codes = frozenset(answers)
+    main = [operation for operation in operations if operation.phase is None]
+    all_asked = _Asked(main, codes)
+    names = sorted({operation.node for operation in main if operation.node is not None})
+    by_node = {name: _Asked([op for op in main if op.node == name], codes) for name in names}
+    horizon_ns = all_asked.times[-1] + 1 if all_asked.times else 0
+
+    def one(fault: FaultRecord) -> FaultAvailability | None:
+        start_ns, end_ns = fault.start_ns, fault.end_ns
+        if end_ns <= start_ns:
+            return None
+        next_ns = min((other.start_ns for other in faults if other.start_ns >= end_ns), default=horizon_ns)
+        until_ns = min(next_ns, horizon_ns)
+
+        def pair(asked: _Asked) -> tuple[Window, Window | None]:
+            return asked.window(start_ns, end_ns), asked.window(end_ns, until_ns) if until_ns > end_ns else None
+
+        during, after = pair(all_asked)
+        overlaps = [
+            other.planned.id
+            for other in faults
+            if other is not fault and other.start_ns < max(until_ns, end_ns) and other.end_ns > start_ns
+        ]
+        nodes = {name: pair(asked) for name, asked in by_node.items()}
+        return FaultAvailability(during=during, after=after, overlaps=overlaps, nodes=nodes)
+
+    return [one(fault) for fault in faults]

@@ -1,0 +1,263 @@
+"""`results.json`: a run's verdict as data, for programs and for making its report anew.
+
+The document is specified by `docs/results.schema.json`, to which a test holds what is built here. What a list of runs needs
+(verdict, sentence, seed, reproduce line) comes first in it, so that it can be read from the head of the file. Nothing is in
+it that was not recorded or measured: what was not observed is null.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from harness.faults import FaultRecord, PlannedFault, Proof
+from harness.op import OpType
+from harness.verdict import Part, Verdict, worst
+from harness.watch import Sighting
+from results.availability import around, error_code
+from results.errors import BadRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from harness.op import Operation, Value
+    from results.availability import FaultAvailability, Window
+    from results.record import RunRecord
+
+FORMAT = "labrys-results"
+VERSION = 1
+_NS = 1_000_000_000
+_TYPES = (OpType.OK, OpType.FAIL, OpType.INFO)
+
+
+def verdict_of(parts: Iterable[Part]) -> Verdict:
+    """Returns the verdict that parts make together; unknown if there are none, since then nothing was judged."""
+    verdicts = [part.verdict for part in parts]
+    return worst(verdicts) if verdicts else Verdict.UNKNOWN
+
+
+def reason_of(parts: Sequence[Part]) -> str:
+    """Returns the sentence of the first part that decided, and the names of the others that say the same."""
+    verdict = verdict_of(parts)
+    deciding = [part for part in parts if part.verdict is verdict]
+    if not deciding:
+        return "Nothing was judged."
+    first, *others = deciding
+    if verdict is Verdict.VALID or not others:
+        return first.reason
+    return f"{first.reason} Also {verdict}: {', '.join(part.name for part in others)}."
+
+
+def build(record: RunRecord) -> dict[str, Value]:
+    """Returns the whole document."""
+    test = record.test
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "valid": verdict_of(record.parts).as_json,
+        "reason": reason_of(record.parts),
+        "test": test.name,
+        "seed": test.seed,
+        "reproduce": test.reproduce,
+        "started": test.started_utc.isoformat(),
+        "duration_s": record.duration_s,
+        "counts": counts(record.operations),
+        "versions": dict(test.versions),
+        "timings": dict(record.timings),
+        "problems": list(record.problems),
+        "parts": _parts(record.parts),
+        "faults": [
+            _fault(fault, availability)
+            for fault, availability in zip(
+                record.faults, around(record.faults, record.operations, test.answers), strict=True
+            )
+        ],
+        "sightings": [_sighting(sighting) for sighting in record.sightings],
+        "counterexample": counterexample(record.parts),
+    }
+
+
+def counts(operations: Iterable[Operation]) -> dict[str, Value]:
+    """Counts operations in all, by type, by function and type, and errors by code."""
+    by_f: dict[str, Counter[OpType]] = {}
+    errors: Counter[str] = Counter()
+    for operation in operations:
+        by_f.setdefault(operation.f, Counter())[operation.type] += 1
+        code = error_code(operation.error)
+        if code is not None:
+            errors[code] += 1
+    total = sum(by_f.values(), Counter[OpType]())
+    return {
+        "operations": total.total(),
+        **{str(kind): total[kind] for kind in _TYPES},
+        "by_f": {f: {str(kind): by_f[f][kind] for kind in _TYPES} for f in sorted(by_f)},
+        "errors": dict(errors.most_common()),
+    }
+
+
+def counterexample(parts: Iterable[Part]) -> Value:
+    """Returns the first counterexample that an invalid part has in its details; None if none has."""
+    for part in parts:
+        found = part.details.get("counterexample")
+        if part.verdict is Verdict.INVALID and found:
+            return jsonable(found)
+    return None
+
+
+def jsonable(value: Value) -> Value:
+    """Returns `value` as JSON can say it: floats that are not numbers, and whatever else it cannot say, become text."""
+    said: Value
+    match value:
+        case None | bool() | int() | str():
+            said = value
+        case numbers.Integral():
+            said = int(value)
+        case numbers.Real():
+            said = float(value) if math.isfinite(value) else str(value)
+        case Mapping():
+            said = {str(key): jsonable(member) for key, member in value.items()}
+        case list() | tuple():
+            said = [jsonable(member) for member in value]
+        case set() | frozenset():
+            said = sorted((jsonable(member) for member in value), key=repr)
+        case _:
+            said = str(value)
+    return said
+
+
+def _parts(parts: Sequence[Part]) -> dict[str, Value]:
+    document: dict[str, Value] = {}
+    for part in parts:
+        name, number = part.name, 1
+        while name in document:  # two parts of one name: neither may hide the other
+            number += 1
+            name = f"{part.name}-{number}"
+        document[name] = {
+            "valid": part.verdict.as_json,
+            "reason": part.reason,
+            "details": jsonable(dict(part.details)),
+        }
+    return document
+
+
+def _fault(fault: FaultRecord, availability: FaultAvailability | None) -> dict[str, Value]:
+    planned, proof = fault.planned, fault.proof
+    return {
+        "id": planned.id,
+        "kind": planned.kind,
+        "targets": list(fault.targets),
+        "start_s": fault.start_ns / _NS,
+        "end_s": fault.end_ns / _NS,
+        "effective": proof is not None and proof.effective,
+        "proof": None if proof is None else {"reason": proof.reason, "measured": jsonable(dict(proof.measured))},
+        "availability": None if availability is None else _availability(availability),
+        "error": fault.error,
+        "details": jsonable(dict(fault.details)),
+        "planned": {
+            "target": planned.target if isinstance(planned.target, str) else list(planned.target),
+            "start_s": planned.start_s,
+            "end_s": planned.end_s,
+            "options": jsonable(dict(planned.options)),
+        },
+    }
+
+
+def _availability(availability: FaultAvailability) -> dict[str, Value]:
+    return {
+        **_pair(availability.during, availability.after),
+        "overlaps": list(availability.overlaps),
+        "nodes": {name: _pair(*pair) for name, pair in availability.nodes.items()},
+    }
+
+
+def _pair(during: Window, after: Window | None) -> dict[str, Value]:
+    return {"during": _window(during), "after": None if after is None else _window(after)}
+
+
+def _window(window: Window) -> dict[str, Value]:
+    return {
+        "start_s": window.start_s,
+        "end_s": window.end_s,
+        "operations": window.operations,
+        "answered": window.answered,
+        "first_ok_s": window.first_ok_s,
+        "sustained_ok_s": window.sustained_ok_s,
+        "longest_gap_s": window.longest_gap_s,
+        "errors": dict(window.errors),
+    }
+
+
+def _sighting(sighting: Sighting) -> dict[str, Value]:
+    return {
+        "time_s": sighting.time_ns / _NS,
+        "node": sighting.node,
+        "role": sighting.role,
+        "term": sighting.term,
+        "leader": sighting.leader,
+    }
+
+
+def parts_from(document: Mapping[str, Value]) -> list[Part]:
+    """Returns the parts that a document holds."""
+    verdicts = {True: Verdict.VALID, False: Verdict.INVALID, "unknown": Verdict.UNKNOWN}
+    return [
+        Part(name=name, verdict=verdicts[part["valid"]], reason=str(part["reason"]), details=dict(part["details"]))
+        for name, part in document["parts"].items()
+    ]
+
+
+def faults_from(document: Mapping[str, Value]) -> list[FaultRecord]:
+    """Returns the fault records that a document holds."""
+    return [_fault_from(fault) for fault in document["faults"]]
+
+
+def _fault_from(fault: Mapping[str, Value]) -> FaultRecord:
+    planned, proof = fault["planned"], fault["proof"]
+    return FaultRecord(
+        planned=PlannedFault(
+            id=int(fault["id"]),
+            kind=str(fault["kind"]),
+            target=planned["target"] if isinstance(planned["target"], str) else tuple(planned["target"]),
+            start_s=float(planned["start_s"]),
+            end_s=float(planned["end_s"]),
+            options=dict(planned["options"]),
+        ),
+        targets=tuple(str(target) for target in fault["targets"]),
+        start_ns=round(fault["start_s"] * _NS),
+        end_ns=round(fault["end_s"] * _NS),
+        proof=None
+        if proof is None
+        else Proof(effective=fault["effective"] is True, reason=str(proof["reason"]), measured=dict(proof["measured"])),
+        details=dict(fault["details"]),
+        error=fault["error"],
+    )
+
+
+def sightings_from(document: Mapping[str, Value]) -> list[Sighting]:
+    """Returns the sightings that a document holds."""
+    return [
+        Sighting(
+            time_ns=round(sighting["time_s"] * _NS),
+            node=str(sighting["node"]),
+            role=sighting["role"],
+            term=sighting["term"],
+            leader=sighting["leader"],
+        )
+        for sighting in document["sightings"]
+    ]
+
+
+def checked(document: Value, where: str) -> Mapping[str, Value]:
+    """Returns `document` if it is a results document of this version.
+
+    Raises:
+        BadRecord: It is not.
+    """
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise BadRecord(f'{where}: expected an object with "format": "{FORMAT}"')
+    if document.get("version") != VERSION:
+        raise BadRecord(f"{where}: expected version {VERSION}, got {document.get('version')!r}; use a newer labrys")
+    return document

@@ -1,0 +1,35 @@
+"""Writes what a run leaves for its readers, the verdict first.
+
+`results.json` is written before anything that could fail for the sake of beauty: a report that cannot be drawn never costs
+a verdict.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from results.document import build
+from results.record import test_document
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from harness.op import Value
+    from results.record import RunRecord, TestInfo
+    from results.store import Run
+
+
+def announce(run: Run, test: TestInfo) -> None:
+    """Writes `test.json`: what was asked for, before anything is done."""
+    run.write_json(run.test_json, test_document(test))
+
+
+def publish(run: Run, record: RunRecord) -> Mapping[str, Value]:
+    """Writes `results.json` and everything that is made from it.
+
+    Returns:
+        The document that `results.json` holds.
+    """
+    document = build(record)
+    run.write_json(run.results_json, document)
+    return document

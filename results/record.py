@@ -1,0 +1,136 @@
+"""Everything a finished run has to say, as one value; every file, page and sentence about a run is made from it alone.
+
+It is put together once, when a run ends, and can be put together again from the run's folder: what was asked for from
+`test.json`, the operations from `history.jsonl`, all else from `results.json`. So a report can be made anew, by a later
+version, on another machine, and says the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from results.errors import BadRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from harness.faults import FaultRecord
+    from harness.op import Operation, Value
+    from harness.verdict import Part
+    from harness.watch import Sighting
+
+TEST_FORMAT = "labrys-test"
+TEST_VERSION = 1
+DEFAULT_ANSWERS = ("mismatch", "cas-mismatch")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestInfo:
+    """What is known of a test before it runs; `test.json` holds it.
+
+    Attributes:
+        name: The test's name, which is also its folder's in the store.
+        seed: The root seed.
+        reproduce: The command that runs the same again.
+        started_utc: When it began.
+        system: The system under test, e.g. `dledger`.
+        workload: E.g. `register`.
+        nodes: The nodes' names, in order.
+        versions: Of Labrys and of what it tests.
+        options: Every option of the test with its value.
+        answers: Codes of `fail` errors that a working system gives as an answer, such as a compare-and-set that did not
+            match; they count as availability.
+    """
+
+    __test__ = False  # not a test class, whatever its name begins with
+
+    name: str
+    seed: int
+    reproduce: str
+    started_utc: datetime
+    system: str
+    workload: str
+    nodes: Sequence[str]
+    versions: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, Value] = field(default_factory=dict)
+    answers: Sequence[str] = DEFAULT_ANSWERS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """What a run left, checked.
+
+    Attributes:
+        test: What was asked for.
+        duration_s: From the run's start to its verdict.
+        parts: The parts of the verdict, in the order in which a reader should see them.
+        faults: What became of each fault that began, or should have.
+        operations: The client operations, in the order of their invokes, final phase included.
+        sightings: What the nodes said about themselves, changes only, in the order of time.
+        timings: Name of a stage to seconds, e.g. `ready`, `workload`, `check`.
+        problems: What went wrong beside the test itself, as sentences.
+    """
+
+    test: TestInfo
+    duration_s: float
+    parts: Sequence[Part]
+    faults: Sequence[FaultRecord] = ()
+    operations: Sequence[Operation] = ()
+    sightings: Sequence[Sighting] = ()
+    timings: Mapping[str, float] = field(default_factory=dict)
+    problems: Sequence[str] = ()
+
+
+def test_document(test: TestInfo) -> dict[str, Value]:
+    """Returns what `test.json` says."""
+    return {
+        "format": TEST_FORMAT,
+        "version": TEST_VERSION,
+        "name": test.name,
+        "seed": test.seed,
+        "reproduce": test.reproduce,
+        "started": test.started_utc.astimezone(UTC).isoformat(),
+        "system": test.system,
+        "workload": test.workload,
+        "nodes": list(test.nodes),
+        "versions": dict(test.versions),
+        "options": dict(test.options),
+        "answers": list(test.answers),
+    }
+
+
+def test_from_document(document: Value, where: str) -> TestInfo:
+    """Returns the test that `test.json` describes.
+
+    Args:
+        document: The parsed file.
+        where: Its path, for errors.
+
+    Raises:
+        BadRecord: It is not such a document.
+    """
+    if not isinstance(document, dict) or document.get("format") != TEST_FORMAT:
+        raise BadRecord(f'{where}: expected an object with "format": "{TEST_FORMAT}"')
+    if document.get("version") != TEST_VERSION:
+        raise BadRecord(
+            f"{where}: expected version {TEST_VERSION}, got {document.get('version')!r}; use a newer labrys"
+        )
+    try:
+        return TestInfo(
+            name=str(document["name"]),
+            seed=int(document["seed"]),
+            reproduce=str(document["reproduce"]),
+            started_utc=datetime.fromisoformat(document["started"]),
+            system=str(document["system"]),
+            workload=str(document["workload"]),
+            nodes=tuple(str(node) for node in document["nodes"]),
+            versions={str(name): str(version) for name, version in document["versions"].items()},
+            options=dict(document["options"]),
+            answers=tuple(str(code) for code in document["answers"]),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise BadRecord(
+            f"{where}: a member is missing or of the wrong type: {type(error).__name__}: {error}"
+        ) from error

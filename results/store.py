@@ -1,0 +1,360 @@
+"""Where runs are kept: one folder each, never overwritten, never half-named.
+
+    store/<test-name>/<UTC timestamp>/     test.json plan.json history.jsonl results.json report.html ...
+    store/latest, store/<test-name>/latest the newest run, of all and of one test
+    store/current                          the run that is going on, while it does
+
+Two laws. A run's folder is made in one step that fails if it is there, so two runs never share one, and nothing that was
+recorded is ever lost to a later run. Files and links that others may be reading are replaced by a rename, so a reader sees
+the old or the new, never a half. Whatever else lies in the store (files, broken links, foreign folders) is passed over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from results.errors import NoSuchRun, StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from datetime import datetime
+
+    from harness.op import Value
+
+LATEST = "latest"
+CURRENT = "current"
+MAX_SUFFIX = 1000
+HEAD_BYTES = 65_536
+_TEST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,127}")
+_STAMP = re.compile(r"\d{8}T\d{6}\.\d{3}Z(-\d{1,4})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The folder of one run, and the names of what lies in it. Says nothing about which of it is there yet.
+
+    Attributes:
+        path: The folder.
+    """
+
+    path: Path
+
+    @property
+    def test_name(self) -> str:
+        """Returns the name of the test that was run."""
+        return self.path.parent.name
+
+    @property
+    def stamp(self) -> str:
+        """Returns the folder's own name: when the run began, in UTC."""
+        return self.path.name
+
+    @property
+    def test_json(self) -> Path:
+        """Returns the path of what was asked for: name, options, seed, versions. Written before the run."""
+        return self.path / "test.json"
+
+    @property
+    def plan_json(self) -> Path:
+        """Returns the path of the planned faults."""
+        return self.path / "plan.json"
+
+    @property
+    def history_jsonl(self) -> Path:
+        """Returns the path of the history, which grows while the run goes on."""
+        return self.path / "history.jsonl"
+
+    @property
+    def history_edn(self) -> Path:
+        """Returns the path of the history as Jepsen writes it."""
+        return self.path / "history.edn"
+
+    @property
+    def operations_parquet(self) -> Path:
+        """Returns the path of the operations as a table."""
+        return self.path / "operations.parquet"
+
+    @property
+    def results_json(self) -> Path:
+        """Returns the path of the verdict."""
+        return self.path / "results.json"
+
+    @property
+    def results_edn(self) -> Path:
+        """Returns the path of the verdict as Jepsen writes it."""
+        return self.path / "results.edn"
+
+    @property
+    def report_html(self) -> Path:
+        """Returns the path of the report."""
+        return self.path / "report.html"
+
+    @property
+    def junit_xml(self) -> Path:
+        """Returns the path of the verdict as a CI server reads it."""
+        return self.path / "junit.xml"
+
+    @property
+    def log(self) -> Path:
+        """Returns the path of Labrys' own log."""
+        return self.path / "labrys.log"
+
+    @property
+    def plots_dir(self) -> Path:
+        """Returns the folder of the plots."""
+        return self.path / "plots"
+
+    @property
+    def nodes_dir(self) -> Path:
+        """Returns the folder that holds one folder of logs for each node."""
+        return self.path / "nodes"
+
+    def write_json(self, path: Path, value: Value) -> None:
+        """Writes `value` to `path` in one step, two spaces to a level."""
+        write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSummary:
+    """What a list of runs shows of each.
+
+    Attributes:
+        run: The run.
+        valid: True, False or `"unknown"`; None while there is no verdict.
+        reason: The verdict's sentence, or why there is none.
+        seed: As text, since it may not fit where numbers are floats; None where it is not known.
+        reproduce: The command that runs the same again; None where it is not known.
+        running: Whether this is the run that is going on.
+    """
+
+    run: Run
+    valid: bool | str | None
+    reason: str
+    seed: str | None
+    reproduce: str | None
+    running: bool
+
+
+def stamp(utc: datetime) -> str:
+    """Returns a run folder's name for its start, e.g. `20260729T101112.123Z`."""
+    return f"{utc:%Y%m%dT%H%M%S}.{utc.microsecond // 1000:03d}Z"
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replaces the file at `path` in one step: temporary file beside it, synced, renamed.
+
+    Raises:
+        StoreError: It cannot be written, e.g. because the disk is full. The old file is still there.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise StoreError(
+            f"{path} could not be written: {error.strerror or error}; what was there before is kept"
+        ) from error
+
+
+class Store:
+    """All runs below one folder.
+
+    Attributes:
+        root: The folder; made when the first run is.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def create_run(self, test_name: str, utc: datetime) -> Run:
+        """Makes the folder of a new run and points `current` and both `latest` at it.
+
+        Args:
+            test_name: Letters, digits and `._+-`.
+            utc: When the run begins. If there is a run of that instant, the new one gets the next free suffix (`-2`, ...).
+
+        Raises:
+            StoreError: The name cannot be a folder's, or the folder cannot be made.
+        """
+        if not _TEST_NAME.fullmatch(test_name) or test_name in {LATEST, CURRENT}:
+            raise StoreError(
+                f"a test's name is a folder's, of letters, digits and `._+-` and neither `{LATEST}` nor `{CURRENT}`; "
+                f"got {test_name!r}"
+            )
+        parent = self.root / test_name
+        base = stamp(utc)
+        try:
+            parent.mkdir(parents=True, exist_ok=True)
+            run = self._make(parent, base)
+            for link in (self.root / CURRENT, self.root / LATEST, parent / LATEST):
+                _point(link, run.path)
+        except OSError as error:
+            raise StoreError(
+                f"the run's folder {parent / base} could not be made: {error.strerror or error}; "
+                "choose another store with --store"
+            ) from error
+        return run
+
+    def _make(self, parent: Path, base: str) -> Run:
+        for number in range(1, MAX_SUFFIX):
+            path = parent / (base if number == 1 else f"{base}-{number}")
+            with contextlib.suppress(FileExistsError):
+                path.mkdir()
+                return Run(path)
+        raise StoreError(f"{parent} has {MAX_SUFFIX - 1} runs of the instant {base} already; move them away")
+
+    def finish(self, run: Run) -> None:
+        """Removes `current`, if it still points at `run`."""
+        link = self.root / CURRENT
+        with contextlib.suppress(OSError):
+            if link.is_symlink() and link.resolve() == run.path.resolve():
+                link.unlink()
+
+    def current(self) -> Run | None:
+        """Returns the run that is going on, if there is one."""
+        return self._linked(self.root / CURRENT)
+
+    def open_run(self, name: str) -> Run:
+        """Finds a run by what a person would type.
+
+        Args:
+            name: A path of a run's folder; or, within the store, `latest`, `current`, `<test>/latest`, `<test>/<stamp>`,
+                `<test>` (its newest); or an index into the list of runs, newest first: `0` is the newest, `-1` the oldest.
+
+        Raises:
+            NoSuchRun: There is none.
+        """
+        if re.fullmatch(r"-?\d{1,9}", name):
+            return self._indexed(int(name))
+        for base in (self.root, Path()):
+            path = base / name
+            with contextlib.suppress(OSError, ValueError):
+                if _is_run(path):
+                    return Run(path.resolve())
+                if (path / LATEST).is_symlink() and _is_run(path / LATEST):
+                    return Run((path / LATEST).resolve())
+        known = [f"{run.test_name}/{run.stamp}" for run in self.runs()[:3]]
+        hint = f"the newest runs are {', '.join(known)}" if known else f"the store {self.root} holds no runs yet"
+        raise NoSuchRun(f"{name!r} is neither a run's folder nor a run in the store; {hint}")
+
+    def _indexed(self, index: int) -> Run:
+        runs = self.runs()
+        try:
+            return runs[index]
+        except IndexError:
+            raise NoSuchRun(f"there is no run {index}: the store {self.root} holds {len(runs)} runs") from None
+
+    def runs(self) -> list[Run]:
+        """Returns all runs, newest first. Reads folder names only."""
+        found = [Run(path) for test in _folders(self.root) for path in _folders(test) if _STAMP.fullmatch(path.name)]
+        return sorted(found, key=lambda run: (_age_key(run.stamp), run.test_name), reverse=True)
+
+    def summaries(self) -> Iterator[RunSummary]:
+        """Gives what a list shows of each run, newest first. Reads the head of one file of each, when it is asked for."""
+        current = self.current()
+        for run in self.runs():
+            yield summarize(run, running=current is not None and run.path.resolve() == current.path)
+
+    def _linked(self, link: Path) -> Run | None:
+        try:
+            return Run(link.resolve(strict=True)) if link.is_symlink() else None
+        except (OSError, RuntimeError):  # a broken link, or one that leads to itself
+            return None
+
+
+def summarize(run: Run, *, running: bool = False) -> RunSummary:
+    """Reads what a list shows of one run from the heads of its files, however large they are."""
+    results = read_head(run.results_json, ("valid", "reason", "seed", "reproduce"))
+    valid = results.get("valid")
+    if valid is not True and valid is not False and valid != "unknown":
+        test = read_head(run.test_json, ("seed", "reproduce"))
+        reason = "running" if running else "no verdict: the run ended before, or its results.json is damaged"
+        return RunSummary(
+            run=run, valid=None, reason=reason, seed=_text(test.get("seed")), reproduce=_text(test.get("reproduce")),
+            running=running,
+        )  # fmt: skip
+    return RunSummary(
+        run=run,
+        valid=valid,
+        reason=_text(results.get("reason")) or "",
+        seed=_text(results.get("seed")),
+        reproduce=_text(results.get("reproduce")),
+        running=running,
+    )
+
+
+def read_head(path: Path, keys: tuple[str, ...]) -> Mapping[str, Value]:
+    """Reads some members of a JSON object from the first bytes of its file, without reading the rest.
+
+    Returns:
+        Those of `keys` that come whole within the head, before anything malformed; nothing if there is no such file.
+    """
+    try:
+        if not path.is_file():
+            return {}
+        with path.open("rb") as file:
+            text = file.read(HEAD_BYTES).decode("utf-8", errors="replace")
+    except OSError:
+        return {}
+    found: dict[str, Value] = {}
+    decoder = json.JSONDecoder()
+    separator = re.compile(r"\s*[{,]\s*(?=\")")
+    colon = re.compile(r"\s*:\s*")
+    position = 0
+    with contextlib.suppress(ValueError, RecursionError):
+        while len(found) < len(keys):
+            before = separator.match(text, position)
+            if before is None:
+                break
+            name, position = decoder.raw_decode(text, before.end())
+            between = colon.match(text, position)
+            if between is None:
+                break
+            value, position = decoder.raw_decode(text, between.end())
+            if position == HEAD_BYTES:
+                break  # a number may have been cut
+            if name in keys:
+                found[name] = value
+    return found
+
+
+def _text(value: Value) -> str | None:
+    return None if value is None else str(value)
+
+
+def _age_key(name: str) -> tuple[str, int]:
+    base, _, suffix = name.partition("-")
+    return base, int(suffix or 1)
+
+
+def _folders(path: Path) -> list[Path]:
+    """Returns the real folders in `path`; none if it cannot be read."""
+    try:
+        with os.scandir(path) as entries:
+            return [path / entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
+
+
+def _is_run(path: Path) -> bool:
+    return path.is_dir() and any((path / name).is_file() for name in ("test.json", "history.jsonl", "results.json"))
+
+
+def _point(link: Path, target: Path) -> None:
+    """Makes `link` a relative symbolic link to `target`, in one step."""
+    temporary = link.with_name(f".{link.name}.{secrets.token_hex(4)}.tmp")
+    temporary.symlink_to(os.path.relpath(target, link.parent))
+    temporary.replace(link)
