@@ -1,0 +1,242 @@
+"""The pictures of latency and rate, with the faults behind them, as SVG.
+
+Drawn by matplotlib's own SVG writer without a window system and without its global state. Equal input gives equal bytes: no
+date, no random ids. Colours and ink are written as fixed colours, which `inlined` turns into the page's CSS variables, so
+that one drawing serves as a file and, light or dark, inside a report.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+
+from results.series import TYPES, Line, Points, Shade, thinned
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from matplotlib.axes import Axes
+
+WIDTH_IN = 9.6
+PANEL_IN = 1.75
+LANE_IN = 0.19
+PAPER, INK, FAINT, GRID = "#fefefe", "#3d4552", "#6d7582", "#dfe3e8"
+TYPE_COLOURS = {"ok": "#2f7fd6", "info": "#e08a00", "fail": "#d6307f"}
+QUANTILE_COLOURS = {"p50": "#8fc1f5", "p95": "#4d97e0", "p99": "#1f6abf", "max": "#123f78"}
+FAULT_COLOURS = ("#8b6fc9", "#2a9d8f", "#c9794a", "#7a8b2f", "#5f7fa8", "#b05f8f")
+_VARIABLES = {
+    PAPER: "none",
+    INK: "var(--ink)",
+    FAINT: "var(--faint)",
+    GRID: "var(--line)",
+    **{colour: f"var(--{name})" for name, colour in TYPE_COLOURS.items()},
+    **{colour: f"var(--q-{name})" for name, colour in QUANTILE_COLOURS.items()},
+    **{colour: f"var(--fault-{number})" for number, colour in enumerate(FAULT_COLOURS)},
+}
+_STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "path.simplify": False,
+    "font.family": "sans-serif",
+    "font.sans-serif": ["system-ui", "Segoe UI", "Helvetica", "Arial", "DejaVu Sans"],
+    "font.size": 9,
+    "text.color": INK,
+    "axes.edgecolor": FAINT,
+    "axes.labelcolor": FAINT,
+    "axes.facecolor": "none",
+    "axes.linewidth": 0.7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "grid.color": GRID,
+    "grid.linewidth": 0.6,
+    "xtick.color": FAINT,
+    "ytick.color": FAINT,
+    "xtick.minor.visible": False,
+    "ytick.minor.visible": False,
+    "legend.frameon": False,
+    "figure.facecolor": PAPER,
+}
+
+
+def kinds_of(shades: Sequence[Shade]) -> list[str]:
+    """Returns the kinds of fault in the order of their first start; a kind's colour is that of its place here."""
+    return list(dict.fromkeys(shade.kind for shade in sorted(shades, key=lambda shade: shade.start_s)))
+
+
+def latency_points_svg(points: Sequence[Points], shades: Sequence[Shade]) -> str:
+    """Draws a dot for every operation: its latency over time, coloured by type, a panel for each function; log scale."""
+    functions = sorted({group.f for group in points})
+    span_s = _span_s([float(group.time_s.max()) for group in points if group.time_s.size], shades)
+    with mpl.rc_context(_STYLE):
+        figure, panels = _figure("latency", [f"{f} (ms)" for f in functions] or ["ms"], PANEL_IN, shades, span_s)
+        for kind in TYPES:
+            for group in points:
+                if group.type == kind:
+                    _dots(panels[functions.index(group.f)], thinned(group, span_s=span_s))
+        for axes in panels:
+            _log_scale(axes)
+        kinds = [kind for kind in TYPES if any(group.type == kind for group in points)]
+        _legend(panels[0], {str(kind): TYPE_COLOURS[kind] for kind in kinds})
+        return _svg(figure, "latency")
+
+
+def _dots(axes: Axes, points: Points) -> None:
+    """Draws points as lines of no length with round ends, which SVG says in a tenth of what markers take."""
+    gaps = np.full(points.time_s.size, np.nan)
+    axes.plot(
+        np.column_stack((points.time_s, points.time_s, gaps)).ravel(),
+        np.column_stack((points.latency_ms, points.latency_ms, gaps)).ravel(),
+        linewidth=2.2 if points.type == "ok" else 3.2,
+        solid_capstyle="round",
+        color=TYPE_COLOURS[points.type],
+        alpha=0.6 if points.type == "ok" else 0.9,
+    )
+
+
+def latency_quantiles_svg(lines: Sequence[Line], shades: Sequence[Shade]) -> str:
+    """Draws quantiles of the ok operations' latency over time, a panel for each function; log scale."""
+    return _panels_svg("quantiles", lines, shades, QUANTILE_COLOURS, unit="ms", log=True)
+
+
+def rate_svg(lines: Sequence[Line], shades: Sequence[Shade]) -> str:
+    """Draws operations per second by type over time, a panel for each function."""
+    return _panels_svg("rate", lines, shades, TYPE_COLOURS, unit="1/s", log=False)
+
+
+def _panels_svg(
+    name: str, lines: Sequence[Line], shades: Sequence[Shade], colours: Mapping[str, str], *, unit: str, log: bool
+) -> str:
+    functions = sorted({line.f for line in lines})
+    span_s = _span_s([float(line.time_s[-1]) for line in lines if line.time_s.size], shades)
+    with mpl.rc_context(_STYLE):
+        figure, panels = _figure(name, [f"{f} ({unit})" for f in functions] or [unit], PANEL_IN, shades, span_s)
+        for line in lines:
+            few = np.count_nonzero(np.isfinite(line.value)) < 3
+            panels[functions.index(line.f)].plot(
+                line.time_s,
+                line.value,
+                color=colours[line.name],
+                linewidth=1.3,
+                marker="o" if few else None,
+                markersize=3,
+            )
+        for axes in panels:
+            if log:
+                _log_scale(axes)
+            else:
+                axes.set_ylim(bottom=0)
+                axes.yaxis.set_major_locator(MaxNLocator(4))
+        names = {line.name for line in lines}
+        _legend(panels[0], {key: colour for key, colour in colours.items() if key in names})
+        return _svg(figure, name)
+
+
+def _log_scale(axes: Axes) -> None:
+    axes.set_yscale("log")
+    low, high = axes.get_ylim()
+    axes.yaxis.set_major_locator(LogLocator(subs=(1,) if high > 200 * low else (1, 2, 5)))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
+def _span_s(ends_s: Sequence[float], shades: Sequence[Shade]) -> float:
+    return max([*ends_s, *(shade.end_s for shade in shades)], default=1.0) * 1.005 or 1.0
+
+
+def _figure(
+    name: str, titles: Sequence[str], panel_in: float, shades: Sequence[Shade], span_s: float
+) -> tuple[Figure, list[Axes]]:
+    """Makes a figure of panels above one another, with a strip of lanes on top that names the faults."""
+    kinds = kinds_of(shades)
+    heights = [max(LANE_IN * len(kinds), 0.02), *(panel_in for _ in titles)]
+    height_in = sum(heights) + 0.28 * len(titles) + 0.75
+    figure = Figure(figsize=(WIDTH_IN, height_in), layout="constrained")
+    figure.set_gid(name)
+    strip, *panels = figure.subplots(len(heights), 1, sharex=True, gridspec_kw={"height_ratios": heights})
+    strip.set_axis_off()
+    strip.set_ylim(len(kinds) or 1, 0)
+    for shade in shades:
+        lane = kinds.index(shade.kind)
+        colour = FAULT_COLOURS[lane % len(FAULT_COLOURS)]
+        width_s = shade.end_s - shade.start_s
+        strip.broken_barh(
+            [(shade.start_s, width_s)], (lane + 0.15, 0.7), facecolor=colour if shade.effective else "none",
+            edgecolor=colour, linewidth=0.8, linestyle="solid" if shade.effective else "dashed",
+        )  # fmt: skip
+        for axes in panels:
+            axes.axvspan(shade.start_s, shade.end_s, color=colour, alpha=0.13 if shade.effective else 0.05, linewidth=0)
+    for lane, kind in enumerate(kinds):
+        last_s = max(shade.end_s for shade in shades if shade.kind == kind)
+        first_s = min(shade.start_s for shade in shades if shade.kind == kind)
+        right = last_s < 0.75 * span_s
+        strip.text(
+            last_s if right else first_s, lane + 0.5, f" {kind} ", fontsize=8, color=INK,
+            ha="left" if right else "right", va="center",
+        )  # fmt: skip
+    for axes, title in zip(panels, titles, strict=True):
+        axes.set_title(title, loc="left", fontsize=9, color=INK, pad=4)
+        axes.set_xlim(0, span_s)
+        axes.tick_params(length=2.5)
+    panels[-1].set_xlabel("seconds since the workload began")
+    return figure, panels
+
+
+def _legend(axes: Axes, colours: Mapping[str, str]) -> None:
+    handles = [Line2D([], [], color=colour, linewidth=2.2, label=name) for name, colour in colours.items()]
+    axes.legend(
+        handles=handles,
+        loc="lower right",
+        bbox_to_anchor=(1, 1),
+        ncols=max(1, len(handles)),
+        fontsize=8,
+        handlelength=1.2,
+        columnspacing=1.2,
+        borderaxespad=0.1,
+        labelcolor=INK,
+    )
+
+
+def _svg(figure: Figure, salt: str) -> str:
+    FigureCanvasSVG(figure)
+    text = io.StringIO()
+    with mpl.rc_context({"svg.hashsalt": f"labrys-{salt}"}):
+        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    return re.sub(r'\b(d|x|y|transform)="[^"]*"', _shortened, text.getvalue())
+
+
+def _shortened(attribute: re.Match[str]) -> str:
+    """Rounds a drawing's numbers to a hundredth of a point, and says a dot as `M x y h 0`."""
+    rounded = re.sub(r"-?\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", attribute[0])
+    return re.sub(r"M (\S+) (\S+) \s*L \1 \2 \s*", r"M\1 \2h0", rounded)
+
+
+def inlined(svg: str, *, prefix: str, title: str) -> str:
+    """Returns a drawing as an element of an HTML page: themed by CSS variables, ids its own, scaled to its container.
+
+    Args:
+        svg: What a function of this module drew.
+        prefix: Put before every id, so that several drawings fit into one page.
+        title: What the picture shows, for those who do not see it; must not need escaping.
+    """
+    element = svg[svg.index("<svg") :]
+    element = re.sub(r"<metadata>.*?</metadata>", "", element, flags=re.DOTALL)
+    element = re.sub(r'(?<=[ "(#])#(?=[a-zA-Z][\w-]*[")])', f"#{prefix}-", element)
+    element = re.sub(r'\bid="', f'id="{prefix}-', element)
+    for colour, variable in _VARIABLES.items():
+        element = element.replace(colour, variable)
+    return re.sub(
+        r'<svg [^>]*?viewBox="([^"]+)"[^>]*>',
+        rf'<svg xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="\1" role="img" aria-label="{title}">',
+        element,
+        count=1,
+        flags=re.DOTALL,
+    )

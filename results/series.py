@@ -1,0 +1,202 @@
+"""From operations to the few arrays that a plot, a table or a page of many runs needs.
+
+This is the seam between counting and drawing: `results.plots` knows only what is defined here, so that the same pictures are
+drawn from one run's operations and from what Spark has aggregated over thousands of runs. Latency is measured from when an
+operation was wanted (its scheduled time in an open loop), so that waiting is part of it. Times are seconds since the
+workload's start, latencies milliseconds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from harness.op import OpType
+from results.availability import wanted_ns
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from harness.faults import FaultRecord
+    from harness.op import Operation
+
+TYPES = (OpType.OK, OpType.INFO, OpType.FAIL)
+QUANTILES = (0.5, 0.95, 0.99, 1.0)
+NICE_S = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600)
+MAX_BUCKETS = 90
+LEAST_MS = 0.001
+_NS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shade:
+    """A stretch of time in which a fault was on.
+
+    Attributes:
+        kind: The fault's kind.
+        start_s: Its start.
+        end_s: Its end.
+        effective: Whether its effect was seen.
+    """
+
+    kind: str
+    start_s: float
+    end_s: float
+    effective: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Points:
+    """The latencies of one function and type.
+
+    Attributes:
+        f: The function.
+        type: The outcome.
+        time_s: When each was wanted.
+        latency_ms: Its latency, of the same length.
+    """
+
+    f: str
+    type: str
+    time_s: NDArray[np.float64]
+    latency_ms: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One line of a plot: a value for each bucket of time, not a number where there is none.
+
+    Attributes:
+        f: The function, which is the line's panel.
+        name: What it shows: a type, or a quantile as text.
+        time_s: The buckets' middles.
+        value: Of the same length.
+    """
+
+    f: str
+    name: str
+    time_s: NDArray[np.float64]
+    value: NDArray[np.float64]
+
+
+def shades(faults: Sequence[FaultRecord]) -> list[Shade]:
+    """Returns the stretches in which faults were on."""
+    return [
+        Shade(
+            kind=fault.planned.kind,
+            start_s=fault.start_ns / _NS,
+            end_s=fault.end_ns / _NS,
+            effective=fault.proof is not None and fault.proof.effective,
+        )
+        for fault in faults
+        if fault.end_ns > fault.start_ns
+    ]
+
+
+def latency_points(operations: Sequence[Operation]) -> list[Points]:
+    """Returns the latencies of all operations that ended, by function and type."""
+    groups: dict[tuple[str, OpType], list[tuple[int, int]]] = {}
+    for operation in operations:
+        if operation.end_ns is not None:
+            wanted = wanted_ns(operation)
+            groups.setdefault((operation.f, operation.type), []).append((wanted, operation.end_ns - wanted))
+    made = []
+    for f, kind in sorted(groups, key=lambda group: (group[0], TYPES.index(group[1]))):
+        columns = np.asarray(groups[f, kind], dtype=np.float64)
+        made.append(
+            Points(
+                f=f,
+                type=str(kind),
+                time_s=columns[:, 0] / _NS,
+                latency_ms=np.maximum(columns[:, 1] / 1e6, LEAST_MS),
+            )
+        )
+    return made
+
+
+def bucket_s(duration_s: float) -> float:
+    """Returns a round width of buckets of which some dozens cover `duration_s`."""
+    return next((float(width) for width in NICE_S if duration_s <= MAX_BUCKETS * width), duration_s / MAX_BUCKETS)
+
+
+def quantile_lines(points: Sequence[Points], width_s: float) -> list[Line]:
+    """Returns, for each function, a line for each quantile of the latency of its ok operations.
+
+    The quantile of a bucket is the nearest rank: a latency that was measured, never one in between.
+    """
+    lines = []
+    for group in points:
+        if group.type != OpType.OK or not group.time_s.size:
+            continue
+        order = np.argsort(group.time_s, kind="stable")
+        buckets = (group.time_s[order] // width_s).astype(np.int64)
+        latencies = group.latency_ms[order]
+        first, last = int(buckets[0]), int(buckets[-1])
+        edges = np.searchsorted(buckets, np.arange(first, last + 2))
+        values = np.full((len(QUANTILES), last - first + 1), np.nan)
+        for column, (low, high) in enumerate(pairwise(edges)):
+            if high > low:
+                values[:, column] = _ranks(np.sort(latencies[low:high]))
+        time_s = _middles(first, last, width_s)
+        lines += [
+            Line(f=group.f, name=quantile_name(q), time_s=time_s, value=values[row]) for row, q in enumerate(QUANTILES)
+        ]
+    return lines
+
+
+def _middles(first: int, last: int, width_s: float) -> NDArray[np.float64]:
+    return (np.arange(first, last + 1, dtype=np.float64) + 0.5) * width_s
+
+
+def _ranks(ordered: NDArray[np.float64]) -> list[float]:
+    return [float(ordered[max(0, int(np.ceil(q * ordered.size)) - 1)]) for q in QUANTILES]
+
+
+def quantile_name(q: float) -> str:
+    """Returns how a quantile is called: p50, p99, max."""
+    return "max" if q >= 1 else f"p{q * 100:g}"
+
+
+def rate_lines(points: Sequence[Points], width_s: float) -> list[Line]:
+    """Returns operations per second, for each function a line for each type that it had, over the whole run."""
+    if not points:
+        return []
+    last = max(int(group.time_s.max() // width_s) for group in points if group.time_s.size)
+    time_s = _middles(0, last, width_s)
+    lines = []
+    for group in points:
+        buckets = np.maximum((group.time_s // width_s).astype(np.int64), 0)
+        counted = np.bincount(buckets, minlength=last + 1) / width_s
+        lines.append(Line(f=group.f, name=group.type, time_s=time_s, value=counted))
+    return lines
+
+
+def latency_table(points: Sequence[Points]) -> Mapping[str, Mapping[str, float]]:
+    """Returns, for each function, the quantiles of its ok operations' latency in ms over the whole run."""
+    table = {}
+    for group in points:
+        if group.type == OpType.OK and group.latency_ms.size:
+            values = _ranks(np.sort(group.latency_ms))
+            table[group.f] = {
+                f"{quantile_name(q)}_ms": round(value, 3) for q, value in zip(QUANTILES, values, strict=True)
+            }
+    return table
+
+
+def thinned(points: Points, *, span_s: float, columns: int = 900, rows: int = 260) -> Points:
+    """Returns one point for each cell of a fine grid over time and the latency's logarithm that has any.
+
+    The picture stays the same, its file stays small, whatever the number of operations.
+    """
+    if points.time_s.size <= columns:
+        return points
+    across = np.floor(points.time_s / max(span_s, 1e-9) * columns).astype(np.int64)
+    up = np.floor(np.log10(points.latency_ms) * rows / 8).astype(np.int64)
+    _, kept = np.unique(across * 1_000_003 + up, return_index=True)
+    kept.sort()
+    return Points(f=points.f, type=points.type, time_s=points.time_s[kept], latency_ms=points.latency_ms[kept])
