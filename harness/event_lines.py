@@ -1,0 +1,189 @@
+"""One event of a history as one line of JSON, and back.
+
+An event has the keys index, time, type, process, f, value and, where they are not null, key, node, error, scheduled, phase.
+Times are nanoseconds since the run's start. A line is ASCII, has a bounded length, and says nothing that JSON cannot say; what
+is read is held to all of that, because a history may come from anywhere.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from harness.errors import InputError
+from harness.op import NEMESIS, Op, OpType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from harness.op import Value
+
+MAX_LINE_BYTES = 1 << 20
+SHOWN_CHARACTERS = 80
+
+_TYPES = {str(op_type): op_type for op_type in OpType}
+
+
+class LineEncoder:
+    """Writes events as lines. Remembers how names are quoted, since a run has few of them."""
+
+    def __init__(self) -> None:
+        self._encoder = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+        self._quoted: dict[str, str] = {}
+
+    def value(self, value: Value) -> str:
+        """Writes a value.
+
+        Raises:
+            InputError: JSON cannot say it.
+        """
+        # Most values are a small integer or nothing; spelling these out halves the cost of a line.
+        if value is None:
+            return "null"
+        if type(value) is int:
+            return str(value)
+        try:
+            return self._encoder.encode(value)
+        except (TypeError, ValueError, RecursionError) as error:
+            shown = repr(value)[:SHOWN_CHARACTERS]
+            raise InputError(f"a history holds what JSON can say, which {shown} is not: {error}") from error
+
+    def event(self, op: Op) -> str:
+        """Writes an event, without a newline.
+
+        Raises:
+            InputError: JSON cannot say its value, or the line would be too long.
+        """
+        index, time_ns, op_type, process, f, value, key, node, error, scheduled_ns, phase = op
+        quoted = self._quoted
+        line = (
+            f'{{"index":{index},"time":{time_ns},"type":"{op_type}","process":{self.value(process)}'
+            f',"f":{quoted.get(f) or self._quote(f)},"value":{self.value(value)}'
+        )
+        if key is not None:
+            line += f',"key":{quoted.get(key) or self._quote(key)}'
+        if node is not None:
+            line += f',"node":{quoted.get(node) or self._quote(node)}'
+        if error is not None:
+            line += f',"error":{self.value(error)}'
+        if scheduled_ns is not None:
+            line += f',"scheduled":{scheduled_ns}'
+        if phase is not None:
+            line += f',"phase":{quoted.get(phase) or self._quote(phase)}'
+        line += "}"
+        if len(line) >= MAX_LINE_BYTES:
+            raise InputError(f"an event of {len(line)} bytes is too long for a history (at most {MAX_LINE_BYTES})")
+        return line
+
+    def _quote(self, text: str) -> str:
+        return self._quoted.setdefault(text, self.value(text))
+
+
+def _no_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_constant)
+
+
+def decode_object(line: bytes) -> dict[str, Any]:
+    """Reads a line that has to be a JSON object.
+
+    Raises:
+        ValueError: It is not; the message says what it is.
+    """
+    try:
+        fields = _DECODER.decode(line.decode())
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"expected a JSON object, found {shown(line)}: {error}") from error
+    if not isinstance(fields, dict):
+        raise ValueError(f"expected a JSON object, found {shown(line)}")  # noqa: TRY004 - its content is wrong
+    return fields
+
+
+def decode_event(fields: Mapping[str, Any], index: int) -> Op:
+    """Makes an event of a line's object.
+
+    Args:
+        fields: The object.
+        index: The index that the event has to have.
+
+    Raises:
+        ValueError: Something is missing, unknown or not of its kind; the message says what.
+    """
+    if fields.keys() - _EXPECTED.keys():
+        raise ValueError(f"unknown key {min(fields.keys() - _EXPECTED.keys())!r}")
+    for name, (expected, fits) in _EXPECTED.items():
+        if name not in fields:
+            if name in _REQUIRED:
+                raise ValueError(f"expected the key {name!r}")
+        elif not fits(fields[name]):
+            raise ValueError(f"expected {expected} in {name!r}, found {str(fields[name])[:SHOWN_CHARACTERS]!r}")
+    if fields["index"] != index:
+        raise ValueError(f"expected index {index}, found {fields['index']}")
+    if fields["process"] == NEMESIS and fields["type"] != OpType.INFO:
+        raise ValueError(f"expected type 'info' for the nemesis, found {fields['type']!r}")
+    get = fields.get
+    return Op(
+        index,
+        fields["time"],
+        _TYPES[fields["type"]],
+        fields["process"],
+        fields["f"],
+        fields["value"],
+        get("key"),
+        get("node"),
+        get("error"),
+        get("scheduled"),
+        get("phase"),
+    )
+
+
+def shown(line: bytes) -> str:
+    """Returns the beginning of a line, fit for a message."""
+    text = line.decode(errors="replace").rstrip("\n")
+    return repr(text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "...")
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _is_type(value: Any) -> bool:
+    return type(value) is str and value in _TYPES
+
+
+def _is_process(value: Any) -> bool:
+    return value == NEMESIS or _is_count(value)
+
+
+def _is_text(value: Any) -> bool:
+    return type(value) is str
+
+
+def _is_text_or_null(value: Any) -> bool:
+    return value is None or type(value) is str
+
+
+def _is_time_or_null(value: Any) -> bool:
+    return value is None or type(value) is int
+
+
+def _is_anything(value: Any) -> bool:  # noqa: ARG001 - a value may be whatever JSON can say
+    return True
+
+
+_EXPECTED: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
+    "index": ("a position", _is_count),
+    "time": ("nanoseconds since the run's start", _is_count),
+    "type": (f"one of {', '.join(_TYPES)}", _is_type),
+    "process": (f"a number or {NEMESIS!r}", _is_process),
+    "f": ("the name of a function", _is_text),
+    "value": ("a value", _is_anything),
+    "key": ("a string or null", _is_text_or_null),
+    "node": ("a string or null", _is_text_or_null),
+    "error": ("a string or null", _is_text_or_null),
+    "scheduled": ("nanoseconds or null", _is_time_or_null),
+    "phase": ("a string or null", _is_text_or_null),
+}
+_REQUIRED = frozenset({"index", "time", "type", "process", "f", "value"})

@@ -1,0 +1,79 @@
+"""How much clients ask of the system: as fast as answers come, or at a rate that does not care whether they come.
+
+In a closed loop each worker waits for its answer before it asks again, so a stuck node is asked almost nothing. In an open loop
+requests arrive at each node as a Poisson process, whatever became of the earlier ones: a stuck node keeps getting
+requests, and latency counted from an arrival's due time does not hide the waiting.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from harness.errors import InputError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClosedLoop:
+    """A fixed number of workers, each with one operation at a time. Worker `k` works at node `k mod n`.
+
+    Attributes:
+        concurrency: The number of workers.
+    """
+
+    concurrency: int
+
+    def __post_init__(self) -> None:
+        if self.concurrency < 1:
+            raise InputError(f"a closed loop needs at least one worker, not {self.concurrency}")
+
+    def streams(self, nodes: int) -> int:  # noqa: ARG002 - the other load needs it
+        """Returns how many op streams ask the generator: one for each worker."""
+        return self.concurrency
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenLoop:
+    """Poisson arrivals at each node, which do not wait for answers.
+
+    Attributes:
+        rate_per_node: Arrivals per second at each node, on average.
+        max_in_flight: The most operations that may be in flight at one node; an arrival beyond that is counted as shed.
+        processes_per_node: How many processes a node has from the start; they take turns. The pool grows as it must.
+    """
+
+    rate_per_node: float
+    max_in_flight: int = 100
+    processes_per_node: int = 4
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.rate_per_node) and self.rate_per_node > 0):
+            raise InputError(f"an open loop needs a rate above 0 per second and node, not {self.rate_per_node:g}")
+        if not 1 <= self.processes_per_node <= self.max_in_flight:
+            raise InputError(
+                f"an open loop needs 1 <= processes per node <= max in flight, not {self.processes_per_node} and "
+                f"{self.max_in_flight}"
+            )
+
+    def streams(self, nodes: int) -> int:
+        """Returns how many op streams ask the generator: one for each node."""
+        return nodes
+
+
+Load: TypeAlias = ClosedLoop | OpenLoop
+
+
+def parse_concurrency(text: str, nodes: int) -> int:
+    """Reads a number of workers: `10`, or `2n` for twice the number of nodes.
+
+    Raises:
+        InputError: It is neither, or less than one.
+    """
+    match = re.fullmatch(r"([0-9]{1,6})(n?)", text.strip())
+    if match is None or int(match[1]) < 1:
+        raise InputError(
+            f"a concurrency is a number of workers, e.g. 10, or a multiple of the nodes, e.g. 2n; not {text!r}"
+        )
+    return int(match[1]) * (nodes if match[2] else 1)
