@@ -19,6 +19,7 @@ from harness.verdict import Part, Verdict, worst
 from harness.watch import Sighting
 from results.availability import around, error_code
 from results.errors import BadRecord
+from results.series import latency_points, latency_table, main_phase
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -65,6 +66,7 @@ def build(record: RunRecord) -> dict[str, Value]:
         "started": test.started_utc.isoformat(),
         "duration_s": record.duration_s,
         "counts": counts(record.operations),
+        "latency": latency_table(latency_points(main_phase(record.operations))),
         "versions": dict(test.versions),
         "timings": dict(record.timings),
         "problems": list(record.problems),

@@ -98,6 +98,11 @@ def shades(faults: Sequence[FaultRecord]) -> list[Shade]:
     ]
 
 
+def main_phase(operations: Sequence[Operation]) -> list[Operation]:
+    """Returns the workload's own operations, without the reads after healing."""
+    return [operation for operation in operations if operation.phase is None]
+
+
 def latency_points(operations: Sequence[Operation]) -> list[Points]:
     """Returns the latencies of all operations that ended, by function and type."""
     groups: dict[tuple[str, OpType], list[tuple[int, int]]] = {}

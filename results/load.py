@@ -1,0 +1,122 @@
+"""Puts the record of a run together again from the run's folder.
+
+A run that was killed before its verdict has no `results.json`. Its history is still there, and so are the faults that its
+history names; what is made of it says plainly that there is no verdict.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from harness.errors import InputError
+from harness.faults import FaultRecord, PlannedFault
+from harness.history import pair, read_history
+from harness.op import NEMESIS
+from harness.verdict import Part, Verdict
+from results.document import checked, faults_from, parts_from, sightings_from
+from results.errors import BadRecord
+from results.record import RunRecord, test_from_document
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from harness.op import Op, Value
+    from results.store import Run
+
+MAX_JSON_BYTES = 256 << 20
+_NS = 1_000_000_000
+
+
+def load_record(run: Run) -> RunRecord:
+    """Returns the record of a run.
+
+    Raises:
+        InputError: A file of the run is missing or is not what it should be; the message names it.
+    """
+    test = test_from_document(_read_json(run.test_json), str(run.test_json))
+    problems: list[str] = []
+    ops: Sequence[Op] = ()
+    if run.history_jsonl.is_file():
+        history = read_history(run.history_jsonl)
+        ops = history.ops
+        if history.torn:
+            problems.append("history.jsonl ends in the middle of a line; the event that was being written is left out")
+    else:
+        problems.append("the run has no history.jsonl")
+    operations = pair(ops)
+    if not run.results_json.is_file():
+        part = Part(
+            name="completed",
+            verdict=Verdict.UNKNOWN,
+            reason=f"The run ended before its verdict; {len(operations)} operations were recorded. "
+            "`labrys check` can decide its history.",
+        )
+        end_s = ops[-1].time_ns / _NS if ops else 0.0
+        return RunRecord(
+            test=test,
+            duration_s=end_s,
+            parts=[part],
+            faults=_faults_of(ops),
+            operations=operations,
+            problems=problems,
+        )
+    document = checked(_read_json(run.results_json), str(run.results_json))
+    try:
+        return RunRecord(
+            test=test,
+            duration_s=float(document["duration_s"]),
+            parts=parts_from(document),
+            faults=faults_from(document),
+            operations=operations,
+            sightings=sightings_from(document),
+            timings={str(name): float(seconds) for name, seconds in document["timings"].items()},
+            problems=[*(str(problem) for problem in document["problems"] if problem not in problems), *problems],
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise BadRecord(
+            f"{run.results_json}: a member is missing or of the wrong type: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _read_json(path: Path) -> Value:
+    try:
+        if path.stat().st_size > MAX_JSON_BYTES:
+            raise BadRecord(f"{path} has {path.stat().st_size} bytes; expected at most {MAX_JSON_BYTES}")
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise BadRecord(f"{path} is not JSON: {error}") from error
+
+
+def _faults_of(ops: Sequence[Op]) -> list[FaultRecord]:
+    """Returns what a history tells of its faults: kinds, targets and times, and no proof."""
+    begun: dict[int, tuple[Op, str, list[str]]] = {}
+    ended: dict[int, Op] = {}
+    for op in ops:
+        number = op.value.get("fault") if op.process == NEMESIS and isinstance(op.value, dict) else None
+        if not isinstance(number, int):
+            continue
+        if op.f.startswith("start-"):
+            targets = op.value.get("targets")
+            known = [str(target) for target in targets] if isinstance(targets, list) else []
+            begun.setdefault(number, (op, op.f.removeprefix("start-"), []))[2][:] = known
+        else:
+            ended[number] = op
+    last_ns = ops[-1].time_ns if ops else 0
+    records = []
+    for number, (op, kind, hit) in begun.items():
+        end_ns = ended[number].time_ns if number in ended else last_ns
+        records.append(
+            FaultRecord(
+                planned=PlannedFault(id=number, kind=kind, target=hit, start_s=op.time_ns / _NS, end_s=end_ns / _NS),
+                targets=hit,
+                start_ns=op.time_ns,
+                end_ns=end_ns,
+                proof=None,
+                error="the run ended before this fault's proof was recorded",
+            )
+        )
+    return records
