@@ -1,0 +1,201 @@
+"""Suites: many tests from one file, each run as a command of its own.
+
+A suite file is TOML. `[defaults]` holds options of `labrys test`; each `[[test]]` overrides them, and every option whose value is
+a list is a dimension of a matrix:
+
+    name = "nightly"
+
+    [defaults]
+    time-limit = 120
+
+    [[test]]
+    name = "partitions"
+    nemesis = ["partition-random-halves", "bridge"]
+    read-mode = ["read-index", "raft-log"]
+    repeat = 2
+
+    [[test]]
+    name = "negative-control"
+    read-mode = "unsafe"
+    expect = "invalid"
+
+That is nine cases. A case's seed is drawn from the suite's seed and the case's own name, so adding a case shifts no other. A
+definite failure decides over an error of the tool, that over an unknown, and that over valid.
+"""
+
+from __future__ import annotations
+
+import itertools
+import shlex
+import tomllib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from harness.errors import ExitCode, InputError
+from harness.randomness import SEED_BITS, stream
+from harness.suggest import did_you_mean
+from harness.verdict import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+TOP_KEYS = frozenset({"name", "defaults", "test"})
+OWN_KEYS = frozenset({"name", "repeat", "expect"})
+MAX_CASES = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One run of a suite.
+
+    Attributes:
+        name: Unique in its suite, e.g. `partitions[nemesis=bridge]#2`.
+        test: The name of the `[[test]]` it comes from.
+        options: The options of `labrys test`, by long name without dashes in front, in the order of the file.
+        seed: The root seed.
+        expect: The verdict that is a success; a negative control expects `invalid`.
+    """
+
+    name: str
+    test: str
+    options: Mapping[str, str | int | float | bool]
+    seed: int
+    expect: Verdict
+
+    def arguments(self) -> list[str]:
+        """Returns the arguments of `labrys` that run this case."""
+        arguments = ["test", "--seed", str(self.seed)]
+        for name, value in self.options.items():
+            if isinstance(value, bool):
+                arguments.append(f"--{name}" if value else f"--no-{name}")
+            else:
+                arguments += [f"--{name}", str(value)]
+        return arguments
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseResult:
+    """What became of a case.
+
+    Attributes:
+        case: The case.
+        exit_code: How its command ended.
+        reason: The verdict's sentence, or the end of its errors.
+        seconds: How long it took.
+        run: The run's folder; None if it did not get that far.
+    """
+
+    case: Case
+    exit_code: int
+    reason: str
+    seconds: float
+    run: str | None
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Returns the run's verdict; None if there is none."""
+        return {code.exit_code.value: code for code in Verdict}.get(self.exit_code)
+
+    @property
+    def passed(self) -> bool:
+        """Returns whether the verdict is the expected one."""
+        return self.verdict is self.case.expect
+
+    @property
+    def reproduce(self) -> str:
+        """Returns the command that runs the case again."""
+        return shlex.join(["labrys", *self.case.arguments()])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """All cases of a file.
+
+    Attributes:
+        name: The suite's name.
+        seed: Its root seed.
+        cases: In the order in which they run.
+    """
+
+    name: str
+    seed: int
+    cases: Sequence[Case]
+
+
+def load_suite(path: Path, *, seed: int, known: Collection[str]) -> Suite:
+    """Reads a suite's file and spells out its cases.
+
+    Args:
+        path: The file.
+        seed: The suite's root seed.
+        known: The long names of `labrys test`'s options.
+
+    Raises:
+        InputError: The file cannot be read, or says something that is not understood.
+    """
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"{path}: cannot be read as TOML: {error}") from error
+    for key in document:
+        if key not in TOP_KEYS:
+            raise InputError(f"{path}: unknown key {key!r}. {did_you_mean(key, TOP_KEYS)}")
+    defaults, tests = document.get("defaults", {}), document.get("test", [])
+    if not isinstance(defaults, dict) or not isinstance(tests, list) or not tests:
+        raise InputError(f"{path}: expected a table [defaults] and at least one table [[test]]")
+    cases: list[Case] = []
+    for number, test in enumerate(tests, 1):
+        cases += _cases(f"{path}: test {number}", {**defaults, **test}, seed=seed, known=known)
+        if len(cases) > MAX_CASES:
+            raise InputError(f"{path}: more than {MAX_CASES} cases; split the suite")
+    names = [case.name for case in cases]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(f"{path}: two cases are named {twice[0]!r}; give their tests different names")
+    return Suite(name=str(document.get("name", path.stem)), seed=seed, cases=cases)
+
+
+def _cases(where: str, table: Mapping[str, Any], *, seed: int, known: Collection[str]) -> Iterable[Case]:
+    name = table.get("name")
+    if not isinstance(name, str) or not name:
+        raise InputError(f"{where}: expected a name")
+    repeat = table.get("repeat", 1)
+    if not isinstance(repeat, int) or isinstance(repeat, bool) or repeat < 1:
+        raise InputError(f"{where} ({name}): repeat takes a whole number of at least 1, not {repeat!r}")
+    try:
+        expect = Verdict(table.get("expect", Verdict.VALID))
+    except ValueError:
+        raise InputError(f"{where} ({name}): expect takes valid, invalid or unknown, not {table['expect']!r}") from None
+    options = {key: value for key, value in table.items() if key not in OWN_KEYS}
+    for key, value in options.items():
+        if key not in known or key == "seed":
+            raise InputError(f"{where} ({name}): `labrys test` has no option {key!r} here. {did_you_mean(key, known)}")
+        if not all(
+            isinstance(item, str | int | float | bool) for item in (value if isinstance(value, list) else [value])
+        ):
+            raise InputError(f"{where} ({name}): {key} takes a value or a list of values, not {value!r}")
+    dimensions = [key for key, value in options.items() if isinstance(value, list)]
+    for choice in itertools.product(*(options[key] for key in dimensions)):
+        chosen = dict(zip(dimensions, choice, strict=True))
+        point = ",".join(f"{key}={value}" for key, value in chosen.items())
+        base = f"{name}[{point}]" if point else name
+        for turn in range(1, repeat + 1):
+            full = base if repeat == 1 else f"{base}#{turn}"
+            yield Case(
+                name=full,
+                test=name,
+                options={**options, **chosen},
+                seed=stream(seed, f"suite/{full}").getrandbits(SEED_BITS),
+                expect=expect,
+            )
+
+
+def exit_code(results: Iterable[CaseResult]) -> ExitCode:
+    """Returns the exit code of a suite: an unexpected verdict, an error of the tool, an unknown, or all as expected."""
+    failed = [result for result in results if not result.passed]
+    if any(result.verdict in {Verdict.INVALID, Verdict.VALID} for result in failed):
+        return ExitCode.INVALID
+    if any(result.verdict is None for result in failed):
+        return ExitCode.INTERNAL
+    return ExitCode.UNKNOWN if failed else ExitCode.VALID

@@ -1,0 +1,118 @@
+"""Shows a person, on standard error, how a run goes on.
+
+On a terminal one line lives at the bottom and is redrawn a few times a second; elsewhere (a CI log) a plain line comes every
+few seconds. A thread of its own reads what the run appends to its history, so the run never waits for a terminal.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from rich.live import Live
+from rich.text import Text
+
+from harness.op import NEMESIS, Op, OpType
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+    from typing import Self
+
+    from rich.console import Console
+
+    from harness.clock import Clock
+    from harness.watch import Watch
+
+LIVE_INTERVAL_S = 0.25
+PLAIN_INTERVAL_S = 5.0
+COLOURS = {OpType.OK: "green", OpType.FAIL: "yellow", OpType.INFO: "magenta"}
+
+
+class Progress:
+    """A `harness.run.Observer` that prints. Use it as a context manager around the run.
+
+    Args:
+        console: Where to print; standard error of the command.
+        ops: The history's events, growing while the run goes on.
+        time_limit_s: How long the workload will run.
+    """
+
+    def __init__(self, *, console: Console, ops: Sequence[Op], time_limit_s: float) -> None:
+        self._console = console
+        self._ops = ops
+        self._time_limit_s = time_limit_s
+        self._seen = 0
+        self._counts: Counter[OpType] = Counter()
+        self._faults: dict[int, str] = {}
+        self._watch: Watch | None = None
+        self._clock: Clock | None = None
+        self._phase = ""
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._print, name="progress", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def phase(self, text: str) -> None:
+        """Prints the phase that begins."""
+        self._phase = text
+        self._watch = self._clock = None
+        self._console.print(Text(f"· {text}", style="bold"))
+
+    def workload_began(self, watch: Watch, clock: Clock) -> None:
+        """Begins to count."""
+        self._watch, self._clock = watch, clock
+
+    def problem(self, text: str) -> None:
+        """Prints what went wrong."""
+        self._console.print(Text(f"! {text}", style="yellow"))
+
+    def line(self) -> Text:
+        """Returns the line that says where the workload is."""
+        self._count()
+        clock, watch = self._clock, self._watch
+        if clock is None or watch is None:
+            return Text(self._phase, style="dim")
+        text = Text(f"{min(clock.now_s(), self._time_limit_s):5.0f} of {self._time_limit_s:.0f} s")
+        for type_, colour in COLOURS.items():
+            text.append(f"   {self._counts[type_]} {type_}", style=colour)
+        leader = watch.leader()
+        if leader is not None:
+            name, term = leader
+            text.append(f"   leader {name}" + ("" if term is None else f" in term {term}"))
+        for fault in self._faults.values():
+            text.append(f"   {fault}", style="red")
+        return text
+
+    def _count(self) -> None:
+        while self._seen < len(self._ops):
+            op = self._ops[self._seen]
+            self._seen += 1
+            if op.process != NEMESIS:
+                self._counts[op.type] += 1
+            elif isinstance(op.value, dict):
+                fault = op.value.get("fault", -1)
+                if op.f.startswith("start-"):
+                    self._faults[fault] = op.f.removeprefix("start-")
+                else:
+                    self._faults.pop(fault, None)
+
+    def _print(self) -> None:
+        if not self._console.is_terminal:
+            while not self._over.wait(PLAIN_INTERVAL_S):
+                if self._clock is not None:
+                    self._console.print(self.line())
+            return
+        with Live(
+            console=self._console, transient=True, get_renderable=self.line, refresh_per_second=1 / LIVE_INTERVAL_S
+        ):
+            self._over.wait()

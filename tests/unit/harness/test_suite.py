@@ -1,0 +1,106 @@
+"""A suite's file becomes cases whose names, options and seeds depend on nothing but the file and the seed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.errors import ExitCode, InputError
+from harness.suite import CaseResult, exit_code, load_suite
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KNOWN = frozenset({"seed", "time-limit", "nemesis", "read-mode", "final-reads"})
+SUITE = """
+name = "nightly"
+[defaults]
+time-limit = 60
+[[test]]
+name = "faults"
+nemesis = ["kill", "pause"]
+final-reads = false
+repeat = 2
+[[test]]
+name = "control"
+read-mode = "unsafe"
+expect = "invalid"
+"""
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    """Writes a suite's file."""
+    path = tmp_path / "suite.toml"
+    path.write_text(text)
+    return path
+
+
+def test_lists_are_dimensions_and_defaults_are_overridden(tmp_path: Path) -> None:
+    """Each combination is a case, repeated as asked, with a seed of its own."""
+    suite = load_suite(write(tmp_path, SUITE), seed=7, known=KNOWN)
+
+    assert [case.name for case in suite.cases] == [
+        "faults[nemesis=kill]#1",
+        "faults[nemesis=kill]#2",
+        "faults[nemesis=pause]#1",
+        "faults[nemesis=pause]#2",
+        "control",
+    ]
+    assert len({case.seed for case in suite.cases}) == 5
+    first = suite.cases[0].arguments()
+    assert first[:2] == ["test", "--seed"]
+    assert first[3:] == ["--time-limit", "60", "--nemesis", "kill", "--no-final-reads"]
+
+
+def test_a_new_case_shifts_no_seed(tmp_path: Path) -> None:
+    """A case's seed depends on the suite's seed and the case's name alone."""
+    before = load_suite(write(tmp_path, SUITE), seed=7, known=KNOWN)
+    more = SUITE.replace('["kill", "pause"]', '["bridge", "kill", "pause"]')
+    after = load_suite(write(tmp_path, more), seed=7, known=KNOWN)
+
+    seeds = {case.name: case.seed for case in after.cases}
+    assert all(seeds[case.name] == case.seed for case in before.cases)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[[tests]]", "Did you mean 'test'"),
+        ("name = 'x'", r"at least one table \[\[test\]\]"),
+        ("[[test]]\nnemesis = 'kill'", "expected a name"),
+        ("[[test]]\nname = 'a'\nnemsis = 'kill'", "Did you mean 'nemesis'"),
+        ("[[test]]\nname = 'a'\nseed = 4", "no option 'seed'"),
+        ("[[test]]\nname = 'a'\nrepeat = 0", "repeat takes"),
+        ("[[test]]\nname = 'a'\nexpect = 'good'", "expect takes"),
+        ("[[test]]\nname = 'a'\nnemesis = {}", "takes a value"),
+        ("[[test]]\nname = 'a'\n[[test]]\nname = 'a'", "two cases are named 'a'"),
+        ("[[test]", "cannot be read as TOML"),
+    ],
+)
+def test_what_is_not_understood_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    """Every error names the file and what was expected."""
+    with pytest.raises(InputError, match=message):
+        load_suite(write(tmp_path, text), seed=7, known=KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("codes", "expected"),
+    [
+        ([0, 0, 1], ExitCode.VALID),  # the control is expected to be invalid
+        ([0, 2, 1], ExitCode.UNKNOWN),
+        ([0, 255, 1], ExitCode.INTERNAL),
+        ([1, 2, 255], ExitCode.INVALID),
+        ([0, 0, 0], ExitCode.INVALID),  # a control that finds nothing has failed
+    ],
+)
+def test_a_definite_failure_is_never_masked(tmp_path: Path, codes: list[int], expected: ExitCode) -> None:
+    """An unexpected verdict decides over an error, that over an unknown."""
+    suite = load_suite(write(tmp_path, SUITE), seed=7, known=KNOWN)
+    cases = [suite.cases[0], suite.cases[2], suite.cases[4]]
+    results = [
+        CaseResult(case=case, exit_code=code, reason="", seconds=1.0, run=None)
+        for case, code in zip(cases, codes, strict=True)
+    ]
+
+    assert exit_code(results) is expected
