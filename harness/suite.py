@@ -1,7 +1,7 @@
 """Suites: many tests from one file, each run as a command of its own.
 
-A suite file is TOML. `[defaults]` holds options of `labrys test`; each `[[test]]` overrides them, and every option whose value is
-a list is a dimension of a matrix:
+A suite file is TOML. `[defaults]` holds options of `labrys test`; each `[[test]]` overrides them, and every option with a list
+as its value is a dimension of a matrix:
 
     name = "nightly"
 
