@@ -24,6 +24,7 @@ class Asker(NamedTuple):
         node: The name of its node.
         now_ns: The run's time.
         idle: Whether no operation of the whole run is in flight.
+        workers: The workers that this generator serves: all of the run, or fewer for a part of a generator.
     """
 
     worker: int
@@ -31,6 +32,7 @@ class Asker(NamedTuple):
     node: str
     now_ns: int
     idle: bool
+    workers: frozenset[int]
 
 
 class Later(NamedTuple):
@@ -38,9 +40,11 @@ class Later(NamedTuple):
 
     Attributes:
         at_ns: When to ask again; None: after the next event of the run.
+        or_event: Whether to ask again also after the next event, if that comes before `at_ns`.
     """
 
     at_ns: int | None = None
+    or_event: bool = False
 
 
 Answer: TypeAlias = Invocation | Later | None
@@ -50,7 +54,10 @@ class Generator(Protocol):
     """Decides what free workers do."""
 
     def ask(self, asker: Asker) -> Answer:
-        """Returns an operation for this worker, `Later`, or None if this worker will never get one again."""
+        """Returns an operation for this worker, `Later`, or None if this worker will never get one again.
+
+        An operation that is returned is performed at once, as the asker's process.
+        """
         ...
 
     def told(self, event: Op) -> None:
