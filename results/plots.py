@@ -229,7 +229,7 @@ def inlined(svg: str, *, prefix: str, title: str) -> str:
     """
     element = svg[svg.index("<svg") :]
     element = re.sub(r"<metadata>.*?</metadata>", "", element, flags=re.DOTALL)
-    element = re.sub(r'(?<=[ "(#])#(?=[a-zA-Z][\w-]*[")])', f"#{prefix}-", element)
+    element = re.sub(r'(url\(|href=")#', rf"\1#{prefix}-", element)
     element = re.sub(r'\bid="', f'id="{prefix}-', element)
     for colour, variable in _VARIABLES.items():
         element = element.replace(colour, variable)

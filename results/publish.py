@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from results.document import build
 from results.record import test_document
+from results.store import write_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,4 +33,15 @@ def publish(run: Run, record: RunRecord) -> Mapping[str, Value]:
     """
     document = build(record)
     run.write_json(run.results_json, document)
+    draw(run, record, document)
     return document
+
+
+def draw(run: Run, record: RunRecord, document: Mapping[str, Value]) -> None:
+    """Writes the plots and the report."""
+    from results import report  # noqa: PLC0415 - brings matplotlib, which only this needs
+
+    drawn = report.plots_of(record)
+    for name, (_, svg) in drawn.items():
+        write_text(run.plots_dir / f"{name}.svg", svg)
+    write_text(run.report_html, report.render(record, document, drawn=drawn, logs=report.tails(run.nodes_dir)))

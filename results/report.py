@@ -1,0 +1,238 @@
+"""`report.html`: one file that tells a person, from the top down, whether the system is right, why, and how it is known.
+
+The page is made from the run's record and its document alone, and from the ends of the node logs; it loads nothing from
+anywhere, and its own security policy forbids it to. Every text that came from a history, a system or a log is foreign: it is
+escaped by the template engine, or put into an element of data out of which nothing can break.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from bisect import bisect_right
+from dataclasses import asdict, dataclass
+from datetime import UTC
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from results import plots
+from results.counterexample import contradiction, diagram, read_counterexample, told
+from results.document import verdict_of
+from results.series import bucket_s, latency_points, main_phase, quantile_lines, rate_lines, shades
+from results.timeline import MAX_OPERATIONS, embedded, leaders, timeline
+from results.topology import picture
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from harness.op import Value
+    from results.counterexample import Counterexample
+    from results.record import RunRecord
+
+LOG_LINES = 60
+LOG_BYTES = 16_384
+MAX_LOGS = 40
+MAX_DETAILS = 20_000
+_S = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogTail:
+    """The end of a node's log.
+
+    Attributes:
+        node: The node's name.
+        name: The file's name.
+        text: Its last lines.
+        lines: How many they are.
+        size: The whole file's size, for a person.
+        cut: Whether the file is longer.
+    """
+
+    node: str
+    name: str
+    text: str
+    lines: int
+    size: str
+    cut: bool
+
+
+def plots_of(record: RunRecord) -> dict[str, tuple[str, str]]:
+    """Draws the run's plots.
+
+    Returns:
+        A plot's file name without its ending to its title and its SVG; empty if nothing was completed.
+    """
+    points = latency_points(main_phase(record.operations))
+    if not points:
+        return {}
+    width_s = bucket_s(max(float(group.time_s.max()) for group in points))
+    faults = shades(record.faults)
+    return {
+        "latency-points": ("Latency of every operation", plots.latency_points_svg(points, faults)),
+        "latency-quantiles": (
+            f"Latency quantiles of ok operations, each {width_s:g} s",
+            plots.latency_quantiles_svg(quantile_lines(points, width_s), faults),
+        ),
+        "rate": (
+            f"Operations per second, each {width_s:g} s",
+            plots.rate_svg(rate_lines(points, width_s), faults),
+        ),
+    }
+
+
+def render(
+    record: RunRecord,
+    document: Mapping[str, Value],
+    *,
+    drawn: Mapping[str, tuple[str, str]],
+    logs: Sequence[LogTail],
+) -> str:
+    """Returns the page.
+
+    Args:
+        record: The run's record.
+        document: What `results.json` says, built from the same record.
+        drawn: The plots, as `plots_of` returns them.
+        logs: The ends of the node logs.
+    """
+    example = read_counterexample(document["counterexample"], record.operations, str(document["reason"]))
+    data = timeline(
+        operations=record.operations,
+        faults=record.faults,
+        sightings=record.sightings,
+        nodes=record.test.nodes,
+        marked=[op.invoke_index for op in example.operations] if example else (),
+        culprit=example.culprit.invoke_index if example and example.culprit else None,
+    )
+    environment = Environment(
+        loader=PackageLoader("results"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["seconds"] = seconds
+    environment.filters["pretty"] = pretty
+    return environment.get_template("report.html").render(
+        record=record,
+        document=document,
+        verdict=str(verdict_of(record.parts)),
+        started=f"{record.test.started_utc.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC",
+        faults=_faults(record, document, data["kinds"]),
+        example=None if example is None else _example(example, record),
+        plots=[
+            {"title": title, "svg": Markup(plots.inlined(svg, prefix=name, title=title))}  # noqa: S704 - drawn by us
+            for name, (title, svg) in drawn.items()
+        ],
+        logs=logs,
+        shown=min(len(record.operations), MAX_OPERATIONS),
+        data=Markup(embedded(data)),  # noqa: S704 - cannot end its element
+    )
+
+
+def tails(nodes_dir: Path) -> list[LogTail]:
+    """Reads the ends of all node logs, bounded whatever their size; what cannot be read is passed over."""
+    found = []
+    for path in sorted(nodes_dir.glob("*/*"))[:MAX_LOGS]:
+        try:
+            if path.is_symlink() or not path.is_file():
+                continue
+            size = path.stat().st_size
+            with path.open("rb") as file:
+                file.seek(max(0, size - LOG_BYTES), os.SEEK_SET)
+                text = file.read(LOG_BYTES).decode("utf-8", errors="replace")
+        except OSError:
+            continue
+        lines = text.splitlines()
+        if size > LOG_BYTES:
+            lines = lines[1:]  # the first is torn
+        kept = lines[-LOG_LINES:]
+        found.append(
+            LogTail(
+                node=path.parent.name,
+                name=path.name,
+                text="\n".join(kept),
+                lines=len(kept),
+                size=_size(size),
+                cut=size > LOG_BYTES or len(lines) > LOG_LINES,
+            )
+        )
+    return found
+
+
+def seconds(value: float | None) -> str:
+    """Says a number of seconds for a person; a dash for what was not observed."""
+    if value is None:
+        return "—"
+    if value >= 600:
+        return f"{value / 60:.1f} min"
+    if value >= 1 or value == 0:
+        return f"{value:.1f} s"
+    return f"{value * 1000:.0f} ms" if value >= 0.001 else "< 1 ms"
+
+
+def pretty(value: Value) -> str:
+    """Returns a value as indented JSON, cut where it becomes too long for a page."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
+    return text if len(text) <= MAX_DETAILS else f"{text[:MAX_DETAILS]}\n… (cut; results.json has all of it)"
+
+
+def _size(size: int) -> str:
+    return f"{size / 1_048_576:.1f} MiB" if size >= 1_048_576 else f"{size / 1024:.1f} KiB"
+
+
+def _faults(record: RunRecord, document: Mapping[str, Value], kinds: Sequence[str]) -> list[dict[str, Any]]:
+    changes = leaders(record.sightings)
+    times = [change[0] for change in changes]
+    rows = []
+    for fault, said in zip(record.faults, document["faults"], strict=True):
+        place = bisect_right(times, fault.start_ns) - 1
+        leader = changes[place][1] if place >= 0 else None
+        availability = said["availability"]
+        shares = [
+            {
+                "name": name,
+                "operations": pair["during"]["operations"],
+                "share": round(100 * pair["during"]["answered"] / pair["during"]["operations"])
+                if pair["during"]["operations"]
+                else 0,
+            }
+            for name, pair in (availability or {"nodes": {}})["nodes"].items()
+        ]
+        rows.append(
+            {
+                **said,
+                "picture": picture(fault, record.test.nodes, leader),
+                "colour": kinds.index(fault.planned.kind) % len(plots.FAULT_COLOURS),
+                "shares": shares,
+            }
+        )
+    return rows
+
+
+def _example(example: Counterexample, record: RunRecord) -> dict[str, Any]:
+    first_ns = min(op.start_ns for op in example.operations)
+    last_ns = max(op.start_ns if op.end_ns is None else op.end_ns for op in example.operations)
+    around = [
+        f"{fault.planned.kind} of {', '.join(fault.targets) or 'no node'} was on from {fault.start_ns / _S:.3f} s "
+        f"to {fault.end_ns / _S:.3f} s (fault {fault.planned.id})."
+        for fault in record.faults
+        if fault.start_ns < last_ns and fault.end_ns > first_ns
+    ]
+    changes = leaders(record.sightings)
+    seen = [change for change in changes if change[0] <= first_ns][-1:]
+    seen += [change for change in changes if first_ns < change[0] <= last_ns + _S]
+    for time_ns, name, term in seen:
+        who = "No node said that it led" if name is None else f"{name} led" + (f" in term {term}" if term else "")
+        around.append(f"{who}, as seen at {time_ns / _S:.3f} s.")
+    return {
+        "key": example.key,
+        "explanation": example.explanation,
+        "diagram": diagram(example, contradiction(example, record.operations)),
+        "around": around,
+        "rows": [{**asdict(op), "said": told(op)} for op in example.operations],
+    }

@@ -1,0 +1,551 @@
+// The timeline: an overview of the whole run, and below it a window of lanes that is drawn anew on each move. Only what lies
+// in the window is looked at (binary search in each lane), and operations that fall on one pixel are drawn once, so tens of
+// thousands of operations stay fluid. Texts from the history reach the page as text or as canvas drawing, never as markup.
+(() => {
+  "use strict";
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const TYPES = ["ok", "info", "fail"];
+  const GUTTER = 84, RULER = 20, STRIP = 15, GROUP = 18, GAP = 2;
+  const count = data.s.length;
+  const start = new Float64Array(count), end = new Float64Array(count);
+  for (let i = 0, at = 0; i < count; i++) {
+    at += data.s[i];
+    start[i] = at;
+    end[i] = at + Math.max(0, data.d[i]);
+  }
+  const total = Math.max(1, data.end);
+  const marked = new Set(data.marked);
+
+  // Rows: a header for each node, then its lanes.
+  const laneOps = data.lanes.map(() => []);
+  for (let i = 0; i < count; i++) laneOps[data.l[i]].push(i);
+  const laneHeight = data.lanes.length <= 30 ? 18 : data.lanes.length <= 60 ? 15 : 12;
+  const rows = [];
+  const groupTop = new Map();
+  let contentHeight = 0, lastNode;
+  data.lanes.forEach((node, lane) => {
+    if (node !== lastNode || lane === 0) {
+      groupTop.set(node, contentHeight);
+      contentHeight += GROUP;
+      lastNode = node;
+    }
+    rows.push(contentHeight);
+    contentHeight += laneHeight;
+  });
+  data.nodes.forEach((_, node) => {
+    if (!groupTop.has(node)) { groupTop.set(node, contentHeight); contentHeight += GROUP; }
+  });
+  const top = RULER + data.kinds.length * STRIP + (data.leaders.length ? STRIP : 0) + 4;
+
+  const scroller = document.getElementById("lanes");
+  const canvas = scroller.querySelector("canvas");
+  const spacer = scroller.querySelector("div");
+  const overview = document.getElementById("overview");
+  const tip = document.getElementById("tip");
+  const keySelect = document.getElementById("key");
+  const context = canvas.getContext("2d");
+  const small = overview.getContext("2d");
+  let width = 0, height = 0, from = 0, to = total, chosen = null, colours = {}, hovered = -1, queued = false;
+
+  // A canvas takes no CSS variables: ask an element what they are.
+  function readColours() {
+    const probe = document.createElement("span");
+    document.body.append(probe);
+    const names = ["ink", "faint", "line", "soft", "card", "accent", "invalid", ...TYPES, ...Array.from({ length: 6 }, (_, n) => `fault-${n}`)];
+    for (const name of names) {
+      probe.style.color = `var(--${name})`;
+      colours[name] = getComputedStyle(probe).color;
+    }
+    probe.remove();
+  }
+  const faultColour = (kind) => colours[`fault-${kind % 6}`];
+
+  function fit(target, w, h) {
+    const ratio = devicePixelRatio || 1;
+    target.style.width = `${w}px`;
+    target.style.height = `${h}px`;
+    target.width = Math.round(w * ratio);
+    target.height = Math.round(h * ratio);
+    target.getContext("2d").setTransform(ratio, 0, 0, ratio, 0, 0);
+  }
+
+  function resize() {
+    readColours();
+    const whole = top + contentHeight + 6;
+    const limit = Math.max(260, Math.min(innerHeight * 0.72, 760));
+    height = Math.min(whole, limit);
+    scroller.style.height = `${height}px`;
+    width = scroller.clientWidth;
+    fit(canvas, width, height);
+    spacer.style.height = `${Math.max(0, whole - height)}px`;
+    fit(overview, overview.parentElement.clientWidth - 24, 58);
+    queue();
+  }
+
+  const x = (at) => GUTTER + (at - from) / (to - from) * (width - GUTTER);
+  const at = (px) => from + (px - GUTTER) / (width - GUTTER) * (to - from);
+
+  function queue() {
+    if (queued) return;
+    queued = true;
+    requestAnimationFrame(() => { queued = false; draw(); drawOverview(); });
+  }
+
+  function move(newFrom, newTo) {
+    let span = Math.min(Math.max(newTo - newFrom, 50), total);
+    from = Math.min(Math.max(newFrom, 0), total - span);
+    to = from + span;
+    queue();
+  }
+
+  function zoom(factor, px) {
+    const pivot = at(px ?? (GUTTER + width) / 2);
+    move(pivot - (pivot - from) * factor, pivot + (to - pivot) * factor);
+  }
+
+  function firstVisible(ops) {
+    let low = 0, high = ops.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (end[ops[middle]] < from) low = middle + 1; else high = middle;
+    }
+    return low;
+  }
+
+  function draw() {
+    const scroll = scroller.scrollTop;
+    context.clearRect(0, 0, width, height);
+    context.save();
+    context.beginPath();
+    context.rect(0, top, width, height - top);
+    context.clip();
+    context.translate(0, top - scroll);
+    drawBands(scroll);
+    drawGroups();
+    const drawn = drawOperations(scroll);
+    context.restore();
+    drawHeader();
+    scroller.dataset.drawn = drawn;
+    scroller.dataset.window = `${Math.round(from)} ${Math.round(to)}`;
+  }
+
+  function drawBands(scroll) {
+    for (const fault of data.faults) {
+      const x1 = Math.max(GUTTER, x(fault.start)), x2 = Math.min(width, x(fault.end));
+      if (x2 <= x1) continue;
+      context.fillStyle = faultColour(fault.kind);
+      context.globalAlpha = fault.effective ? 0.06 : 0.03;
+      context.fillRect(x1, scroll, x2 - x1, height);
+      context.globalAlpha = fault.effective ? 0.17 : 0.06;
+      data.lanes.forEach((node, lane) => {
+        if (fault.targets.includes(node)) context.fillRect(x1, rows[lane], x2 - x1, laneHeight);
+      });
+    }
+    context.globalAlpha = 1;
+  }
+
+  function drawGroups() {
+    context.font = "600 11px system-ui, sans-serif";
+    context.textBaseline = "middle";
+    for (const [node, y] of groupTop) {
+      context.fillStyle = colours.line;
+      context.fillRect(0, y, width, 1);
+      context.fillStyle = colours.ink;
+      context.fillText(node === null ? "no node" : data.nodes[node], 4, y + GROUP / 2 + 1);
+      if (node !== null) drawRoles(node, y + GROUP / 2 + 1);
+    }
+  }
+
+  function drawRoles(node, y) {
+    const said = data.roles.filter((role) => role[1] === node);
+    said.forEach(([time, , role, term], n) => {
+      const x1 = Math.max(GUTTER, x(time)), x2 = Math.min(width, n + 1 < said.length ? x(said[n + 1][0]) : x(total));
+      if (x2 <= x1) return;
+      const leads = role === "leader";
+      context.globalAlpha = leads ? 0.9 : 0.6;
+      context.fillStyle = role === null ? colours.fail : leads ? colours.accent : role === "candidate" ? colours.info : colours.line;
+      const h = leads ? 10 : role === "follower" ? 2 : 4;
+      context.fillRect(x1, y - h / 2, Math.max(1, x2 - x1 - 1), h);
+      context.globalAlpha = 1;
+      const text = leads ? `leader${term === null ? "" : `, term ${term}`}` : role === null ? "no answer" : role === "follower" ? "" : role;
+      context.font = "600 9.5px system-ui, sans-serif";
+      if (text && x2 - x1 > context.measureText(text).width + 10) {
+        context.fillStyle = leads ? colours.card : colours.faint;
+        if (leads) context.fillText(text, x1 + 4, y);
+        else { context.clearRect(x1 + 3, y - 5, context.measureText(text).width + 6, 10); context.fillText(text, x1 + 6, y); }
+      }
+    });
+    context.font = "600 11px system-ui, sans-serif";
+  }
+
+  function drawOperations(scroll) {
+    const perPixel = (to - from) / (width - GUTTER);
+    const paths = new Map();
+    const labels = [];
+    let drawn = 0;
+    data.lanes.forEach((_, lane) => {
+      const y = rows[lane];
+      if (y + laneHeight < scroll || y > scroll + height) return;
+      const ops = laneOps[lane];
+      const first = firstVisible(ops);
+      const last = { ok: -1, info: -1, fail: -1 };
+      context.fillStyle = colours.faint;
+      context.font = "9.5px system-ui, sans-serif";
+      if (ops.length && laneHeight >= 12) context.fillText(`p ${data.p[ops[Math.min(first, ops.length - 1)]]}`, 40, y + laneHeight / 2);
+      for (let n = first; n < ops.length; n++) {
+        const i = ops[n];
+        if (start[i] > to) break;
+        const type = TYPES[data.t[i]];
+        const x1 = Math.max(GUTTER, x(start[i]));
+        const x2 = Math.max(x1 + 1.2, Math.min(width, x(end[i])));
+        if (perPixel > 300 && x2 <= last[type] + 0.6 && !marked.has(i)) continue;
+        last[type] = x2;
+        const dim = chosen !== null && data.k[i] !== chosen;
+        const read = isRead(i);
+        const h = read ? Math.round(laneHeight * 0.42) : laneHeight - 2 * GAP;
+        const style = `${type} ${dim ? "dim" : read ? "read" : "full"}`;
+        if (!paths.has(style)) paths.set(style, new Path2D());
+        paths.get(style).rect(x1, y + (laneHeight - h) / 2, x2 - x1, h);
+        drawn++;
+        if (type === "info" && !dim) {
+          const fade = context.createLinearGradient(x2, 0, x2 + 22, 0);
+          fade.addColorStop(0, colours.info);
+          fade.addColorStop(1, "rgba(0,0,0,0)");
+          context.globalAlpha = 0.45;
+          context.fillStyle = fade;
+          context.fillRect(x2, y + (laneHeight - h) / 2, 22, h);
+          context.globalAlpha = 1;
+        }
+        if (x2 - x1 > 38 && !dim) labels.push([i, x1, x2, y, read]);
+      }
+    });
+    for (const [style, path] of paths) {
+      const [type, look] = style.split(" ");
+      context.fillStyle = colours[type];
+      context.globalAlpha = look === "dim" ? 0.12 : look === "read" ? 0.75 : 0.92;
+      context.fill(path);
+    }
+    context.globalAlpha = 1;
+    context.font = "600 10px system-ui, sans-serif";
+    for (const [i, x1, x2, y, read] of labels) {
+      const text = said(i);
+      const room = x2 - x1 - 8, needed = context.measureText(text).width;
+      if (needed > room) continue;
+      if (read) {
+        context.fillStyle = colours.card;
+        context.fillRect((x1 + x2 - needed) / 2 - 3, y + 2, needed + 6, laneHeight - 4);
+        context.fillStyle = colours.ink;
+      } else context.fillStyle = colours.card;
+      context.fillText(text, (x1 + x2 - needed) / 2, y + laneHeight / 2 + 0.5);
+    }
+    drawMarked();
+    return drawn;
+  }
+
+  function drawMarked() {
+    for (const i of marked) {
+      const x1 = x(start[i]), x2 = Math.max(x1 + 3, x(end[i]));
+      if (x2 < GUTTER || x1 > width) continue;
+      const y = rows[data.l[i]];
+      context.strokeStyle = colours.invalid;
+      context.lineWidth = i === data.culprit ? 2.5 : 1.5;
+      context.strokeRect(Math.max(GUTTER, x1) - 1.5, y + 0.5, Math.min(width, x2) - Math.max(GUTTER, x1) + 3, laneHeight - 1);
+    }
+    if (hovered >= 0) {
+      context.strokeStyle = colours.ink;
+      context.lineWidth = 1.5;
+      context.strokeRect(x(start[hovered]) - 1, rows[data.l[hovered]] + 0.5, Math.max(3, x(end[hovered]) - x(start[hovered])) + 2, laneHeight - 1);
+    }
+  }
+
+  function drawHeader() {
+    context.fillStyle = colours.card;
+    context.fillRect(0, 0, width, top);
+    context.textBaseline = "middle";
+    const step = niceStep((to - from) / Math.max(2, (width - GUTTER) / 110));
+    context.font = "10.5px system-ui, sans-serif";
+    for (let tick = Math.ceil(from / step) * step; tick <= to; tick += step) {
+      const px = x(tick);
+      context.fillStyle = colours.line;
+      context.fillRect(px, RULER - 5, 1, height);
+      context.fillStyle = colours.faint;
+      const text = seconds(tick, step);
+      if (px + context.measureText(text).width < width) context.fillText(text, px + 3, RULER / 2);
+    }
+    context.fillStyle = colours.card;
+    context.fillRect(0, 0, GUTTER - 1, top);
+    data.kinds.forEach((kind, n) => {
+      const y = RULER + n * STRIP;
+      for (const fault of data.faults) {
+        if (fault.kind !== n) continue;
+        const x1 = Math.max(GUTTER, x(fault.start)), x2 = Math.min(width, x(fault.end));
+        if (x2 <= x1) continue;
+        context.globalAlpha = fault.effective ? 0.9 : 0.35;
+        context.fillStyle = faultColour(n);
+        context.fillRect(x1, y + 2, Math.max(2, x2 - x1), STRIP - 4);
+        context.globalAlpha = 1;
+        context.font = "600 9.5px system-ui, sans-serif";
+        const text = `${kind}: ${fault.targets.map((t) => data.nodes[t]).join(" ")}${fault.effective ? "" : " (no effect seen)"}`;
+        const needed = context.measureText(text).width;
+        const inside = x2 - x1 > needed + 8;
+        context.fillStyle = inside && fault.effective ? colours.card : colours.ink;
+        if (inside) context.fillText(text, x1 + 4, y + STRIP / 2);
+        else if (x2 + needed + 6 < width) context.fillText(text, x2 + 4, y + STRIP / 2);
+        else if (x1 - needed - 6 > GUTTER) context.fillText(text, x1 - needed - 4, y + STRIP / 2);
+      }
+    });
+    if (data.kinds.length) label("faults", RULER + STRIP / 2);
+    if (data.leaders.length) drawLeaders(RULER + data.kinds.length * STRIP);
+    context.fillStyle = colours.line;
+    context.fillRect(0, top - 1, width, 1);
+    if (data.culprit !== null && data.culprit !== undefined) drawFlag();
+  }
+
+  function label(text, y) {
+    context.fillStyle = colours.faint;
+    context.font = "10.5px system-ui, sans-serif";
+    context.fillText(text, 4, y);
+  }
+
+  function drawLeaders(y) {
+    label("leader", y + STRIP / 2);
+    data.leaders.forEach(([time, node, term], n) => {
+      const x1 = Math.max(GUTTER, x(time)), x2 = Math.min(width, n + 1 < data.leaders.length ? x(data.leaders[n + 1][0]) : x(total));
+      if (x2 <= x1) return;
+      context.globalAlpha = node === null ? 0.25 : n % 2 ? 0.62 : 0.9;
+      context.fillStyle = node === null ? colours.faint : colours.accent;
+      context.fillRect(x1, y + 2, Math.max(1, x2 - x1 - 1), STRIP - 4);
+      context.globalAlpha = 1;
+      const text = node === null ? "none" : `${data.nodes[node]}${term === null ? "" : ` · term ${term}`}`;
+      context.font = "600 9.5px system-ui, sans-serif";
+      if (x2 - x1 > context.measureText(text).width + 8) {
+        context.fillStyle = node === null ? colours.ink : colours.card;
+        context.fillText(text, x1 + 4, y + STRIP / 2);
+      }
+    });
+  }
+
+  function drawFlag() {
+    const px = x(start[data.culprit]);
+    if (px < GUTTER || px > width) return;
+    context.strokeStyle = colours.invalid;
+    context.setLineDash([3, 3]);
+    context.lineWidth = 1;
+    context.beginPath();
+    context.moveTo(px, 4);
+    context.lineTo(px, height);
+    context.stroke();
+    context.setLineDash([]);
+    context.fillStyle = colours.invalid;
+    context.beginPath();
+    context.moveTo(px, 2);
+    context.lineTo(px + 9, 6);
+    context.lineTo(px, 10);
+    context.fill();
+  }
+
+  let bars = null;
+  function drawOverview() {
+    const w = overview.clientWidth, h = overview.clientHeight;
+    const columns = Math.max(1, Math.floor(w / 3));
+    if (!bars || bars.columns !== columns) {
+      bars = { columns, counts: TYPES.map(() => new Uint32Array(columns)), most: 1 };
+      for (let i = 0; i < count; i++) bars.counts[data.t[i]][Math.min(columns - 1, Math.floor(start[i] / total * columns))]++;
+      for (let c = 0; c < columns; c++) bars.most = Math.max(bars.most, bars.counts[0][c] + bars.counts[1][c] + bars.counts[2][c]);
+    }
+    small.clearRect(0, 0, w, h);
+    small.fillStyle = colours.soft;
+    small.fillRect(0, 0, w, h);
+    for (const fault of data.faults) {
+      small.globalAlpha = fault.effective ? 0.28 : 0.1;
+      small.fillStyle = faultColour(fault.kind);
+      small.fillRect(fault.start / total * w, 0, Math.max(1, (fault.end - fault.start) / total * w), h);
+    }
+    small.globalAlpha = 1;
+    for (let c = 0; c < columns; c++) {
+      let y = h;
+      TYPES.forEach((type, t) => {
+        const part = bars.counts[t][c] / bars.most * (h - 8);
+        small.fillStyle = colours[type];
+        small.fillRect(c * w / columns, y - part, w / columns - 0.6, part);
+        y -= part;
+      });
+    }
+    small.fillStyle = colours.invalid;
+    for (const i of marked) small.fillRect(start[i] / total * w - 1, 0, 2, h);
+    small.strokeStyle = colours.ink;
+    small.lineWidth = 1.5;
+    const x1 = from / total * w, x2 = to / total * w;
+    if (to - from < total) {
+      small.fillStyle = colours.card;
+      small.globalAlpha = 0.55;
+      small.fillRect(0, 0, x1, h);
+      small.fillRect(x2, 0, w - x2, h);
+      small.globalAlpha = 1;
+      small.strokeRect(x1, 0.75, Math.max(3, x2 - x1), h - 1.5);
+    }
+  }
+
+  function niceStep(raw) {
+    const power = 10 ** Math.floor(Math.log10(raw));
+    return [1, 2, 5, 10].map((n) => n * power).find((n) => n >= raw);
+  }
+  function seconds(us, step) {
+    const digits = Math.max(0, Math.min(6, -Math.floor(Math.log10(step / 1e6))));
+    return `${(us / 1e6).toFixed(digits)} s`;
+  }
+  const isRead = (i) => /^(read|r|get)$/.test(data.functions[data.f[i]]);
+  function shown(value) {
+    return value === null ? "nil" : typeof value === "object" ? JSON.stringify(value) : String(value);
+  }
+  function said(i) {
+    const f = data.functions[data.f[i]], v = data.v[i];
+    if (f === "cas" && Array.isArray(v)) return `cas ${shown(v[0])} → ${shown(v[1])}`;
+    if (isRead(i)) return data.t[i] === 0 ? `${f} → ${shown(v)}` : f;
+    return v === null ? f : `${f} ${shown(v)}`;
+  }
+
+  function hit(px, py) {
+    const y = py - top + scroller.scrollTop;
+    if (py < top) return -1;
+    const lane = rows.findIndex((row) => y >= row && y < row + laneHeight);
+    if (lane < 0) return -1;
+    const ops = laneOps[lane];
+    const slack = 3 * (to - from) / (width - GUTTER);
+    let best = -1, least = Infinity;
+    for (let n = Math.max(0, firstVisible(ops) - 1); n < ops.length; n++) {
+      const i = ops[n];
+      if (start[i] > to) break;
+      const time = at(px);
+      const distance = Math.max(start[i] - time, time - end[i], 0);
+      if (distance < least && distance <= slack) { best = i; least = distance; }
+    }
+    return best;
+  }
+
+  function showTip(i, clientX, clientY) {
+    tip.replaceChildren();
+    const line = (text, tag = "span") => {
+      const element = document.createElement(tag);
+      element.textContent = text;
+      if (tag === "span") element.className = "quiet";
+      tip.append(element);
+    };
+    line(said(i), "b");
+    const key = data.keys[data.k[i]], error = data.errors[data.e[i]];
+    const node = data.lanes[data.l[i]];
+    line(`${TYPES[data.t[i]]}${error ? `: ${error}` : ""}`);
+    line(`process ${data.p[i]}${node === null ? "" : ` on ${data.nodes[node]}`}${key === null ? "" : `, key ${key}`}`);
+    line(`${(start[i] / 1e6).toFixed(6)} s to ${data.d[i] < 0 ? "the end, without an answer" : `${(end[i] / 1e6).toFixed(6)} s (${(data.d[i] / 1000).toFixed(2)} ms)`}`);
+    if (data.w[i] > 1000) line(`had waited ${(data.w[i] / 1000).toFixed(1)} ms to be sent`);
+    if (marked.has(i)) line("part of the counterexample");
+    tip.hidden = false;
+    const box = tip.getBoundingClientRect();
+    tip.style.left = `${Math.max(4, Math.min(clientX + 14, innerWidth - box.width - 8))}px`;
+    tip.style.top = `${clientY + 18 + box.height > innerHeight ? clientY - box.height - 12 : clientY + 18}px`;
+  }
+
+  // A scroll of the page that happens to pass over the timeline goes on as one; a wheel that begins here zooms.
+  let pageScrolled = -1e9, wheelled = -1e9;
+  addEventListener("scroll", () => { pageScrolled = performance.now(); }, { passive: true });
+  canvas.addEventListener("wheel", (event) => {
+    const now = performance.now();
+    const deliberate = event.ctrlKey || event.metaKey || now - wheelled < 300 || now - pageScrolled > 250;
+    if (!deliberate) return;
+    event.preventDefault();
+    wheelled = now;
+    const unit = event.deltaMode === 1 ? 30 : 1;
+    if (Math.abs(event.deltaX) > Math.abs(event.deltaY) || event.shiftKey) {
+      const shift = (event.deltaX || event.deltaY) * unit / (width - GUTTER) * (to - from);
+      move(from + shift, to + shift);
+    } else zoom(Math.exp(Math.max(-120, Math.min(120, event.deltaY * unit)) * 0.0035), event.offsetX);
+  }, { passive: false });
+
+  const pointers = new Map();
+  canvas.addEventListener("pointerdown", (event) => {
+    canvas.setPointerCapture(event.pointerId);
+    pointers.set(event.pointerId, [event.offsetX, event.offsetY]);
+    canvas.classList.add("dragging");
+    scroller.focus({ preventScroll: true });
+  });
+  canvas.addEventListener("pointermove", (event) => {
+    const before = pointers.get(event.pointerId);
+    if (!before) {
+      const now = hit(event.offsetX, event.offsetY);
+      if (now !== hovered) { hovered = now; queue(); }
+      if (hovered >= 0) showTip(hovered, event.clientX, event.clientY); else tip.hidden = true;
+      return;
+    }
+    tip.hidden = true;
+    if (pointers.size === 2) {
+      const [other] = [...pointers].filter(([id]) => id !== event.pointerId).map(([, place]) => place);
+      const was = Math.abs(before[0] - other[0]), is = Math.abs(event.offsetX - other[0]);
+      if (was > 10 && is > 10) zoom(was / is, (event.offsetX + other[0]) / 2);
+    } else {
+      const shift = (before[0] - event.offsetX) / (width - GUTTER) * (to - from);
+      move(from + shift, to + shift);
+      scroller.scrollTop += before[1] - event.offsetY;
+    }
+    pointers.set(event.pointerId, [event.offsetX, event.offsetY]);
+  });
+  const release = (event) => { pointers.delete(event.pointerId); if (!pointers.size) canvas.classList.remove("dragging"); };
+  canvas.addEventListener("pointerup", release);
+  canvas.addEventListener("pointercancel", release);
+  canvas.addEventListener("pointerleave", () => { tip.hidden = true; if (hovered >= 0) { hovered = -1; queue(); } });
+  canvas.addEventListener("dblclick", (event) => zoom(0.4, event.offsetX));
+  scroller.addEventListener("scroll", queue, { passive: true });
+
+  scroller.addEventListener("keydown", (event) => {
+    const span = to - from;
+    const actions = {
+      ArrowLeft: () => move(from - span / 5, to - span / 5), ArrowRight: () => move(from + span / 5, to + span / 5),
+      ArrowUp: () => { scroller.scrollTop -= 3 * laneHeight; }, ArrowDown: () => { scroller.scrollTop += 3 * laneHeight; },
+      "+": () => zoom(0.6), "=": () => zoom(0.6), "-": () => zoom(1 / 0.6), "0": () => move(0, total), Home: () => move(0, span),
+      End: () => move(total - span, total), v: showViolation,
+    };
+    if (event.ctrlKey || event.metaKey || event.altKey || !actions[event.key]) return;
+    event.preventDefault();
+    actions[event.key]();
+  });
+
+  function centre(event) {
+    const middle = event.offsetX / overview.clientWidth * total, half = (to - from) / 2;
+    move(middle - half, middle + half);
+  }
+  overview.addEventListener("pointerdown", (event) => { overview.setPointerCapture(event.pointerId); centre(event); });
+  overview.addEventListener("pointermove", (event) => { if (overview.hasPointerCapture(event.pointerId)) centre(event); });
+
+  function showViolation() {
+    if (!marked.size) return;
+    const places = [...marked];
+    const first = Math.min(...places.map((i) => start[i])), last = Math.max(...places.map((i) => end[i]));
+    const room = Math.max((last - first) * 0.35, 2000);
+    const key = data.k[data.culprit ?? places[0]];
+    chosen = places.every((i) => data.k[i] === key) ? key : null;
+    keySelect.value = chosen === null ? "" : String(chosen);
+    const lane = data.l[data.culprit ?? places[0]];
+    scroller.scrollTop = rows[lane] - (height - top) / 2;
+    move(first - room, last + room);
+  }
+
+  const counts = new Map();
+  data.k.forEach((key) => counts.set(key, (counts.get(key) || 0) + 1));
+  [...counts].sort((a, b) => b[1] - a[1]).slice(0, 500).forEach(([key, number]) => {
+    const option = document.createElement("option");
+    option.value = String(key);
+    option.textContent = `${data.keys[key] === null ? "(none)" : data.keys[key]} · ${number}`;
+    keySelect.append(option);
+  });
+  keySelect.addEventListener("change", () => { chosen = keySelect.value === "" ? null : Number(keySelect.value); queue(); });
+  const press = (id, action) => document.getElementById(id)?.addEventListener("click", action);
+  press("in", () => zoom(0.5));
+  press("out", () => zoom(2));
+  press("fit", () => move(0, total));
+  press("go", showViolation);
+
+  addEventListener("resize", resize);
+  addEventListener("themechange", resize);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", resize);
+  matchMedia("print").addEventListener("change", resize);
+  resize();
+})();

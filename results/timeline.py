@@ -1,0 +1,212 @@
+"""The data of a report's timeline: every operation in few bytes, and everything a person wants to see beside them.
+
+Operations become columns of small integers, starts as differences, texts as indices into tables; ten thousand of them take
+some 400 kB of the page. Above `MAX_OPERATIONS` only a stretch around what matters is given, and the page says so: a timeline
+that silently leaves something out would lie.
+
+A lane belongs to a process. Where a process ended with an `info`, the process that took its place may use the same lane,
+never at the same time, so that a long run with many time-outs does not become a tower of empty lanes.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+from harness.op import OpType
+from results.series import TYPES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from harness.faults import FaultRecord
+    from harness.op import Operation, Process, Value
+    from harness.watch import Sighting
+
+MAX_OPERATIONS = 40_000
+MAX_TEXT = 80
+_US = 1_000
+
+
+@dataclass(slots=True)
+class _Table:
+    """Texts by their order of appearance."""
+
+    places: dict[str | None, int]
+
+    def place(self, text: str | None) -> int:
+        return self.places.setdefault(text, len(self.places))
+
+    def texts(self) -> list[str | None]:
+        return list(self.places)
+
+
+def timeline(
+    *,
+    operations: Sequence[Operation],
+    faults: Sequence[FaultRecord],
+    sightings: Sequence[Sighting],
+    nodes: Sequence[str],
+    marked: Sequence[int] = (),
+    culprit: int | None = None,
+) -> dict[str, Value]:
+    """Returns the timeline's data, JSON-like; times in microseconds since the workload's start.
+
+    Args:
+        operations: All operations of the run, in the order of their invokes.
+        faults: The faults.
+        sightings: What the nodes said about themselves.
+        nodes: The nodes' names, in order.
+        marked: Invoke indices of the operations of the counterexample.
+        culprit: The one of them that could not have happened.
+    """
+    shown = _stretch(operations, marked, faults)
+    end_ns = max(
+        [*(end_ns_of(operation) for operation in shown), *(fault.end_ns for fault in faults), 1],
+    )
+    known = [*nodes, *sorted({op.node for op in shown if op.node is not None} - set(nodes))]
+    lanes, lane_of = _lanes(shown, known)
+    functions, keys, errors = _Table({}), _Table({}), _Table({None: 0})
+    rows = {operation.invoke_index: row for row, operation in enumerate(shown)}
+    starts = [operation.start_ns // _US for operation in shown]
+    place = {name: index for index, name in enumerate(known)}
+    kinds = list(dict.fromkeys(fault.planned.kind for fault in sorted(faults, key=lambda fault: fault.start_ns)))
+    return {
+        "total": len(operations),
+        "end": -(-end_ns // _US),
+        "nodes": known,
+        "lanes": lanes,
+        "s": [later - earlier for earlier, later in zip([0, *starts], starts, strict=False)],
+        "d": [-1 if op.end_ns is None else (op.end_ns - op.start_ns) // _US for op in shown],
+        "w": [0 if op.scheduled_ns is None else max(0, (op.start_ns - op.scheduled_ns) // _US) for op in shown],
+        "l": [lane_of[op.process] for op in shown],
+        "p": [op.process for op in shown],
+        "f": [functions.place(op.f) for op in shown],
+        "t": [TYPES.index(op.type) for op in shown],
+        "k": [keys.place(op.key) for op in shown],
+        "v": [_text(_said(op)) for op in shown],
+        "e": [errors.place(op.error if op.error is None else op.error[:MAX_TEXT]) for op in shown],
+        "i": [op.invoke_index for op in shown],
+        "functions": functions.texts(),
+        "keys": keys.texts(),
+        "errors": errors.texts(),
+        "marked": [rows[index] for index in marked if index in rows],
+        "culprit": None if culprit is None else rows.get(culprit),
+        "kinds": kinds,
+        "faults": [
+            {
+                "id": fault.planned.id,
+                "kind": kinds.index(fault.planned.kind),
+                "start": fault.start_ns // _US,
+                "end": fault.end_ns // _US,
+                "targets": [place[name] for name in fault.targets if name in place],
+                "effective": fault.proof is not None and fault.proof.effective,
+            }
+            for fault in faults
+        ],
+        "roles": [
+            [seen.time_ns // _US, place[seen.node], seen.role, seen.term] for seen in sightings if seen.node in place
+        ],
+        "leaders": [
+            [start_ns // _US, None if name is None else place.get(name), term]
+            for start_ns, name, term in leaders(sightings)
+        ],
+    }
+
+
+def end_ns_of(operation: Operation) -> int:
+    """Returns when an operation ended; its start, where it never did."""
+    return operation.start_ns if operation.end_ns is None else operation.end_ns
+
+
+def leaders(sightings: Sequence[Sighting]) -> list[tuple[int, str | None, int | None]]:
+    """Returns who led, as seen: from when, the node that claimed it in the highest term (None: no one), and the term."""
+    claims: dict[str, int | None] = {}
+    changes: list[tuple[int, str | None, int | None]] = []
+    for seen in sorted(sightings, key=lambda sighting: sighting.time_ns):
+        if seen.role == "leader":
+            claims[seen.node] = seen.term
+        else:
+            claims.pop(seen.node, None)
+        name = max(claims, key=lambda node: -1 if claims[node] is None else claims[node] or 0, default=None)
+        term = claims.get(name) if name is not None else None
+        if changes and changes[-1][0] == seen.time_ns:
+            changes.pop()
+        if not changes or changes[-1][1:] != (name, term):
+            changes.append((seen.time_ns, name, term))
+    return changes
+
+
+def embedded(data: Mapping[str, Value]) -> str:
+    """Returns `data` as JSON that can stand inside a script element: nothing in it can end the element."""
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _stretch(
+    operations: Sequence[Operation], marked: Sequence[int], faults: Sequence[FaultRecord]
+) -> Sequence[Operation]:
+    """Returns all operations, or the most that may be shown: around the counterexample, the first fault, or the start."""
+    if len(operations) <= MAX_OPERATIONS:
+        return operations
+    middle = 0
+    if marked:
+        wanted = set(marked)
+        places = [place for place, operation in enumerate(operations) if operation.invoke_index in wanted]
+        middle = places[len(places) // 2] if places else 0
+    elif faults:
+        start_ns = min(fault.start_ns for fault in faults)
+        middle = next((place for place, op in enumerate(operations) if op.start_ns >= start_ns), 0)
+    first = min(max(0, middle - MAX_OPERATIONS // 2), len(operations) - MAX_OPERATIONS)
+    return operations[first : first + MAX_OPERATIONS]
+
+
+def _lanes(operations: Sequence[Operation], nodes: Sequence[str]) -> tuple[list[int | None], dict[Process, int]]:
+    """Gives each process a lane among those of its node.
+
+    Returns:
+        For each lane, from the top, its node's place (None: none); and each process' lane.
+    """
+    lives: dict[Process, tuple[str | None, int, int]] = {}
+    for operation in operations:
+        node, start_ns, _ = lives.get(operation.process, (operation.node, operation.start_ns, 0))
+        lives[operation.process] = (
+            node,
+            start_ns,
+            max(lives.get(operation.process, (0, 0, 0))[2], end_ns_of(operation)),
+        )
+    owners: list[int | None] = []
+    lane_of: dict[Process, int] = {}
+    for name in [*nodes, None]:
+        living = sorted(
+            ((start_ns, end_ns, process) for process, (node, start_ns, end_ns) in lives.items() if node == name),
+            key=lambda life: (life[0], life[1]),
+        )
+        first, used = len(owners), 0
+        free: list[int] = []
+        busy: list[tuple[int, int]] = []
+        for start_ns, end_ns, process in living:
+            while busy and busy[0][0] < start_ns:
+                heappush(free, heappop(busy)[1])
+            if free:
+                lane = heappop(free)
+            else:
+                lane, used = used, used + 1
+            lane_of[process] = first + lane
+            heappush(busy, (end_ns, lane))
+        owners += [nodes.index(name) if name is not None else None] * used
+    return owners, lane_of
+
+
+def _said(operation: Operation) -> Value:
+    return operation.result if operation.type is OpType.OK and operation.result is not None else operation.value
+
+
+def _text(value: Value) -> Value:
+    """Returns a value as it is if it is small, else the beginning of its text."""
+    if value is None or isinstance(value, bool | int):
+        return value
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return value if len(text) <= MAX_TEXT else text[:MAX_TEXT] + "…"
