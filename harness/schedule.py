@@ -1,0 +1,167 @@
+"""Carries out a fault plan: begins each fault at its time, has it proved, ends it at its time, and records what became of it.
+
+The laws. A fault that was begun is ended, also if its beginning failed half-way, and also when the run stops early; then all
+open ones are ended at once. Whatever goes wrong with a fault is in its record and never stops the run. Nothing waits without a
+bound. In the history each fault leaves two events `start-<kind>` and two `stop-<kind>`, before and after the commands, as
+Jepsen's do; the effect lies somewhere between the two.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, TypeVar
+
+from harness.errors import LabrysError
+from harness.faults import FaultRecord, Proof
+from harness.op import NEMESIS, OpType
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Mapping, Sequence
+    from typing import Any
+
+    from harness.clock import Clock
+    from harness.faults import Begun, Nemesis, PlannedFault
+    from harness.history import Recorder
+    from harness.op import Value
+
+T = TypeVar("T")
+
+BEGIN_TIMEOUT_S = 30.0
+END_TIMEOUT_S = 60.0
+
+
+async def conduct(
+    plan: Sequence[PlannedFault],
+    nemesis: Nemesis,
+    *,
+    clock: Clock,
+    history: Recorder,
+    stop: asyncio.Event,
+    records: list[FaultRecord] | None = None,
+) -> list[FaultRecord]:
+    """Carries out a plan.
+
+    Args:
+        plan: The faults; each has a task of its own, so they may overlap.
+        nemesis: What breaks and heals.
+        clock: The run's clock; the plan's times count from its zero.
+        history: Gets the events.
+        stop: When set, open faults are ended and no other is begun.
+        records: Gets each record when its fault is over, so that they are there even if this is cancelled.
+
+    Returns:
+        The records of all faults that were begun, in the order of the plan.
+    """
+    finished = [] if records is None else records
+    tasks = [
+        asyncio.create_task(_Performance(fault, nemesis, clock, history, stop).carry_out(finished)) for fault in plan
+    ]
+    # Waits for all, whatever happens to one; a cancellation reaches each of them.
+    for outcome in await asyncio.gather(*tasks, return_exceptions=True):
+        if isinstance(outcome, BaseException):
+            raise outcome
+    return sorted(finished, key=lambda record: record.planned.id)
+
+
+class _Performance:
+    """One fault, from its start to its record."""
+
+    def __init__(
+        self, fault: PlannedFault, nemesis: Nemesis, clock: Clock, history: Recorder, stop: asyncio.Event
+    ) -> None:
+        self._fault = fault
+        self._nemesis = nemesis
+        self._clock = clock
+        self._history = history
+        self._stop = stop
+        self._targets: Sequence[str] = () if isinstance(fault.target, str) else tuple(fault.target)
+        self._details: Mapping[str, Value] = {}
+        self._proof: Proof | None = None
+        self._errors: list[str] = []
+
+    async def carry_out(self, records: list[FaultRecord]) -> None:
+        fault = self._fault
+        await self._until(fault.start_s)
+        if self._stop.is_set():
+            return
+        start_ns = self._note("start", {})
+        try:
+            begun = await self._attempt("beginning", self._nemesis.begin(fault), BEGIN_TIMEOUT_S)
+            if begun is not None:
+                await self._after_begin(begun)
+            await self._until(fault.end_s)
+            self._note("stop", {})
+            measured = await self._attempt("ending", self._nemesis.end(fault), END_TIMEOUT_S)
+            self._proof = measured if begun is not None and measured is not None else self._proof
+        except asyncio.CancelledError:
+            self._errors.append("the run was left before this fault was over")
+            raise
+        finally:
+            proof = self._proof
+            summary = {} if proof is None else {"effective": proof.effective, "reason": proof.reason}
+            end_ns = self._note("stop", summary)
+            records.append(
+                FaultRecord(
+                    planned=fault,
+                    targets=self._targets,
+                    start_ns=start_ns,
+                    end_ns=end_ns,
+                    proof=proof,
+                    details=self._details,
+                    error="; ".join(self._errors) or None,
+                )
+            )
+
+    async def _after_begin(self, begun: Begun) -> None:
+        self._targets = tuple(begun.targets)
+        self._details = begun.details
+        self._note("start", {})
+        self._proof = Proof(effective=False, reason="The effect was not measured before the fault ended.")
+        left_s = self._fault.end_s - self._clock.now_s()
+        proof = await self._attempt("proving", self._nemesis.prove(self._fault), max(left_s, 0.0), until_stop=True)
+        if proof is not None:
+            self._proof = proof
+
+    async def _attempt(
+        self, doing: str, work: Coroutine[Any, Any, T], timeout_s: float, *, until_stop: bool = False
+    ) -> T | None:
+        """Awaits the nemesis for a bounded time; what goes wrong is kept for the record."""
+        task = asyncio.create_task(work)
+        waits_for: list[asyncio.Task[Any]] = [task]
+        if until_stop:
+            waits_for.append(asyncio.create_task(self._stop.wait()))
+        try:
+            await asyncio.wait(waits_for, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+            if task.done() and not task.cancelled():
+                return task.result()
+            how = "was cut short by the end of the run" if self._stop.is_set() else f"was not done in {timeout_s:g} s"
+            self._errors.append(f"{doing} it {how}")
+        except Exception as error:  # noqa: BLE001 - kept for the record; a fault never stops the run
+            self._errors.append(f"{doing} it failed: {_described(error)}")
+        finally:
+            for waiting in waits_for:
+                waiting.cancel()
+        return None
+
+    async def _until(self, at_s: float) -> None:
+        delay_s = at_s - self._clock.now_s()
+        if delay_s > 0:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stop.wait(), delay_s)
+
+    def _note(self, what: str, more: Mapping[str, Value]) -> int:
+        """Records an event, and returns its time even if it could not be recorded."""
+        now_ns = self._clock.now_ns()
+        value = {"fault": self._fault.id, "targets": list(self._targets), **more}
+        try:
+            self._history.append(
+                time_ns=now_ns, op_type=OpType.INFO, process=NEMESIS, f=f"{what}-{self._fault.kind}", value=value
+            )
+        except LabrysError as error:
+            self._errors.append(f"recording its {what} failed: {error}")
+        return now_ns
+
+
+def _described(error: Exception) -> str:
+    return str(error) if isinstance(error, LabrysError) else f"{type(error).__name__}: {error}"
