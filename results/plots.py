@@ -178,9 +178,9 @@ def _figure(
         last_s = max(shade.end_s for shade in shades if shade.kind == kind)
         first_s = min(shade.start_s for shade in shades if shade.kind == kind)
         right = last_s < 0.75 * span_s
-        strip.text(
-            last_s if right else first_s, lane + 0.5, f" {kind} ", fontsize=8, color=INK,
-            ha="left" if right else "right", va="center",
+        strip.annotate(
+            kind, (last_s if right else first_s, lane + 0.5), (4 if right else -4, 0), textcoords="offset points",
+            fontsize=8, color=INK, ha="left" if right else "right", va="center",
         )  # fmt: skip
     for axes, title in zip(panels, titles, strict=True):
         axes.set_title(title, loc="left", fontsize=9, color=INK, pad=4)

@@ -5,7 +5,8 @@
   "use strict";
   const data = JSON.parse(document.getElementById("data").textContent);
   const TYPES = ["ok", "info", "fail"];
-  const GUTTER = 84, RULER = 20, STRIP = 15, GROUP = 18, GAP = 2;
+  const GUTTER = 84, RULER = 20, GROUP = 18, GAP = 2;
+  const STRIP = data.kinds.length > 6 ? 12 : 15;
   const count = data.s.length;
   const start = new Float64Array(count), end = new Float64Array(count);
   for (let i = 0, at = 0; i < count; i++) {
@@ -120,6 +121,7 @@
     context.rect(0, top, width, height - top);
     context.clip();
     context.translate(0, top - scroll);
+    drawGrid(scroll);
     drawBands(scroll);
     drawGroups();
     const drawn = drawOperations(scroll);
@@ -127,6 +129,18 @@
     drawHeader();
     scroller.dataset.drawn = drawn;
     scroller.dataset.window = `${Math.round(from)} ${Math.round(to)}`;
+  }
+
+  function ticks() {
+    const step = niceStep((to - from) / Math.max(2, (width - GUTTER) / 110));
+    const found = [];
+    for (let tick = Math.ceil(from / step) * step; tick <= to; tick += step) found.push([x(tick), seconds(tick, step)]);
+    return found;
+  }
+
+  function drawGrid(scroll) {
+    context.fillStyle = colours.line;
+    for (const [px] of ticks()) context.fillRect(px, scroll, 1, height);
   }
 
   function drawBands(scroll) {
@@ -250,6 +264,15 @@
       context.strokeStyle = colours.invalid;
       context.lineWidth = i === data.culprit ? 2.5 : 1.5;
       context.strokeRect(Math.max(GUTTER, x1) - 1.5, y + 0.5, Math.min(width, x2) - Math.max(GUTTER, x1) + 3, laneHeight - 1);
+      const text = said(i);
+      context.font = "600 10.5px system-ui, sans-serif";
+      const needed = context.measureText(text).width;
+      if (x2 - x1 > needed + 8 || to - from > 0.5 * total) continue;
+      const left = x2 + needed + 12 < width ? x2 + 5 : x1 - needed - 11;
+      context.fillStyle = colours.card;
+      context.fillRect(left - 1, y + 1, needed + 6, laneHeight - 2);
+      context.fillStyle = colours.invalid;
+      context.fillText(text, left + 2, y + laneHeight / 2 + 0.5);
     }
     if (hovered >= 0) {
       context.strokeStyle = colours.ink;
@@ -262,14 +285,11 @@
     context.fillStyle = colours.card;
     context.fillRect(0, 0, width, top);
     context.textBaseline = "middle";
-    const step = niceStep((to - from) / Math.max(2, (width - GUTTER) / 110));
     context.font = "10.5px system-ui, sans-serif";
-    for (let tick = Math.ceil(from / step) * step; tick <= to; tick += step) {
-      const px = x(tick);
+    for (const [px, text] of ticks()) {
       context.fillStyle = colours.line;
-      context.fillRect(px, RULER - 5, 1, height);
+      context.fillRect(px, RULER - 5, 1, top);
       context.fillStyle = colours.faint;
-      const text = seconds(tick, step);
       if (px + context.measureText(text).width < width) context.fillText(text, px + 3, RULER / 2);
     }
     context.fillStyle = colours.card;
@@ -515,16 +535,21 @@
   overview.addEventListener("pointerdown", (event) => { overview.setPointerCapture(event.pointerId); centre(event); });
   overview.addEventListener("pointermove", (event) => { if (overview.hasPointerCapture(event.pointerId)) centre(event); });
 
+  // First all of the counterexample, then closer: the operation that could not happen and what ended last before it.
+  let close = false;
   function showViolation() {
     if (!marked.size) return;
-    const places = [...marked];
-    const first = Math.min(...places.map((i) => start[i])), last = Math.max(...places.map((i) => end[i]));
-    const room = Math.max((last - first) * 0.35, 2000);
-    const key = data.k[data.culprit ?? places[0]];
+    let places = [...marked];
+    const culprit = data.culprit ?? places[places.length - 1];
+    const before = places.filter((i) => end[i] <= start[culprit]).sort((a, b) => end[b] - end[a]);
+    const key = data.k[culprit];
     chosen = places.every((i) => data.k[i] === key) ? key : null;
     keySelect.value = chosen === null ? "" : String(chosen);
-    const lane = data.l[data.culprit ?? places[0]];
-    scroller.scrollTop = rows[lane] - (height - top) / 2;
+    if (close && before.length) places = [culprit, before[0]];
+    close = !close;
+    const first = Math.min(...places.map((i) => start[i])), last = Math.max(...places.map((i) => end[i]));
+    const room = Math.max((last - first) * 0.35, 1000);
+    scroller.scrollTop = rows[data.l[culprit]] - (height - top) / 2;
     move(first - room, last + room);
   }
 
