@@ -1,0 +1,97 @@
+"""Probes what a node can do, by doing it.
+
+Each probe makes the smallest thing that shows a capability and removes it again, in names of its own; nothing that a fault
+or the node's owner uses is touched. All probes of a node are one command, so one round trip.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness import capabilities as cap
+from harness.capabilities import Capabilities
+from harness.errors import NodeError
+
+if TYPE_CHECKING:
+    from harness.remote import Remote
+
+PROBE_TIMEOUT_S = 30.0
+SHARED_CLOCK = "the node shares this machine's clock; only a virtual or real machine has its own"
+MAX_REASON = 200
+
+# Each line of the answer is `name<TAB>status<TAB>what it said`.
+SCRIPT = r"""
+PATH=$PATH:/usr/sbin:/sbin
+probe() {
+    name=$1; shift
+    said=$("$@" 2>&1); status=$?
+    printf '%s\t%s\t%s\n' "$name" "$status" "$(printf %s "$said" | tr '\n\t' '  ' | tail -c 200)"
+}
+chain() { # PROGRAM RULE...
+    program=$1; shift
+    "$program" -w -N LABRYS-PROBE || return
+    "$program" -w -A LABRYS-PROBE "$@"; result=$?
+    "$program" -w -F LABRYS-PROBE; "$program" -w -X LABRYS-PROBE
+    return $result
+}
+qdisc() { # KIND OPTIONS...
+    ip link add labrys-probe type veth peer name labrys-peer || return
+    tc qdisc add dev labrys-probe root "$@"; result=$?
+    ip link delete labrys-probe
+    return $result
+}
+root() { [ "$(id -u)" -eq 0 ]; }
+clock() { [ -w /dev/rtc0 ] || [ -w /dev/rtc ] || timedatectl show >/dev/null; }
+faketime() {
+    for library in /usr/lib/*/faketime/libfaketime.so.1 /usr/lib/faketime/libfaketime.so.1; do
+        [ -e "$library" ] && return
+    done
+    echo "libfaketime is not installed"; return 1
+}
+loop() {
+    image=$(mktemp) && truncate -s 1M "$image" || return
+    device=$(losetup --find --show "$image"); result=$?
+    [ $result -ne 0 ] || losetup --detach "$device"
+    rm -f "$image"
+    return $result
+}
+caches() { [ -w /proc/sys/vm/drop_caches ] || { echo "/proc/sys/vm/drop_caches cannot be written"; return 1; }; }
+probe root root
+probe iptables chain iptables -s 192.0.2.1 -j DROP
+probe ip6tables chain ip6tables -s 2001:db8::1 -j DROP
+probe iptables-statistic chain iptables -m statistic --mode random --probability 0.5 -j DROP
+probe netem qdisc netem delay 1ms
+probe tbf qdisc tbf rate 1mbit burst 10kb latency 50ms
+probe clock clock
+probe faketime faketime
+probe loop-devices loop
+probe drop-caches caches
+"""
+
+
+def probe(remote: Remote, *, own_clock: bool) -> Capabilities:
+    """Probes one node.
+
+    Args:
+        remote: The shell on the node.
+        own_clock: Whether the node has a clock of its own; False where it shares the clock of this machine, which is then
+            not even looked at.
+
+    Raises:
+        NodeError: The node does not answer, or not in the expected form.
+    """
+    answer = remote.run(SCRIPT, timeout_s=PROBE_TIMEOUT_S, check=False)
+    seen: dict[str, tuple[str, str]] = {}
+    for line in answer.stdout.splitlines():
+        name, _, rest = line.partition("\t")
+        status, _, said = rest.partition("\t")
+        seen[name] = status, said.strip()[:MAX_REASON]
+    if set(seen) != set(cap.NAMES):
+        lacking = ", ".join(sorted(set(cap.NAMES) - set(seen)))
+        raise NodeError(
+            remote.node, f"the probe of its capabilities gave no answer for {lacking}: {answer.stderr.strip()}"
+        )
+    missing = {name: said or f"status {status}" for name, (status, said) in seen.items() if status != "0"}
+    if not own_clock:
+        missing[cap.CLOCK] = SHARED_CLOCK
+    return Capabilities(available=frozenset(cap.NAMES) - set(missing), missing=missing)

@@ -1,0 +1,17 @@
+"""What can go wrong with a cluster."""
+
+from __future__ import annotations
+
+from harness.errors import InfrastructureError, InputError
+
+
+class ClusterExists(InputError):  # noqa: N818 - a state, and named so in messages
+    """A cluster of this name is there already."""
+
+
+class NoSuchCluster(InputError):  # noqa: N818 - a state, and named so in messages
+    """There is no cluster of this name."""
+
+
+class ClusterError(InfrastructureError):
+    """A cluster could not be made, reached or taken down."""

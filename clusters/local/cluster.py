@@ -1,0 +1,249 @@
+"""A cluster of nodes on this machine.
+
+Each node is a network namespace plus its own pid, mount, uts and ipc namespaces, an overlay over `/`, and its own sshd. The nodes
+hang on a bridge in a control namespace, so the host's network is not touched; Labrys enters that namespace itself. Everything a
+node is made of ends with the first process of its pid namespace, and everything else is removed by names that the state
+file gives, so a cluster goes down without a trace also after its maker was killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clusters.capabilities import probe
+from clusters.errors import ClusterError
+from clusters.local import namespaces
+from clusters.local.keys import write_key_pair, write_private
+from clusters.local.state import State, claim, load, load_all, locked
+from harness.cluster import on_all
+from harness.errors import InfrastructureError, NodeUnreachable
+from harness.remote.fabric import Endpoint, FabricRemote
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from types import TracebackType
+    from typing import Self
+
+    from harness.capabilities import Capabilities
+    from harness.node import Node
+
+DEFAULT_NODES = 5
+READY_TIMEOUT_S = 10.0
+CHECK_TIMEOUT_S = 5.0
+RETRY_S = 0.02
+NODE_SCRIPT = Path(__file__).with_name("node.sh")
+PACKAGES = {"ip": "iproute2", "unshare": "util-linux", "sshd": "openssh-server", "iptables": "iptables"}
+LOG_TAIL_CHARACTERS = 2000
+
+
+class LocalCluster:
+    """Nodes n1..nN on this machine. As a context manager it is taken down at the end.
+
+    Attributes:
+        name: The cluster's name.
+        nodes: Its nodes.
+    """
+
+    def __init__(self, state: State) -> None:
+        self.name = state.name
+        self.nodes = state.members()
+        self._state = state
+        self._capabilities: dict[str, Capabilities] | None = None
+        self._remotes = {
+            node.name: FabricRemote(
+                node.name,
+                Endpoint(
+                    host=node.address,
+                    port=22,
+                    user="root",
+                    key=state.directory / "id",
+                    known_hosts=state.directory / "known_hosts",
+                ),
+            )
+            for node in self.nodes
+        }
+
+    @classmethod
+    def up(cls, name: str, *, nodes: int = DEFAULT_NODES) -> LocalCluster:
+        """Makes a cluster and returns when all its nodes answer SSH.
+
+        Raises:
+            ClusterExists: There is one of this name.
+            InfrastructureError: This user or this machine cannot, or a node does not come up; nothing is left then.
+        """
+        _require_means()
+        state = claim(name, nodes)
+        try:
+            _write_files(state)
+            _make_network(state)
+            for node in state.members():
+                _start_node(state, node)
+            cluster = cls(state)
+            with cluster.entered():
+                on_all(cluster.nodes, cluster._await_ssh)
+        except BaseException:
+            _remove(state)
+            raise
+        return cluster
+
+    @classmethod
+    def attach(cls, name: str) -> LocalCluster:
+        """Returns the cluster that is there under this name.
+
+        Raises:
+            NoSuchCluster: There is none.
+        """
+        return cls(load(name))
+
+    def remote(self, node: Node) -> FabricRemote:
+        """Returns the shell on `node`."""
+        return self._remotes[node.name]
+
+    def capabilities(self) -> Mapping[str, Capabilities]:
+        """Probes what each node can do, the first time it is asked."""
+        if self._capabilities is None:
+            with self.entered():
+                self._capabilities = on_all(self.nodes, lambda node: probe(self.remote(node), own_clock=False))
+        return self._capabilities
+
+    @contextlib.contextmanager
+    def entered(self) -> Iterator[None]:
+        """Puts the calling thread into the control namespace; see `harness.cluster.Cluster.entered`."""
+        with namespaces.entered(self._state.control):
+            yield
+
+    def alive(self) -> dict[str, bool]:
+        """Says of each node whether any process of it runs."""
+        return {node.name: bool(namespaces.processes(self._state.namespace(node))) for node in self.nodes}
+
+    def shell(self, node: Node) -> int:
+        """Gives the terminal to an interactive shell on `node`; returns its exit status."""
+        state = self._state
+        command = [
+            "ssh", "-i", str(state.directory / "id"), "-o", f"UserKnownHostsFile={state.directory / 'known_hosts'}",
+            "-o", "StrictHostKeyChecking=yes", "-o", "IdentitiesOnly=yes", "-F", "none", f"root@{node.address}",
+        ]  # fmt: skip
+        with self.entered():
+            return subprocess.run(command, check=False).returncode
+
+    def close(self) -> None:
+        """Closes the shells. The nodes stay."""
+        for remote in self._remotes.values():
+            remote.close()
+
+    def down(self) -> None:
+        """Ends the nodes and removes everything they are made of. Does nothing where that has happened already."""
+        self.close()
+        _remove(self._state)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.down()
+
+    def _await_ssh(self, node: Node) -> None:
+        deadline_s = time.monotonic() + READY_TIMEOUT_S
+        while True:
+            try:
+                self.remote(node).run("true", timeout_s=CHECK_TIMEOUT_S)
+            except NodeUnreachable as error:
+                if time.monotonic() > deadline_s:
+                    log = _log_of(self._state, node).read_text(errors="replace")[-LOG_TAIL_CHARACTERS:].strip()
+                    raise ClusterError(
+                        f"{node.name} does not answer SSH after {READY_TIMEOUT_S:g} s: {error}\nits first process wrote: {log}"
+                    ) from error
+                time.sleep(RETRY_S)
+            else:
+                return
+
+
+def list_clusters() -> list[LocalCluster]:
+    """Returns all local clusters of this machine, by name."""
+    return [LocalCluster(state) for state in load_all()]
+
+
+def _require_means() -> None:
+    if os.geteuid() != 0:
+        raise InfrastructureError(
+            "a local cluster needs root, to make network namespaces; use sudo, or --cluster ssh with machines of your own"
+        )
+    missing = {program: package for program, package in PACKAGES.items() if not namespaces.find_program(program)}
+    if missing:
+        raise InfrastructureError(
+            f"a local cluster needs {', '.join(missing)}, which this machine has not; "
+            f"`apt-get install {' '.join(sorted(set(missing.values())))}` brings them"
+        )
+
+
+def _log_of(state: State, node: Node) -> Path:
+    return state.directory / node.name / "log"
+
+
+def _write_files(state: State) -> None:
+    directory = state.directory
+    login = write_key_pair(directory / "id")
+    host = write_key_pair(directory / "host_key")
+    members = state.members()
+    (directory / "known_hosts").write_text("".join(f"{node.address} {host}\n" for node in members))
+    names = [f"{state.control_address} control", *(f"{node.address} {node.name}" for node in members)]
+    (directory / "hosts").write_text("\n".join(["127.0.0.1 localhost", "::1 localhost", *names]) + "\n")
+    for node in members:
+        own = directory / node.name
+        (own / "cell").mkdir(parents=True)
+        write_private(own / "host_key", (directory / "host_key").read_bytes())
+        write_private(own / "authorized_keys", f"{login} labrys\n".encode())
+
+
+def _make_network(state: State) -> None:
+    members = state.members()
+    outside = [f"netns add {state.control}", *(f"netns add {state.namespace(node)}" for node in members)]
+    namespaces.ip_batch(outside)
+    control = ["link set lo up", "link add name bridge type bridge", "link set bridge up"]
+    control.append(f"address add {state.control_address}/24 dev bridge")
+    for node in members:
+        control.append(f"link add {node.name} type veth peer name eth0 netns {state.namespace(node)}")
+        control.append(f"link set {node.name} master bridge up")
+    namespaces.ip_batch(control, state.control)
+    for node in members:
+        inside = ["link set lo up", f"address add {node.address}/24 dev eth0", "link set eth0 up"]
+        namespaces.ip_batch(inside, state.namespace(node))
+
+
+def _start_node(state: State, node: Node) -> None:
+    own = state.directory / node.name
+    unshare = namespaces.find_program("unshare") or "unshare"
+    command = [
+        unshare, "--pid", "--mount", "--uts", "--ipc", "--fork", "--kill-child",
+        "sh", str(NODE_SCRIPT), node.name, node.address, str(own), str(state.directory / "hosts"),
+    ]  # fmt: skip
+    with _log_of(state, node).open("wb") as log, namespaces.entered(state.namespace(node)):
+        subprocess.Popen(  # its life is the cluster's, not ours; `down` finds it by its namespace
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd="/"
+        )
+
+
+def _remove(state: State) -> None:
+    for node in state.members():
+        namespaces.remove(state.namespace(node))
+    # Only the bridge lives here; processes inside are Labrys' own, or a person's shell, and are left alone.
+    if namespaces.exists(state.control):
+        namespaces.ip("netns", "delete", state.control)
+    _reap()
+    with locked():
+        shutil.rmtree(state.directory, ignore_errors=True)
+
+
+def _reap() -> None:
+    """Collects our own children among the ended nodes, so that none stays behind as a zombie."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
