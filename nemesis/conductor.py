@@ -1,0 +1,139 @@
+"""Carries out a plan's faults on a cluster: finds the targets, breaks them, proves it, heals.
+
+The conductor keeps who holds what: two faults of one group never share a node, so that one's healing is never taken for the
+other's. Whatever happens between the start of a fault and its end is recorded and raised to the schedule, which goes on;
+healing everything does not depend on what this object remembers, but on what is found on the nodes.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from nemesis import targets as tgt
+from nemesis.errors import FaultError
+from nemesis.field import Field
+from nemesis.grudges import minority
+from nemesis.kinds import find_kind
+from nemesis.options import ORDER
+from nemesis.undo import undo_everything
+
+if TYPE_CHECKING:
+    from harness.cluster import Cluster
+    from harness.faults import Begun, PlannedFault, Proof
+    from harness.node import Node
+    from harness.system import System
+    from nemesis.fault import Fault
+
+LEADER_TIMEOUT_S = 6.0
+QUIESCE_TIMEOUT_S = 20.0
+HEAL_ATTEMPTS_S = 20.0
+STOPPED = "T"
+
+logger = logging.getLogger(__name__)
+
+
+class Conductor:
+    """The nemesis of a run; see `harness.faults.Nemesis`."""
+
+    def __init__(self, *, cluster: Cluster, system: System) -> None:
+        self._field = Field(cluster=cluster, system=system)
+        self._damaged: set[str] = set()
+        self._over: set[int] = set()
+
+    async def begin(self, fault: PlannedFault) -> Begun:
+        """Finds the targets and breaks them.
+
+        Raises:
+            FaultError: There is no leader to aim at, or no node to hit, or no node could be broken.
+        """
+        made = await self._make(fault)
+        self._field.faults[fault.id] = made
+        return await made.begin()
+
+    async def prove(self, fault: PlannedFault) -> Proof:
+        """Measures the effect of a fault that began."""
+        return await self._field.faults[fault.id].prove()
+
+    async def end(self, fault: PlannedFault) -> Proof | None:
+        """Heals one fault and verifies that; does nothing if it never began or was healed.
+
+        Raises:
+            FaultError: It could not be healed; calling again, or `heal`, tries again.
+        """
+        made = self._field.faults.get(fault.id)
+        if made is None:
+            return None
+        self._over.add(fault.id)
+        proof = await made.end()
+        self._field.faults.pop(fault.id, None)
+        return proof
+
+    async def heal(self) -> None:
+        """Heals everything that this tool may have left on the nodes, by what is found there.
+
+        Raises:
+            FaultError: On some node something is left, or it cannot be reached.
+        """
+        if not await self._field.quiesce(QUIESCE_TIMEOUT_S):
+            logger.warning("some commands on nodes are still under way after %g s; healing anyway", QUIESCE_TIMEOUT_S)
+        waiting: dict[str, str] = dict.fromkeys(self._field.names, "was not looked at")
+
+        async def healed() -> bool:
+            outcomes = await self._field.each(sorted(waiting), self._heal_node)
+            waiting.clear()
+            waiting.update({node: str(error) for node, error in outcomes.failed.items()})
+            return not waiting
+
+        if not await self._field.until(healed, HEAL_ATTEMPTS_S):
+            texts = "; ".join(f"{node}: {text}" for node, text in waiting.items())
+            raise FaultError(f"healing is not complete: {texts}")
+        self._field.faults.clear()
+
+    def _heal_node(self, node: Node) -> None:
+        found, failed = undo_everything(self._field.shell(node))
+        if found:
+            logger.info("healed on %s: %s", node.name, ", ".join(found))
+        state = self._field.system.process_state(node)
+        if state is not None and state[1] == STOPPED:
+            self._field.system.resume(node)
+            logger.info("continued pid %d on %s", state[0], node.name)
+        if failed:
+            raise FaultError(f"could not undo {', '.join(failed)}")
+
+    async def _make(self, planned: PlannedFault) -> Fault:
+        kind = find_kind(planned.kind)
+        names = self._field.names
+        target = planned.target if isinstance(planned.target, str) else tuple(planned.target)
+        leader = await self._field.leader(LEADER_TIMEOUT_S) if tgt.is_role(target) else None
+        if tgt.is_role(target) and leader is None:
+            raise FaultError(
+                f"fault {planned.id}-{planned.kind} needs a leader, and in {LEADER_TIMEOUT_S:g} s no node said that it leads"
+            )
+        targets = tgt.resolve(target, names, order=planned.options.get(ORDER, names), leader=leader)
+        held = {
+            node: other.name
+            for other in self._field.faults.values()
+            if other.id not in self._over and other.GROUPS & kind.fault.GROUPS
+            for node in other.targets
+        }
+        free = tuple(node for node in targets if node not in held)
+        if not free:
+            holders = "; ".join(f"{node} is held by {held[node]}" for node in targets)
+            raise FaultError(f"fault {planned.id}-{planned.kind} finds no node to hit: {holders}")
+        if kind.fault.DAMAGES:
+            self._allow_damage(planned, free)
+        made = kind.fault(planned=planned, targets=free, field=self._field)
+        made.problems.update({node: f"left out, held by {held[node]}" for node in targets if node in held})
+        return made
+
+    def _allow_damage(self, planned: PlannedFault, targets: tuple[str, ...]) -> None:
+        """Counts the nodes damaged for good; refuses to go beyond a minority, whatever the plan says."""
+        together = self._damaged | set(targets)
+        most = minority(len(self._field.names))
+        if len(together) > most:
+            raise FaultError(
+                f"fault {planned.id}-{planned.kind} is refused: it would bring the nodes with damaged files to "
+                f"{', '.join(sorted(together))}, and at most {most} may be"
+            )
+        self._damaged = together

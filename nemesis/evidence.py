@@ -1,0 +1,65 @@
+"""What a node's kernel says about the system's process, independent of what the system says about itself.
+
+A pid file can lie, and with it everything that trusts it. The sockets that listen on the system's ports cannot: the kernel
+knows which process holds each, and that process' state. So a kill is proved by ports that nobody listens on any more, and a
+pause by the state of the process behind them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.remote import Remote
+
+LOOK_TIMEOUT_S = 10.0
+_LISTEN = "0A"
+
+# Prints "<port in hex> <inode>" for each listening TCP socket on one of the wanted ports, then "<inode> <pid> <state>" for
+# each process that holds one. A state is the letter behind the last ")" of /proc/PID/stat.
+_LOOK = """
+found=$(for f in /proc/net/tcp /proc/net/tcp6; do [ -r $f ] && cat $f; done |
+  awk -v want=' WANT ' '$4 == "STATE" { n = split($2, a, ":"); if (index(want, " " a[n] " ")) print a[n], $10 }')
+printf '%s\\n' "$found" | sed -n 's/^[0-9A-F]/port &/p'
+for inode in $(printf '%s\\n' "$found" | cut -s -d' ' -f2 | sort -u); do
+  for pid in $(find /proc/[0-9]*/fd -maxdepth 1 -lname "socket:\\[$inode\\]" 2>/dev/null | cut -d/ -f3 | sort -u); do
+    state=$(sed 's/.*) //; s/ .*//' /proc/$pid/stat 2>/dev/null) && echo "held $inode $pid $state"
+  done
+done
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What listens on the system's ports.
+
+    Attributes:
+        ports: The ports that are listened on.
+        states: The processes that hold them: pid to state letter (`T` is stopped).
+    """
+
+    ports: frozenset[int]
+    states: dict[int, str]
+
+
+def look(remote: Remote, ports: Sequence[int]) -> Look:
+    """Looks up the processes that listen on `ports`, in the node's kernel."""
+    want = " ".join(f"{port:04X}" for port in ports)
+    result = remote.run(_LOOK.replace("WANT", want).replace("STATE", _LISTEN), timeout_s=LOOK_TIMEOUT_S)
+    return parse_look(result.stdout)
+
+
+def parse_look(text: str) -> Look:
+    """Reads what the look-up printed."""
+    listened: set[int] = set()
+    states: dict[int, str] = {}
+    for line in text.splitlines():
+        word, *rest = line.split()
+        if word == "port" and len(rest) == 2:
+            listened.add(int(rest[0], 16))
+        elif word == "held" and len(rest) == 3:
+            states[int(rest[1])] = rest[2]
+    return Look(ports=frozenset(listened), states=states)

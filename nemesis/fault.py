@@ -1,0 +1,222 @@
+"""What every fault is: a class that can be drawn into a plan, judged before it happens, made, proved, and healed.
+
+The class side works on names only and decides the plan. An instance works on one cluster and lives from just before its
+fault begins until it is healed. The law of all of them: intent is left on the node before the effect (see `undo`), `prove`
+looks at the effect by other means than those that made it, and `end` verifies what it claims to have healed.
+"""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.capabilities import ROOT
+from nemesis import options as opt
+from nemesis import targets as tgt
+from nemesis.errors import FaultError, PlanError
+from nemesis.grudges import minority
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from random import Random
+    from typing import TypeVar
+
+    from harness.faults import Begun, PlannedFault, Proof
+    from harness.node import Node
+    from harness.op import Value
+    from nemesis.field import Field, Outcomes
+    from nemesis.grudges import Grudge
+
+    T = TypeVar("T")
+
+# What two faults may not hold on one node at the same time.
+PROCESS = "process"
+DISK = "disk"
+CLOCK = "clock"
+EGRESS = "egress"
+LEADERSHIP = "leadership"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    """What a kind draws one fault from.
+
+    Attributes:
+        nodes: All nodes, in order.
+        rng: The kind's stream.
+        target: The spec or the names that were asked for.
+        options: The settled options.
+        at_most: How many nodes may be hit, where the kind chooses.
+        pool: The only nodes that may be damaged for good.
+    """
+
+    nodes: tuple[str, ...]
+    rng: Random
+    target: str | tuple[str, ...]
+    options: Mapping[str, Value]
+    at_most: int
+    pool: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Impact:
+    """What a fault takes away while it is on, as far as a plan can know.
+
+    Attributes:
+        down: Nodes that cannot take part.
+        grudge: Links that are cut.
+    """
+
+    down: frozenset[str] = frozenset()
+    grudge: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+
+class Fault(abc.ABC):
+    """One fault on one cluster.
+
+    Attributes:
+        SUMMARY: What it does, in a line.
+        PROOF: How its effect is proved, in a line.
+        NEEDS: The capabilities it needs on every node, whatever their addresses.
+        GROUPS: What it holds on its nodes; two faults of one group never share a node.
+        DISABLES: Whether its targets cannot take part in a quorum meanwhile.
+        DAMAGES: Whether its targets are damaged for good; at most a minority ever is.
+        PREPARES: Whether the system's data must lie on a volume of ours from the start of the run.
+        TARGETS: The specs it can be aimed at; names are always possible where this is not empty.
+        OPTIONS: The options it knows, beside `order`.
+    """
+
+    SUMMARY: ClassVar[str]
+    PROOF: ClassVar[str]
+    NEEDS: ClassVar[frozenset[str]] = frozenset({ROOT})
+    GROUPS: ClassVar[frozenset[str]] = frozenset()
+    DISABLES: ClassVar[bool] = False
+    DAMAGES: ClassVar[bool] = False
+    PREPARES: ClassVar[bool] = False
+    TARGETS: ClassVar[tuple[str, ...]] = (*tgt.COUNTED, *tgt.ROLES)
+    OPTIONS: ClassVar[Mapping[str, opt.Option]] = {}
+
+    def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
+        self.planned = planned
+        self.targets = targets
+        self.field = field
+        self.options = {**planned.options, **opt.settle(planned.kind, self.OPTIONS, without_order(planned.options))}
+        self.problems: dict[str, str] = {}
+
+    @classmethod
+    def needs(cls, nodes: Sequence[Node]) -> frozenset[str]:  # noqa: ARG003
+        """Returns the capabilities that every node needs, which may depend on the nodes' addresses."""
+        return cls.NEEDS
+
+    @classmethod
+    def draw(cls, drawing: Drawing) -> tuple[str | tuple[str, ...], dict[str, Value]]:
+        """Draws one fault: a target that is names, or a role with an order of all nodes in the options.
+
+        Raises:
+            PlanError: The cluster cannot have such a fault.
+        """
+        return draw_nodes(drawing)
+
+    @classmethod
+    def impact(cls, nodes: Sequence[str], targets: tuple[str, ...], options: Mapping[str, Value]) -> Impact:  # noqa: ARG003
+        """Returns what the fault takes away from the cluster while it is on."""
+        return Impact(down=frozenset(targets) if cls.DISABLES else frozenset())
+
+    @classmethod
+    def check_target(cls, kind: str, target: str | Sequence[str], nodes: Sequence[str]) -> str | tuple[str, ...]:
+        """Returns a target as a plan may hold it.
+
+        Raises:
+            PlanError: The kind cannot be aimed so.
+        """
+        if isinstance(target, str):
+            if target not in cls.TARGETS:
+                known = f"Possible are: {', '.join(cls.TARGETS)}, or names of nodes." if cls.TARGETS else "It has none."
+                raise PlanError(f"{kind} cannot be aimed at {target!r}. {known}")
+            return target
+        return tgt.check_names(target, nodes)
+
+    @property
+    def id(self) -> int:
+        """Returns the id in the plan."""
+        return self.planned.id
+
+    @property
+    def name(self) -> str:
+        """Returns the fault's name for messages and for what it leaves on nodes."""
+        return f"{self.planned.id}-{self.planned.kind}"
+
+    @abc.abstractmethod
+    async def begin(self) -> Begun:
+        """Breaks the targets."""
+
+    @abc.abstractmethod
+    async def prove(self) -> Proof:
+        """Measures the effect."""
+
+    @abc.abstractmethod
+    async def end(self) -> Proof | None:
+        """Heals, verifies that, and may return a proof over the whole duration. Can be called again after an error."""
+
+    def cut(self) -> Grudge | None:
+        """Returns the links that this fault cuts at the moment; None for faults of another sort."""
+        return None
+
+    def blurs(self) -> frozenset[str]:
+        """Returns the nodes whose packets may be lost or late because of this fault, so that a probe proves nothing there."""
+        return frozenset()
+
+    async def act(self, nodes: Sequence[str], action: Callable[[Node], T], what: str) -> Outcomes[T]:
+        """Runs a blocking action on nodes at once, and keeps the failures as problems of this fault.
+
+        Raises:
+            FaultError: It failed on every node.
+        """
+        outcomes = await self.field.each(nodes, action)
+        for node, error in outcomes.failed.items():
+            self.problems[node] = f"{what} failed: {error}"
+        if outcomes.failed and not outcomes.done:
+            raise FaultError(f"fault {self.name}: {what} failed on every node: {sentence(outcomes.failed)}")
+        return outcomes
+
+
+def draw_nodes(drawing: Drawing) -> tuple[str | tuple[str, ...], dict[str, Value]]:
+    """Draws a target of nodes: names in the end, or a role with an order."""
+    if isinstance(drawing.target, str) and tgt.is_role(drawing.target):
+        order = drawing.rng.sample(drawing.nodes, len(drawing.nodes))
+        return drawing.target, {**drawing.options, opt.ORDER: order}
+    nodes = drawing.nodes
+    if drawing.pool != drawing.nodes and drawing.target == tgt.MINORITY:
+        return drawing.pool, dict(drawing.options)
+    if drawing.pool != drawing.nodes and isinstance(drawing.target, str):
+        nodes = drawing.pool
+    return tgt.draw(drawing.target, nodes, drawing.rng, at_most=drawing.at_most), dict(drawing.options)
+
+
+def damage_pool(nodes: Sequence[str], rng: Random, named: Sequence[str]) -> tuple[str, ...]:
+    """Draws the nodes that faults may damage for good: those named, filled up to a minority.
+
+    Raises:
+        PlanError: There is no minority, or more than one was named.
+    """
+    size = minority(len(nodes))
+    if size == 0:
+        raise PlanError(f"{len(nodes)} nodes have no minority whose files may be damaged")
+    if len(set(named)) > size:
+        raise PlanError(
+            f"files may be damaged on at most {size} of {len(nodes)} nodes, and {len(set(named))} are named"
+        )
+    others = [node for node in rng.sample(nodes, len(nodes)) if node not in named]
+    chosen = {*named, *others[: size - len(set(named))]}
+    return tuple(node for node in nodes if node in chosen)
+
+
+def without_order(options: Mapping[str, Value]) -> dict[str, Value]:
+    """Returns the options that belong to the kind, without the plan's order of nodes."""
+    return {name: value for name, value in options.items() if name != opt.ORDER}
+
+
+def sentence(failed: Mapping[str, Exception]) -> str:
+    """Puts the errors of several nodes into one line."""
+    return "; ".join(f"{node}: {error}" for node, error in failed.items())

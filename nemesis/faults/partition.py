@@ -1,0 +1,319 @@
+"""Partitions: nodes drop each other's packets, as a grudge says.
+
+Every node gets a chain that drops the packets of those it has a grudge against and merely counts those of the others, so
+that the chain's own counters tell of every pair and direction. The proof takes both: probes must not get through along any
+pair with a dead direction and must get an answer along every whole one, and the counters must have seen the packets that
+were sent meanwhile. Tables that count but do not drop, or a program that does nothing, are found out by the probes.
+"""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.capabilities import IPTABLES
+from harness.faults import Begun, Proof
+from nemesis import rules
+from nemesis.errors import FaultError
+from nemesis.fault import Fault, Impact, sentence
+from nemesis.grudges import talks, union
+from nemesis.probes import Probe, probe_from
+from nemesis.topology import describe
+from nemesis.undo import SHELL_TIMEOUT_S, making, undoing
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from harness.faults import PlannedFault
+    from harness.node import Node
+    from harness.op import Value
+    from nemesis.field import Field
+    from nemesis.grudges import Grudge
+
+PROBE_TIMEOUT_S = 0.7
+SECOND_PROBE_TIMEOUT_S = 2.5
+HEALED_TIMEOUT_S = 10.0
+END_TIMEOUT_S = 20.0
+FALLBACK_PORT = 22
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What was measured about a partition.
+
+    Attributes:
+        probes: Ordered pair (from, to) to its TCP probe.
+        dropped: Ordered pair to the packets that the receiver dropped.
+        passed: Ordered pair to the packets that the receiver let pass.
+        counted: The nodes whose counters could be read.
+        blurred: Nodes on which a silent probe proves nothing, because of another fault.
+        also_cut: What other partitions cut at the same time.
+    """
+
+    probes: Mapping[tuple[str, str], Probe]
+    dropped: Mapping[tuple[str, str], int]
+    passed: Mapping[tuple[str, str], int]
+    counted: frozenset[str]
+    blurred: frozenset[str]
+    also_cut: Mapping[str, frozenset[str]]
+
+
+class Partition(Fault):
+    """A grudge, applied. Subclasses say which."""
+
+    PROOF: ClassVar[str] = (
+        "TCP probes along every pair: none may pass a cut one, each whole one must answer; and the chain's own packet "
+        "counters in each direction"
+    )
+
+    def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
+        super().__init__(planned=planned, targets=targets, field=field)
+        self.grudge = self.grudge_of(field.names, targets, self.options)
+        self._hooked = False
+        self._proof: Proof | None = None
+
+    @classmethod
+    def needs(cls, nodes: Sequence[Node]) -> frozenset[str]:
+        """Returns what packet rules need for the address families of the nodes."""
+        return cls.NEEDS | (frozenset(map(rules.needed_capability, nodes)) or {IPTABLES})
+
+    @classmethod
+    @abc.abstractmethod
+    def grudge_of(cls, nodes: Sequence[str], targets: tuple[str, ...], options: Mapping[str, Value]) -> Grudge:
+        """Returns the grudge that a target means.
+
+        Args:
+            nodes: All nodes, in order.
+            targets: The target's names.
+            options: The fault's options, with the plan's `order` where it has one.
+        """
+
+    @classmethod
+    def impact(cls, nodes: Sequence[str], targets: tuple[str, ...], options: Mapping[str, Value]) -> Impact:
+        """Returns the links that are cut."""
+        return Impact(grudge=cls.grudge_of(nodes, targets, options))
+
+    def cut(self) -> Grudge | None:
+        """Returns the grudge while its rules may be in place."""
+        return self.grudge if self._hooked else None
+
+    async def begin(self) -> Begun:
+        """Hooks the rules in on all nodes at once."""
+        self._hooked = True
+        effects = {name: self._effect(name) for name in self.field.names}
+
+        def apply(node: Node) -> None:
+            undo = rules.remove(self.id, self._programs)
+            self.field.shell(node).run(
+                making(self.name, effect=effects[node.name], undo=undo), timeout_s=SHELL_TIMEOUT_S
+            )
+
+        await self.act(self.field.names, apply, "inserting packet rules")
+        topology = describe(self.grudge)
+        grudge: dict[str, Value] = {node: sorted(dropped) for node, dropped in self.grudge.items()}
+        return Begun(
+            targets=self.targets, details={"grudge": grudge, "topology": topology, "problems": dict(self.problems)}
+        )
+
+    @property
+    def _programs(self) -> list[str]:
+        return sorted({rules.tool(node) for node in self.field.nodes})
+
+    def _effect(self, name: str) -> str:
+        dropped = [node for node in self.field.nodes if node.name in self.grudge[name]]
+        heard = [node for node in self.field.nodes if node.name not in self.grudge[name] and node.name != name]
+        return rules.insert(self.id, [rules.Rule(sources=dropped), rules.Rule(sources=heard, drop=False)])
+
+    async def prove(self) -> Proof:
+        """Probes every pair, reads the counters, and compares both with the grudge."""
+        probes = await self._probe_all(PROBE_TIMEOUT_S)
+        also_cut = self._also_cut()
+        blurred = self._blurred()
+        whole = union(self.field.names, [self.grudge, also_cut])
+        unanswered = {
+            (a, b)
+            for (a, b), probe in probes.items()
+            if not probe.reached and b in talks(whole, a) and not {a, b} & blurred
+        }
+        if unanswered:  # a lost packet is sent again only after a second, so ask those once more with more patience
+            probes |= await self._probe_all(SECOND_PROBE_TIMEOUT_S, unanswered)
+        counted = await self.act(self.field.names, self._read_counters, "reading packet counters")
+        dropped, passed = self._by_pair(counted.done)
+        evidence = Evidence(
+            probes=probes,
+            dropped=dropped,
+            passed=passed,
+            counted=frozenset(counted.done),
+            blurred=blurred | self._blurred(),
+            also_cut=union(self.field.names, [also_cut, self._also_cut()]),
+        )
+        self._proof = judge(self.grudge, evidence, self.problems)
+        return self._proof
+
+    async def _probe_all(
+        self, timeout_s: float, pairs: set[tuple[str, str]] | None = None
+    ) -> dict[tuple[str, str], Probe]:
+        port = next(iter(self.field.system.ports()), FALLBACK_PORT)
+        wanted = pairs if pairs is not None else {(a, b) for a in self.field.names for b in self.field.names if a != b}
+
+        def ask(node: Node) -> list[Probe]:
+            targets = [other for other in self.field.nodes if (node.name, other.name) in wanted]
+            return probe_from(self.field.shell(node), targets, port=port, timeout_s=timeout_s)
+
+        asked = await self.act(sorted({a for a, _ in wanted}), ask, "probing")
+        return {(probe.source, probe.target): probe for probes in asked.done.values() for probe in probes}
+
+    def _read_counters(self, node: Node) -> list[rules.Counter]:
+        script = rules.show(self.id, self._programs)
+        return rules.parse_counters(self.field.shell(node).run(script, timeout_s=SHELL_TIMEOUT_S).stdout)
+
+    def _by_pair(
+        self, counted: Mapping[str, list[rules.Counter]]
+    ) -> tuple[dict[tuple[str, str], int], dict[tuple[str, str], int]]:
+        names = {rules.normal(node): node.name for node in self.field.nodes}
+        dropped: dict[tuple[str, str], int] = {}
+        passed: dict[tuple[str, str], int] = {}
+        for receiver, counters in counted.items():
+            for counter in counters:
+                side = dropped if counter.drop else passed
+                side[names.get(counter.source, counter.source), receiver] = counter.packets
+        return dropped, passed
+
+    def _also_cut(self) -> Grudge:
+        cuts = (other.cut() for other in self.field.others(self))
+        return union(self.field.names, [cut for cut in cuts if cut is not None])
+
+    def _blurred(self) -> frozenset[str]:
+        return frozenset().union(*(other.blurs() for other in self.field.others(self)))
+
+    async def end(self) -> Proof | None:
+        """Reads the counters a last time, removes the rules, and probes until every healed pair answers.
+
+        Raises:
+            FaultError: Some node still has the rules, or some pair still does not answer.
+        """
+        last: dict[str, list[rules.Counter]] = {}
+
+        def undo(node: Node) -> None:
+            counters = self._read_counters(node)
+            self.field.shell(node).run(undoing(self.name), timeout_s=SHELL_TIMEOUT_S)
+            last[node.name] = counters
+
+        async def undone() -> bool:
+            missing = [name for name in self.field.names if name not in last]
+            failed.clear()
+            failed.update((await self.field.each(missing, undo)).failed)
+            return not failed
+
+        failed: dict[str, Exception] = {}
+        await self.field.until(undone, END_TIMEOUT_S)
+        if failed:
+            raise FaultError(f"fault {self.name} is not healed: {sentence(failed)}")
+        self._hooked = False
+        await self._verify_healed()
+        return self._final_proof(last)
+
+    async def _verify_healed(self) -> None:
+        cut = {(a, b) for a in self.field.names for b in self.field.names if b not in talks(self.grudge, a)}
+        others = self._also_cut()
+        waiting = {(a, b) for a, b in cut if b in talks(others, a) and not {a, b} & self._blurred()}
+
+        async def answered() -> bool:
+            probes = await self._probe_all(SECOND_PROBE_TIMEOUT_S, waiting)
+            others = self._also_cut()
+            waiting.difference_update(
+                pair
+                for pair in tuple(waiting)
+                if (pair in probes and probes[pair].reached)
+                or pair[1] not in talks(others, pair[0])
+                or set(pair) & self._blurred()
+            )
+            return not waiting
+
+        if waiting and not await self.field.until(answered, HEALED_TIMEOUT_S):
+            pairs = ", ".join(f"{a} to {b}" for a, b in sorted(waiting))
+            raise FaultError(
+                f"fault {self.name}: its rules are removed, but {HEALED_TIMEOUT_S:g} s later no answer came from {pairs}"
+            )
+
+    def _final_proof(self, last: Mapping[str, list[rules.Counter]]) -> Proof | None:
+        dropped, _ = self._by_pair(last)
+        total = sum(dropped.values())
+        if self._proof is None:
+            return Proof(
+                effective=total > 0,
+                reason=f"{total} packets were dropped; the fault ended before probes could be made.",
+                measured={"dropped": _pairs(dropped)},
+            )
+        return Proof(
+            effective=self._proof.effective,
+            reason=f"{self._proof.reason} In all {total} packets were dropped.",
+            measured={**self._proof.measured, "dropped": _pairs(dropped), "dropped_total": total},
+        )
+
+
+def judge(grudge: Grudge, evidence: Evidence, problems: Mapping[str, str]) -> Proof:
+    """Compares what was measured with what the grudge means.
+
+    A pair is judged only where it was probed. Between nodes whose packets another fault blurs, and along pairs that another
+    partition cuts, silence proves nothing about this fault's whole pairs; a connection always proves that a pair is whole.
+    """
+    cut = {pair: probe for pair, probe in evidence.probes.items() if pair[1] not in talks(grudge, pair[0])}
+    whole = {
+        (a, b): probe
+        for (a, b), probe in evidence.probes.items()
+        if (a, b) not in cut and b in talks(evidence.also_cut, a) and not {a, b} & evidence.blurred
+    }
+    leaks = [pair for pair, probe in cut.items() if probe.reached]
+    closed = [pair for pair, probe in whole.items() if not probe.reached]
+    unseen = _unseen(grudge, evidence)
+    parts = []
+    if leaks:
+        parts.append(f"packets still passed from {_list(leaks)}")
+    if closed:
+        parts.append(f"there was no answer from {_list(closed)}, which should have stayed whole")
+    if unseen:
+        parts.append(f"the packet counters saw nothing from {_list(unseen)}")
+    if not cut:
+        parts.append("no cut pair could be probed")
+    effective = not parts
+    if effective:
+        total = sum(evidence.dropped.values())
+        parts.append(
+            f"all {len(cut)} cut pairs were silent ({total} packets dropped), all {len(whole)} whole ones answered"
+        )
+    parts += [f"{node}: {text}" for node, text in problems.items()]
+    return Proof(
+        effective=effective,
+        reason=f"{_capital('; '.join(parts))}.",
+        measured={
+            "probes": {f"{a} to {b}": probe.answer.value for (a, b), probe in sorted(evidence.probes.items())},
+            "dropped": _pairs(evidence.dropped),
+            "passed": _pairs(evidence.passed),
+        },
+    )
+
+
+def _unseen(grudge: Grudge, evidence: Evidence) -> list[tuple[str, str]]:
+    """Returns the probed directions whose packets the receiver's own rule did not count, though it should have."""
+    unseen = []
+    for a, b in evidence.probes:
+        if {a, b} & evidence.blurred or a in evidence.also_cut[b] or b not in evidence.counted:
+            continue
+        counts = evidence.dropped if a in grudge[b] else evidence.passed
+        if not counts.get((a, b)):
+            unseen.append((a, b))
+    return unseen
+
+
+def _list(pairs: Sequence[tuple[str, str]]) -> str:
+    return ", ".join(f"{a} to {b}" for a, b in sorted(pairs))
+
+
+def _pairs(counts: Mapping[tuple[str, str], int]) -> dict[str, Value]:
+    return {f"{a} to {b}": packets for (a, b), packets in sorted(counts.items())}
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

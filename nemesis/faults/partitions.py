@@ -1,0 +1,203 @@
+"""The kinds of partitions: which nodes are cut from which.
+
+A partition's target says all there is to say about it, together with its kind, so that a plan holds nothing twice: the
+smaller side, the order along a ring, the node that leads. The grudge follows from it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from nemesis import grudges
+from nemesis import options as opt
+from nemesis import targets as tgt
+from nemesis.errors import PlanError
+from nemesis.fault import Drawing, draw_nodes
+from nemesis.faults.partition import Partition
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from harness.op import Value
+    from nemesis.grudges import Grudge
+
+ALONE = "alone"
+SIDES = (ALONE, tgt.MINORITY, tgt.MAJORITY)
+
+
+class Split(Partition):
+    """The target on one side, the rest on the other."""
+
+    @classmethod
+    def grudge_of(cls, nodes: Sequence[str], targets: tuple[str, ...], options: Mapping[str, Value]) -> Grudge:  # noqa: ARG003
+        """Returns the cut between the target and the rest."""
+        return grudges.split(nodes, targets)
+
+
+class RandomNode(Split):
+    """`partition-random-node`."""
+
+    SUMMARY: ClassVar[str] = "One node is cut from all others."
+    TARGETS: ClassVar[tuple[str, ...]] = (tgt.ONE, tgt.LEADER, tgt.FOLLOWER)
+
+
+class RandomHalves(Split):
+    """`partition-random-halves`."""
+
+    SUMMARY: ClassVar[str] = "The nodes are cut into two random halves."
+    TARGETS: ClassVar[tuple[str, ...]] = (tgt.RANDOM,)
+
+    @classmethod
+    def draw(cls, drawing: Drawing) -> tuple[tuple[str, ...], dict[str, Value]]:
+        """Draws the smaller half."""
+        if not isinstance(drawing.target, str):
+            return tgt.check_names(drawing.target, drawing.nodes), dict(drawing.options)
+        small, _ = grudges.halves(drawing.rng.sample(drawing.nodes, len(drawing.nodes)))
+        return tuple(node for node in drawing.nodes if node in small), dict(drawing.options)
+
+
+class Halves(Split):
+    """`partition-halves`."""
+
+    SUMMARY: ClassVar[str] = "The nodes are cut into their first and second half, always the same."
+    TARGETS: ClassVar[tuple[str, ...]] = (tgt.ALL,)
+
+    @classmethod
+    def draw(cls, drawing: Drawing) -> tuple[tuple[str, ...], dict[str, Value]]:
+        """Takes the first half of the nodes in their order."""
+        if not isinstance(drawing.target, str):
+            return tgt.check_names(drawing.target, drawing.nodes), dict(drawing.options)
+        return grudges.halves(drawing.nodes)[0], dict(drawing.options)
+
+
+class _Ordered(Partition):
+    """A partition whose target is an order of all nodes."""
+
+    TARGETS: ClassVar[tuple[str, ...]] = (tgt.RANDOM,)
+
+    @classmethod
+    def draw(cls, drawing: Drawing) -> tuple[tuple[str, ...], dict[str, Value]]:
+        """Draws an order of all nodes."""
+        if not isinstance(drawing.target, str):
+            return drawing.target, dict(drawing.options)
+        return tuple(drawing.rng.sample(drawing.nodes, len(drawing.nodes))), dict(drawing.options)
+
+    @classmethod
+    def check_target(cls, kind: str, target: str | Sequence[str], nodes: Sequence[str]) -> str | tuple[str, ...]:
+        """Returns the target: the word `random`, or all nodes in an order."""
+        checked = super().check_target(kind, target, nodes)
+        if not isinstance(checked, str) and len(checked) != len(nodes):
+            raise PlanError(
+                f"{kind} needs all {len(nodes)} nodes in an order as its target, and {len(checked)} are named"
+            )
+        return checked
+
+
+class Ring(_Ordered):
+    """`partition-majorities-ring`."""
+
+    SUMMARY: ClassVar[str] = "Every node sees a majority, and no two nodes the same one."
+
+    @classmethod
+    def grudge_of(cls, nodes: Sequence[str], targets: tuple[str, ...], options: Mapping[str, Value]) -> Grudge:  # noqa: ARG003
+        """Returns the ring along the target's order."""
+        return grudges.majorities_ring(targets)
+
+
+class Bridge(_Ordered):
+    """`bridge`."""
+
+    SUMMARY: ClassVar[str] = "Two halves, and one node that talks to both."
+
+    @classmethod
+    def grudge_of(cls, nodes: Sequence[str], targets: tuple[str, ...], options: Mapping[str, Value]) -> Grudge:  # noqa: ARG003
+        """Returns the bridge: the target's first half, the bridging node, the rest."""
+        return grudges.bridge(targets)
+
+
+class Leader(Partition):
+    """`partition-leader`."""
+
+    SUMMARY: ClassVar[str] = "The leader is cut off: alone, with a minority, or with a majority."
+    TARGETS: ClassVar[tuple[str, ...]] = (tgt.LEADER,)
+    OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
+        "side": opt.choice(None, SIDES, "What the leader is left with: drawn for each fault where it is not given.")
+    }
+
+    @classmethod
+    def draw(cls, drawing: Drawing) -> tuple[str | tuple[str, ...], dict[str, Value]]:
+        """Draws the order of the nodes, from which the leader's company is taken, and the side."""
+        order = drawing.rng.sample(drawing.nodes, len(drawing.nodes))
+        side = drawing.rng.choice(SIDES)
+        return drawing.target, {"side": side, **drawing.options, opt.ORDER: order}
+
+    @classmethod
+    def grudge_of(cls, nodes: Sequence[str], targets: tuple[str, ...], options: Mapping[str, Value]) -> Grudge:
+        """Returns the cut between the leader with its company, and the rest."""
+        (leader, *_) = targets
+        others = [node for node in options.get(opt.ORDER, nodes) if node != leader]
+        size = {ALONE: 1, tgt.MINORITY: grudges.minority(len(nodes)), tgt.MAJORITY: grudges.majority(len(nodes))}
+        return grudges.split(nodes, [leader, *others[: max(1, size[options.get("side", ALONE)]) - 1]])
+
+
+class OneWay(Partition):
+    """`partition-one-way`."""
+
+    SUMMARY: ClassVar[str] = "What the target sends is dropped by the rest; the target still hears them."
+
+    @classmethod
+    def draw(cls, drawing: Drawing) -> tuple[str | tuple[str, ...], dict[str, Value]]:
+        """Draws nodes, never all of them."""
+        at_most = min(drawing.at_most, len(drawing.nodes) - 1)
+        return draw_nodes(
+            Drawing(
+                nodes=drawing.nodes,
+                rng=drawing.rng,
+                target=drawing.target,
+                options=drawing.options,
+                at_most=at_most,
+                pool=drawing.nodes,
+            )
+        )
+
+    @classmethod
+    def grudge_of(cls, nodes: Sequence[str], targets: tuple[str, ...], options: Mapping[str, Value]) -> Grudge:  # noqa: ARG003
+        """Returns the muting of the target."""
+        return grudges.one_way(nodes, targets)
+
+
+class Fixed(Partition):
+    """`partition-fixed`."""
+
+    SUMMARY: ClassVar[str] = "The cut that was asked for: named sides, components, or a whole grudge."
+    TARGETS: ClassVar[tuple[str, ...]] = (tgt.ALL,)
+    OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
+        "components": opt.groups("Groups of nodes that talk only among themselves; nodes in none are alone."),
+        "grudge": opt.mapping("Node to the nodes whose packets it drops; nodes that are left out drop none."),
+    }
+
+    @classmethod
+    def grudge_of(cls, nodes: Sequence[str], targets: tuple[str, ...], options: Mapping[str, Value]) -> Grudge:
+        """Returns the grudge from the options, or the cut between the target and the rest."""
+        components, grudge = options.get("components"), options.get("grudge")
+        if components is not None and grudge is not None:
+            raise PlanError("partition-fixed takes components or a grudge, not both")
+        if components is not None:
+            named = [tgt.check_names(component, nodes) for component in components]
+            placed = {node for component in named for node in component}
+            return _in_order(grudges.complete([*named, *((node,) for node in nodes if node not in placed)]), nodes)
+        if grudge is not None:
+            for names in ([*grudge], *grudge.values()):
+                unknown = [name for name in names if name not in nodes]
+                if unknown:
+                    raise PlanError(f"the grudge names {unknown[0]!r}, and the nodes are {', '.join(nodes)}")
+            return {node: frozenset(grudge.get(node, ())) - {node} for node in nodes}
+        if len(targets) == len(nodes):
+            raise PlanError(
+                "partition-fixed needs to know what to cut: name one side's nodes, or components, or a grudge"
+            )
+        return grudges.split(nodes, targets)
+
+
+def _in_order(grudge: Grudge, nodes: Sequence[str]) -> Grudge:
+    return {node: grudge[node] for node in nodes}

@@ -1,0 +1,295 @@
+"""Faults of the system's process: killed, killed with cold caches, or stopped for a while.
+
+The system kills and pauses its own process; what is believed afterwards is the kernel: nobody listens on the system's ports
+any more, the pid is gone, the process behind the ports is in state T. So a pid file that names the wrong process makes a
+fault that is reported as without effect, not one that is claimed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.capabilities import DROP_CACHES, ROOT
+from harness.errors import LabrysError
+from harness.faults import Begun, Proof
+from nemesis.errors import FaultError
+from nemesis.evidence import Look, look
+from nemesis.fault import PROCESS, Fault
+from nemesis.undo import SHELL_TIMEOUT_S, making, undoing
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from harness.faults import PlannedFault
+    from harness.node import Node
+    from harness.op import Value
+    from nemesis.field import Field
+
+GONE_TIMEOUT_S = 5.0
+BACK_TIMEOUT_S = 30.0
+RESUMED_TIMEOUT_S = 5.0
+STOPPED = "T"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """The system's process on a node, as the system finds it and as the kernel shows it.
+
+    Attributes:
+        pid: What the system takes for its process; None if it finds none.
+        state: That process' state letter.
+        kernel: The processes behind the system's ports.
+    """
+
+    pid: int | None
+    state: str | None
+    kernel: Look
+
+
+class ProcessFault(Fault):
+    """Common to all faults of the process."""
+
+    GROUPS: ClassVar[frozenset[str]] = frozenset({PROCESS})
+    DISABLES: ClassVar[bool] = True
+
+    def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
+        super().__init__(planned=planned, targets=targets, field=field)
+        self.before: dict[str, Sight] = {}
+
+    def sight(self, node: Node) -> Sight:
+        """Looks at the process, both ways."""
+        state = self.field.system.process_state(node)
+        kernel = look(self.field.shell(node), self.field.system.ports())
+        return Sight(pid=state[0] if state else None, state=state[1] if state else None, kernel=kernel)
+
+    def note_before(self, node: Node) -> Sight:
+        """Looks at the process before it is touched, and remembers what was seen."""
+        seen = self.before[node.name] = self.sight(node)
+        return seen
+
+    def pids_before(self) -> dict[str, Value]:
+        """Returns the pids before the fault, by node."""
+        return {node: seen.pid for node, seen in sorted(self.before.items())}
+
+    def verdict(self, bad: Mapping[str, str], good: Mapping[str, str], measured: Mapping[str, Value]) -> Proof:
+        """Makes the proof: effective where every target that was judged shows the effect, and one does at least."""
+        failures = [f"{node} {text}" for node, text in bad.items()]
+        failures += [f"{node}: {text}" for node, text in self.problems.items()]
+        shown = [f"{node} {text}" for node, text in good.items()]
+        effective = bool(good) and not bad
+        return Proof(
+            effective=effective,
+            reason="; ".join([*failures, *shown] or ["no node was looked at"]) + ".",
+            measured=measured,
+        )
+
+
+class Kill(ProcessFault):
+    """`kill`, and its variants by target."""
+
+    SUMMARY: ClassVar[str] = "SIGKILL to the process; it is started again at the end."
+    PROOF: ClassVar[str] = (
+        "the pid is gone and nobody listens on the system's ports; at the end another pid listens on the same ports"
+    )
+
+    async def begin(self) -> Begun:
+        """Kills the process on every target and waits until it is gone."""
+        await self.act(self.targets, self._kill, "kill")
+        await self.field.until(self._all_gone, GONE_TIMEOUT_S)
+        return Begun(targets=self.targets, details={"pids": self.pids_before(), "problems": dict(self.problems)})
+
+    def _kill(self, node: Node) -> None:
+        self.note_before(node)
+        self.field.system.kill(node)
+
+    async def _all_gone(self) -> bool:
+        seen = (await self.act(sorted(self.before), self.sight, "looking for the process")).done
+        return all(self._gone(node, sight) is None for node, sight in seen.items())
+
+    def _gone(self, node: str, now: Sight) -> str | None:
+        """Returns what contradicts that the process of before is gone; None if nothing does."""
+        before = self.before[node]
+        survivors = sorted(before.kernel.states.keys() & now.kernel.states.keys())
+        if before.pid is not None and now.pid == before.pid:
+            return f"still runs as pid {before.pid}"
+        if survivors:
+            return f"still listens on its ports as pid {survivors[0]}, whatever the system says of pid {before.pid}"
+        if now.kernel.ports:
+            return f"listens on port {min(now.kernel.ports)} again, as pid {min(now.kernel.states, default=0)}"
+        return None
+
+    async def prove(self) -> Proof:
+        """Looks for the process in the kernel of every target."""
+        seen = (await self.act(self.targets, self.sight, "looking for the process")).done
+        bad: dict[str, str] = {}
+        good: dict[str, str] = {}
+        idle: dict[str, str] = {}
+        for node, now in seen.items():
+            before = self.before.get(node)
+            contradiction = self._gone(node, now) if before else "was not reached by the kill"
+            if contradiction:
+                bad[node] = contradiction
+            elif before and before.pid is None and not before.kernel.states:
+                idle[node] = "did not run before"
+            elif before:
+                good[node] = f"pid {before.pid or min(before.kernel.states)} vanished"
+        self.problems.update({node: text for node, text in idle.items() if node not in self.problems})
+        return self.verdict(bad, good, {"pids": self.pids_before(), "vanished": sorted(good)})
+
+    async def end(self) -> Proof | None:
+        """Starts the process again on every target, and verifies a new pid that listens on the ports of before.
+
+        Raises:
+            FaultError: Some node did not come back; a finding about the system.
+        """
+        started = await self.field.each(self.targets, self.field.system.start)
+        failed = {node: str(error) for node, error in started.failed.items()}
+        waiting = dict.fromkeys(started.done, "was not looked at")
+
+        async def back() -> bool:
+            seen = await self.field.each(sorted(waiting), self.sight)
+            waiting.update({node: str(error) for node, error in seen.failed.items()})
+            for node, now in seen.done.items():
+                missing = self._missing(node, now)
+                if missing is None:
+                    del waiting[node]
+                else:
+                    waiting[node] = missing
+            return not waiting
+
+        if waiting:
+            await self.field.until(back, BACK_TIMEOUT_S)
+        if waiting or failed:
+            texts = "; ".join(f"{node} {text}" for node, text in {**failed, **waiting}.items())
+            raise FaultError(f"fault {self.name}: after the restart, {BACK_TIMEOUT_S:g} s long, {texts}")
+        return None
+
+    def _missing(self, node: str, now: Sight) -> str | None:
+        before = self.before.get(node)
+        if now.pid is None:
+            return "has no process"
+        if before and before.pid == now.pid:
+            return f"still has the pid {now.pid} of before the kill"
+        silent = sorted((before.kernel.ports if before else frozenset()) - now.kernel.ports)
+        return f"(pid {now.pid}) does not listen on port {silent[0]}" if silent else None
+
+
+class Crash(Kill):
+    """`crash`."""
+
+    SUMMARY: ClassVar[str] = "SIGKILL, and the node's clean page cache is dropped, so that the restart reads from disk."
+    PROOF: ClassVar[str] = "as kill, and the size of the page cache before and after"
+    NEEDS: ClassVar[frozenset[str]] = frozenset({ROOT, DROP_CACHES})
+
+    def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
+        super().__init__(planned=planned, targets=targets, field=field)
+        self._cached_kb: dict[str, tuple[int, int]] = {}
+
+    def _kill(self, node: Node) -> None:
+        super()._kill(node)
+        script = (
+            "set -e\nsed -n 's/^Cached: *//p' /proc/meminfo\n"
+            "echo 3 > /proc/sys/vm/drop_caches\nsed -n 's/^Cached: *//p' /proc/meminfo"
+        )
+        before, after = self.field.shell(node).run(script, timeout_s=SHELL_TIMEOUT_S).stdout.splitlines()
+        self._cached_kb[node.name] = (int(before.split()[0]), int(after.split()[0]))
+
+    async def prove(self) -> Proof:
+        """Proves the kill, and compares the page cache before and after."""
+        killed = await super().prove()
+        caches = {node: {"before_kb": b, "after_kb": a} for node, (b, a) in sorted(self._cached_kb.items())}
+        shrunk = any(after < before for before, after in self._cached_kb.values())
+        texts = [f"{node}'s page cache went from {b} to {a} kB" for node, (b, a) in sorted(self._cached_kb.items())]
+        return Proof(
+            effective=killed.effective and shrunk,
+            reason=f"{killed.reason[:-1]}; {'; '.join(texts) or 'no page cache was dropped'}.",
+            measured={**killed.measured, "page_cache": caches},
+        )
+
+
+class Pause(ProcessFault):
+    """`pause`, and its variants by target."""
+
+    SUMMARY: ClassVar[str] = "SIGSTOP to the process; SIGCONT at the end."
+    PROOF: ClassVar[str] = (
+        "the process, found by its pid and by the sockets on its ports, is in state T; at the end no more"
+    )
+
+    def blurs(self) -> frozenset[str]:
+        """Returns the targets: a stopped process accepts nothing, and its full backlog answers no probe."""
+        return frozenset(self.targets)
+
+    async def begin(self) -> Begun:
+        """Stops the process on every target."""
+        await self.act(self.targets, self._pause, "pause")
+        return Begun(targets=self.targets, details={"pids": self.pids_before(), "problems": dict(self.problems)})
+
+    def _pause(self, node: Node) -> None:
+        seen = self.note_before(node)
+        pids = sorted({pid for pid in (seen.pid, *seen.kernel.states) if pid is not None})
+        resume = "\n".join(f"kill -CONT {pid} 2>/dev/null" for pid in pids) + "\nexit 0"
+        self.field.shell(node).run(making(self.name, effect="", undo=resume), timeout_s=SHELL_TIMEOUT_S)
+        self.field.system.pause(node)
+
+    async def prove(self) -> Proof:
+        """Reads the states of the processes from the kernel of every target."""
+        seen = (await self.act(self.targets, self.sight, "looking at the process")).done
+        bad: dict[str, str] = {}
+        good: dict[str, str] = {}
+        states: dict[str, Value] = {}
+        for node, now in seen.items():
+            running = {pid: state for pid, state in now.kernel.states.items() if state != STOPPED}
+            states[node] = {
+                "pid": now.pid,
+                "state": now.state,
+                "listening": {str(k): v for k, v in now.kernel.states.items()},
+            }
+            if now.pid is None and not now.kernel.states:
+                self.problems.setdefault(node, "there was no process to stop")
+            elif running:
+                pid, state = next(iter(running.items()))
+                bad[node] = f"listens on its ports as pid {pid} in state {state}, which is not stopped"
+            elif now.state is not None and now.state != STOPPED:
+                bad[node] = f"runs as pid {now.pid} in state {now.state}, which is not stopped"
+            else:
+                good[node] = f"pid {now.pid or min(now.kernel.states)} is in state T"
+        return self.verdict(bad, good, {"states": states})
+
+    async def end(self) -> Proof | None:
+        """Continues the process on every target and verifies that it is not stopped any more.
+
+        Raises:
+            FaultError: A process is still stopped, or its node cannot be reached.
+        """
+        waiting = dict.fromkeys(self.targets, "was not looked at")
+
+        async def resumed() -> bool:
+            outcomes = await self.field.each(sorted(waiting), self._resume)
+            waiting.update({node: str(error) for node, error in outcomes.failed.items()})
+            for node, now in outcomes.done.items():
+                stopped = [pid for pid, state in now.kernel.states.items() if state == STOPPED]
+                if now.state == STOPPED or stopped:
+                    waiting[node] = f"is still stopped as pid {now.pid or stopped[0]}"
+                else:
+                    del waiting[node]
+            return not waiting
+
+        if not await self.field.until(resumed, RESUMED_TIMEOUT_S):
+            texts = "; ".join(f"{node} {text}" for node, text in waiting.items())
+            raise FaultError(f"fault {self.name} is not healed: {texts}")
+        return None
+
+    def _resume(self, node: Node) -> Sight:
+        problem: LabrysError | None = None
+        try:
+            self.field.system.resume(node)
+        except (
+            LabrysError
+        ) as error:  # the note below continues the pids of before even so; what is left is seen after it
+            problem = error
+        self.field.shell(node).run(undoing(self.name), timeout_s=SHELL_TIMEOUT_S)
+        seen = self.sight(node)
+        if problem is not None and seen.pid is not None:
+            raise problem
+        return seen

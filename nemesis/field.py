@@ -1,0 +1,115 @@
+"""What faults work on: the nodes, their shells, the system under test, and what else is broken at the same moment.
+
+Work on nodes blocks, so it runs in threads; a thread cannot be cancelled, so every piece of work under way is known here
+and healing waits for it, bounded, before it heals. Otherwise a rule that is just being made could outlive the healing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from harness.cluster import on_nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+    from harness.cluster import Cluster
+    from harness.node import Node
+    from harness.remote import Remote
+    from harness.system import NodeStatus, System
+    from nemesis.fault import Fault
+
+T = TypeVar("T")
+
+POLL_S = 0.1
+STATUS_TIMEOUT_S = 0.8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcomes(Generic[T]):
+    """What an action left on each node.
+
+    Attributes:
+        done: Node to result.
+        failed: Node to error.
+    """
+
+    done: dict[str, T]
+    failed: dict[str, Exception]
+
+
+class Field:
+    """The place where faults happen.
+
+    Attributes:
+        system: The system under test.
+        nodes: All nodes, in order.
+        names: Their names, in order.
+        faults: The faults that are on, by id.
+    """
+
+    def __init__(self, *, cluster: Cluster, system: System) -> None:
+        self._cluster = cluster
+        self._under_way: set[asyncio.Future[Any]] = set()
+        self.system = system
+        self.nodes = tuple(cluster.nodes)
+        self.names = tuple(node.name for node in self.nodes)
+        self.faults: dict[int, Fault] = {}
+
+    def node(self, name: str) -> Node:
+        """Returns a node by name."""
+        return self.nodes[self.names.index(name)]
+
+    def shell(self, node: Node) -> Remote:
+        """Returns the shell on a node."""
+        return self._cluster.remote(node)
+
+    def others(self, fault: Fault) -> list[Fault]:
+        """Returns the other faults that are on."""
+        return [other for other in self.faults.values() if other is not fault]
+
+    async def each(self, names: Iterable[str], action: Callable[[Node], T]) -> Outcomes[T]:
+        """Runs a blocking action on nodes at once. A cancelled caller leaves it running; see `quiesce`."""
+        nodes = [self.node(name) for name in names]
+        work = asyncio.ensure_future(asyncio.to_thread(on_nodes, nodes, action))
+        self._under_way.add(work)
+        work.add_done_callback(self._under_way.discard)
+        results = await asyncio.shield(work)
+        done = {name: result for name, result in results.items() if not isinstance(result, Exception)}
+        failed = {name: result for name, result in results.items() if isinstance(result, Exception)}
+        return Outcomes(done=done, failed=failed)
+
+    async def quiesce(self, timeout_s: float) -> bool:
+        """Waits until no work on nodes is under way, and says whether that is so now."""
+        if self._under_way:
+            await asyncio.wait(set(self._under_way), timeout=timeout_s)
+        return not self._under_way
+
+    async def leader(self, timeout_s: float) -> str | None:
+        """Asks all nodes, until one says in the highest term heard that it leads; None if none does in time."""
+        found = await self.until(self._leader_now, timeout_s)
+        return found or None
+
+    async def _leader_now(self) -> str | None:
+        statuses = await self.statuses()
+        leading = [status for status in statuses if status.role == "leader"]
+        if not leading:
+            return None
+        return max(leading, key=lambda status: -1 if status.term is None else status.term).node
+
+    async def statuses(self) -> Sequence[NodeStatus]:
+        """Returns what the nodes that answer say about themselves."""
+        answers = await asyncio.gather(*(self.system.status(node, STATUS_TIMEOUT_S) for node in self.nodes))
+        return [answer for answer in answers if answer is not None]
+
+    async def until(self, check: Callable[[], Awaitable[T]], timeout_s: float) -> T:
+        """Repeats a check until it gives something true, or the deadline has passed; returns what it gave last."""
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + timeout_s
+        while True:
+            answer = await check()
+            if answer or loop.time() >= deadline_s:
+                return answer
+            await asyncio.sleep(POLL_S)

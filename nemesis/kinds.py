@@ -1,0 +1,208 @@
+"""The kinds of faults by name, with the names that Jepsen and OpenChaos give them, and what they need.
+
+A kind is a class of faults and the target it has by default: `leader-kill` is `kill` aimed at the leader. On the command
+line a kind may be aimed anew (`kill:minority`, `pause:n1+n3`). An unknown name is an error with a suggestion; a kind whose
+capabilities a node has not is refused before the run, with a sentence that names the node and what it misses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from harness.suggest import did_you_mean
+from nemesis import options as opt
+from nemesis import targets as tgt
+from nemesis.errors import PlanError
+from nemesis.faults import partitions, process
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from harness.capabilities import Capabilities
+    from harness.node import Node
+    from harness.op import Value
+    from nemesis.fault import Fault
+
+ALL_KINDS = "all"
+TARGET_SEPARATOR = ":"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A kind of fault.
+
+    Attributes:
+        name: As in plans, histories and reports.
+        fault: What carries it out.
+        target: Its target where none is asked for; None: one must be asked for.
+        aliases: Other names it is known by.
+        in_all: Whether `all` means it too.
+    """
+
+    name: str
+    fault: type[Fault]
+    target: str | None
+    aliases: tuple[str, ...] = ()
+    in_all: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """A kind as it was asked for.
+
+    Attributes:
+        kind: The kind.
+        target: Its target: a spec or names.
+        options: Its options, settled.
+        label: The name of its stream of draws: as it was asked for.
+    """
+
+    kind: Kind
+    target: str | tuple[str, ...]
+    options: Mapping[str, Value] = field(default_factory=dict)
+    label: str
+
+
+_LIST = (
+    Kind(name="partition-random-node", fault=partitions.RandomNode, target=tgt.ONE, aliases=("partition-node",)),
+    Kind(
+        name="partition-random-halves",
+        fault=partitions.RandomHalves,
+        target=tgt.RANDOM,
+        aliases=("random-partition", "partition"),
+    ),
+    Kind(name="partition-halves", fault=partitions.Halves, target=tgt.ALL),
+    Kind(name="partition-majorities-ring", fault=partitions.Ring, target=tgt.RANDOM, aliases=("majorities-ring",)),
+    Kind(name="bridge", fault=partitions.Bridge, target=tgt.RANDOM, aliases=("partition-bridge",)),
+    Kind(name="partition-leader", fault=partitions.Leader, target=tgt.LEADER, aliases=("leader-partition",)),
+    Kind(name="partition-one-way", fault=partitions.OneWay, target=tgt.RANDOM, aliases=("partition-asymmetric",)),
+    Kind(
+        name="partition-fixed",
+        fault=partitions.Fixed,
+        target=tgt.ALL,
+        aliases=("fixed-partition",),
+        in_all=False,
+    ),
+    Kind(name="kill", fault=process.Kill, target=tgt.RANDOM, aliases=("random-kill",)),
+    Kind(name="leader-kill", fault=process.Kill, target=tgt.LEADER, aliases=("kill-leader",), in_all=False),
+    Kind(name="minor-kill", fault=process.Kill, target=tgt.MINORITY, in_all=False),
+    Kind(name="major-kill", fault=process.Kill, target=tgt.MAJORITY, in_all=False),
+    Kind(name="fixed-kill", fault=process.Kill, target=None, in_all=False),
+    Kind(name="crash", fault=process.Crash, target=tgt.RANDOM, aliases=("random-crash",)),
+    Kind(name="pause", fault=process.Pause, target=tgt.RANDOM, aliases=("hammer-time", "random-suspend", "suspend")),
+    Kind(name="leader-pause", fault=process.Pause, target=tgt.LEADER, aliases=("leader-suspend",), in_all=False),
+    Kind(name="minor-pause", fault=process.Pause, target=tgt.MINORITY, aliases=("minor-suspend",), in_all=False),
+    Kind(name="major-pause", fault=process.Pause, target=tgt.MAJORITY, aliases=("major-suspend",), in_all=False),
+    Kind(name="fixed-pause", fault=process.Pause, target=None, aliases=("fixed-suspend",), in_all=False),
+)
+
+KINDS: Mapping[str, Kind] = MappingProxyType({kind.name: kind for kind in _LIST})
+ALIASES: Mapping[str, str] = MappingProxyType({alias: kind.name for kind in _LIST for alias in kind.aliases})
+
+
+def find_kind(name: str) -> Kind:
+    """Returns a kind by its name or an alias.
+
+    Raises:
+        PlanError: There is none; with a suggestion.
+    """
+    kind = KINDS.get(ALIASES.get(name, name))
+    if kind is None:
+        raise PlanError(f"unknown fault {name!r}. {did_you_mean(name, [*KINDS, *ALIASES, ALL_KINDS])}")
+    return kind
+
+
+def choose(text: str, nodes: Sequence[str], options: Mapping[str, Value] | None = None) -> Choice:
+    """Reads one kind as on the command line: `kind` or `kind:target`.
+
+    Args:
+        text: What was asked for.
+        nodes: The names of all nodes.
+        options: The kind's options.
+
+    Raises:
+        PlanError: The kind, its target or an option cannot be used.
+    """
+    name, separator, aim = text.partition(TARGET_SEPARATOR)
+    kind = find_kind(name.strip())
+    if separator:
+        target = tgt.parse_target(aim.strip(), nodes)
+    elif kind.target is not None:
+        target = kind.target
+    else:
+        raise PlanError(f"{kind.name} needs the names of its nodes, e.g. {kind.name}:{nodes[0]}")
+    target = kind.fault.check_target(kind.name, target, nodes)
+    settled = opt.settle(kind.name, kind.fault.OPTIONS, options or {})
+    label = f"{kind.name}{separator}{aim.strip()}"
+    return Choice(kind=kind, target=target, options=settled, label=label)
+
+
+def choose_all(
+    texts: Iterable[str],
+    nodes: Sequence[str],
+    *,
+    options: Mapping[str, Mapping[str, Value]] | None = None,
+    capabilities: Mapping[str, Capabilities] | None = None,
+) -> tuple[Choice, ...]:
+    """Reads several kinds; each text may hold some, with commas between them. `all` means every kind there is.
+
+    Args:
+        texts: What was asked for.
+        nodes: The names of all nodes.
+        options: Options by kind name or alias.
+        capabilities: Where they are known, `all` leaves out what these nodes cannot have; see `left_out`.
+
+    Raises:
+        PlanError: Something cannot be used, or a kind is asked for twice, or options belong to no kind that is.
+    """
+    wanted = [part.strip() for text in texts for part in text.split(",") if part.strip()]
+    given = {find_kind(name).name: values for name, values in (options or {}).items()}
+    choices: dict[str, Choice] = {}
+    for text in wanted:
+        if text == ALL_KINDS:
+            able = [kind for kind in KINDS.values() if kind.in_all and not _lacking(kind, capabilities or {})]
+            for kind in able:
+                choices.setdefault(kind.name, choose(kind.name, nodes, given.get(kind.name)))
+            continue
+        choice = choose(text, nodes, given.get(find_kind(text.partition(TARGET_SEPARATOR)[0].strip()).name))
+        if choice.label in choices and ALL_KINDS not in wanted:
+            raise PlanError(f"the fault {choice.label!r} is asked for twice")
+        choices[choice.label] = choice
+    idle = sorted(given.keys() - {choice.kind.name for choice in choices.values()})
+    if idle:
+        raise PlanError(f"there are options for {idle[0]}, which is not among the faults that were asked for")
+    return tuple(choices.values())
+
+
+def left_out(capabilities: Mapping[str, Capabilities]) -> dict[str, str]:
+    """Returns the kinds that `all` leaves out on these nodes, each with the reason."""
+    lacking = {kind.name: _lacking(kind, capabilities) for kind in KINDS.values() if kind.in_all}
+    return {name: reasons[0] for name, reasons in lacking.items() if reasons}
+
+
+def missing_capabilities(
+    kinds: Iterable[str], capabilities: Mapping[str, Capabilities], nodes: Sequence[Node] = ()
+) -> list[str]:
+    """Says what nodes lack for the faults of a run; a run with such a sentence must not start.
+
+    Args:
+        kinds: The names of the kinds.
+        capabilities: What each node can do, by its name.
+        nodes: The nodes; where they have IPv6 addresses, packet faults need `ip6tables` too.
+
+    Returns:
+        A sentence for each kind and node that do not go together, naming the node and the missing thing.
+    """
+    return [line for name in dict.fromkeys(kinds) for line in _lacking(find_kind(name), capabilities, nodes)]
+
+
+def _lacking(kind: Kind, capabilities: Mapping[str, Capabilities], nodes: Sequence[Node] = ()) -> list[str]:
+    needs = kind.fault.needs(nodes)
+    return [
+        f"{kind.name} needs {capability} on every node, and {node} has not: {can.missing.get(capability, 'not found')}"
+        for capability in sorted(needs)
+        for node, can in capabilities.items()
+        if capability not in can.available
+    ]

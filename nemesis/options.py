@@ -1,0 +1,115 @@
+"""The options of fault kinds: their names, defaults, and what they accept.
+
+A plan can be edited by hand, so every option is checked before anything is broken; an unknown one is an error with a
+suggestion, and a drawn plan spells out the defaults, so that it says by itself what it will do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harness.suggest import did_you_mean
+from nemesis.errors import PlanError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from harness.op import Value
+
+ORDER = "order"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """One option of a kind.
+
+    Attributes:
+        default: Its value where none is given; None leaves it out of the plan.
+        accepts: Says whether a value may be used.
+        expected: What is accepted, in words.
+        meaning: One line for the documentation.
+    """
+
+    default: Value
+    accepts: Callable[[Value], bool]
+    expected: str
+    meaning: str
+
+
+def number(default: float | None, low: float, high: float, meaning: str) -> Option:
+    """Returns an option that takes a number from `low` to `high`."""
+
+    def accepts(value: Value) -> bool:
+        return isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
+
+    return Option(default=default, accepts=accepts, expected=f"a number from {low:g} to {high:g}", meaning=meaning)
+
+
+def integer(default: int | None, low: int, high: int, meaning: str) -> Option:
+    """Returns an option that takes a whole number from `low` to `high`."""
+
+    def accepts(value: Value) -> bool:
+        return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+
+    return Option(default=default, accepts=accepts, expected=f"a whole number from {low} to {high}", meaning=meaning)
+
+
+def choice(default: str | None, known: tuple[str, ...], meaning: str) -> Option:
+    """Returns an option that takes one of some words."""
+    return Option(default=default, accepts=known.__contains__, expected=f"one of {', '.join(known)}", meaning=meaning)
+
+
+def flag(meaning: str, *, default: bool) -> Option:
+    """Returns an option that is true or false."""
+    return Option(
+        default=default, accepts=lambda value: isinstance(value, bool), expected="true or false", meaning=meaning
+    )
+
+
+def names(meaning: str) -> Option:
+    """Returns an option that takes a list of texts; what they name is checked where the nodes are known."""
+    return Option(default=None, accepts=_texts, expected="a list of texts", meaning=meaning)
+
+
+def groups(meaning: str) -> Option:
+    """Returns an option that takes a list of lists of texts."""
+
+    def accepts(value: Value) -> bool:
+        return isinstance(value, list | tuple) and all(_texts(item) for item in value)
+
+    return Option(default=None, accepts=accepts, expected="a list of lists of texts", meaning=meaning)
+
+
+def mapping(meaning: str) -> Option:
+    """Returns an option that takes a map from texts to lists of texts."""
+
+    def accepts(value: Value) -> bool:
+        return isinstance(value, dict) and all(isinstance(k, str) and _texts(v) for k, v in value.items())
+
+    return Option(default=None, accepts=accepts, expected="a map from text to a list of texts", meaning=meaning)
+
+
+def settle(kind: str, known: Mapping[str, Option], given: Mapping[str, Value]) -> dict[str, Value]:
+    """Returns the options of a fault: the given ones, and the defaults of the others.
+
+    Args:
+        kind: For messages.
+        known: What the kind knows.
+        given: What was given.
+
+    Raises:
+        PlanError: An option is unknown or has a value that cannot be used.
+    """
+    for name, value in given.items():
+        if name not in known:
+            hint = did_you_mean(name, known) if known else "It has none."
+            raise PlanError(f"{kind} has no option {name!r}. {hint}")
+        if not known[name].accepts(value):
+            raise PlanError(f"the option {name!r} of {kind} takes {known[name].expected}, not {value!r}")
+    defaults = {name: option.default for name, option in known.items() if option.default is not None}
+    return {**defaults, **given}
+
+
+def _texts(value: Value) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)

@@ -1,0 +1,97 @@
+"""Probes along pairs of nodes: can a packet go from here to there, and does an answer come back?
+
+A TCP connection that opens, or is refused, proves that both directions work; one that neither opens nor is refused until
+its deadline proves that at least one does not. Datagrams go along with each probe, so that the receiver's packet counters
+can tell the directions apart. Nodes need only bash (its /dev/tcp and /dev/udp) and timeout from coreutils.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.node import Node
+    from harness.remote import Remote
+
+DISCARD_PORT = 9
+DATAGRAMS = 3
+OVERHEAD_S = 10.0
+
+
+class Answer(enum.StrEnum):
+    """How a TCP probe ended."""
+
+    OPEN = "open"  # somebody listens
+    REFUSED = "refused"  # nobody listens, and the node's kernel said so
+    SILENT = "silent"  # nothing came back until the deadline
+    ERROR = "error"  # something else, e.g. no route
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """One probe from a node to another.
+
+    Attributes:
+        source: The node that asked.
+        target: The node that was asked.
+        answer: How it ended.
+        text: What bash said, where it was an error.
+    """
+
+    source: str
+    target: str
+    answer: Answer
+    text: str = ""
+
+    @property
+    def reached(self) -> bool:
+        """Returns whether packets went there and came back."""
+        return self.answer in {Answer.OPEN, Answer.REFUSED}
+
+
+def probe_from(remote: Remote, targets: Sequence[Node], *, port: int, timeout_s: float) -> list[Probe]:
+    """Sends datagrams to, and opens a TCP connection with, every target at once.
+
+    Args:
+        remote: The shell on the node to ask from.
+        targets: The nodes to ask.
+        port: The TCP port to ask.
+        timeout_s: How long each connection may take.
+    """
+    if not targets:
+        return []
+    lines = [
+        f"""(
+  for i in {" ".join(map(str, range(DATAGRAMS)))}; do echo labrys > /dev/udp/{node.address}/{DISCARD_PORT}; done 2>/dev/null
+  said=$(timeout {timeout_s:g} bash -c 'exec 3<>/dev/tcp/{node.address}/{port}' 2>&1)
+  echo "{node.name} $? $(echo $said)"
+) &"""
+        for node in targets
+    ]
+    script = "export LC_ALL=C\n" + "\n".join(lines) + "\nwait\n"
+    result = remote.run("exec bash -s", stdin=script, timeout_s=timeout_s + OVERHEAD_S)
+    return parse_probes(remote.node, result.stdout)
+
+
+def parse_probes(source: str, text: str) -> list[Probe]:
+    """Reads what the probing script printed: a line `<target> <status> <what bash said>` each."""
+    probes = []
+    for line in text.splitlines():
+        target, status, *said = line.split(" ", 2)
+        words = said[0].strip() if said else ""
+        if status == "0":
+            answer = Answer.OPEN
+        elif status == "124":
+            answer = Answer.SILENT
+        elif "refused" in words:
+            answer = Answer.REFUSED
+        elif "timed out" in words:
+            answer = Answer.SILENT
+        else:
+            answer = Answer.ERROR
+        probes.append(Probe(source=source, target=target, answer=answer, text=words if answer is Answer.ERROR else ""))
+    return sorted(probes, key=lambda probe: probe.target)

@@ -1,0 +1,145 @@
+"""Packet rules on nodes: an own chain, a chain of each fault inside it, and the counters they keep.
+
+`INPUT` jumps to `LABRYS`, and `LABRYS` to a chain for each fault, the newest first. The jump is inserted last and deleted
+first, so that a fault's rules take effect, and cease, all at once on a node, and so that overlapping faults heal apart. A
+rule without a target only counts. Nobody else's rules are touched, ever.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harness.capabilities import IP6TABLES, IPTABLES
+from nemesis.errors import FaultError
+from nemesis.undo import CHAIN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from harness.node import Node
+
+WAIT = "-w 5"  # seconds for the lock of the tables
+# -A <chain> [-s <address>/<bits>] [...] -c <packets> <bytes> [-j <target>]
+_COUNTED = re.compile(r"^-A \S+ -s (?P<source>[0-9a-fA-F.:]+)(?:/\d+)? (?:.* )?-c (?P<packets>\d+) \d+(?P<rest>.*)$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One rule of a fault's chain.
+
+    Attributes:
+        sources: The nodes whose packets it matches.
+        match: Further matches, e.g. `-m statistic ...`.
+        drop: Whether it drops; else it only counts.
+    """
+
+    sources: Sequence[Node]
+    match: str = ""
+    drop: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counter:
+    """What a rule counted.
+
+    Attributes:
+        source: The address whose packets it matched, normalized.
+        drop: Whether it dropped them.
+        packets: How many.
+    """
+
+    source: str
+    drop: bool
+    packets: int
+
+
+def chain(fault_id: int) -> str:
+    """Returns the name of a fault's chain."""
+    return f"{CHAIN}-{fault_id}"
+
+
+def tool(node: Node) -> str:
+    """Returns the program for a node's address family.
+
+    Raises:
+        FaultError: The node's address is no literal IP address.
+    """
+    return "ip6tables" if _address(node).version == 6 else "iptables"
+
+
+def needed_capability(node: Node) -> str:
+    """Returns the capability that rules about a node's packets need."""
+    return IP6TABLES if tool(node) == "ip6tables" else IPTABLES
+
+
+def insert(fault_id: int, rules: Iterable[Rule]) -> str:
+    """Returns a script that makes a fault's chain and hooks it in; runs under `set -e`."""
+    mine = chain(fault_id)
+    lines: dict[str, list[str]] = {}
+    for rule in rules:
+        for program in ("iptables", "ip6tables"):
+            sources = ",".join(str(_address(node)) for node in rule.sources if tool(node) == program)
+            if sources:
+                target = " -j DROP" if rule.drop else ""
+                match = f" {rule.match}" if rule.match else ""
+                lines.setdefault(program, []).append(f"{program} {WAIT} -A {mine} -s {sources}{match}{target}")
+    script = []
+    for program, body in lines.items():
+        run = f"{program} {WAIT}"
+        script += [
+            f"{run} -N {CHAIN} 2>/dev/null || true",
+            f"{run} -C INPUT -j {CHAIN} 2>/dev/null || {run} -I INPUT 1 -j {CHAIN}",
+            f"{run} -N {mine}",
+            *body,
+            f"{run} -I {CHAIN} 1 -j {mine}",
+        ]
+    return "\n".join(script)
+
+
+def remove(fault_id: int, programs: Iterable[str]) -> str:
+    """Returns an idempotent script that unhooks and removes a fault's chain, and fails if it is still there."""
+    mine = chain(fault_id)
+    script = []
+    for program in programs:
+        run = f"{program} {WAIT}"
+        script += [
+            f"{run} -D {CHAIN} -j {mine} 2>/dev/null",
+            f"{run} -F {mine} 2>/dev/null",
+            f"{run} -X {mine} 2>/dev/null",
+            f"! {run} -S {mine} >/dev/null 2>&1 || exit 1",
+        ]
+    return "\n".join(script)
+
+
+def show(fault_id: int, programs: Iterable[str]) -> str:
+    """Returns a script that prints a fault's chain with its counters; prints nothing where it is gone."""
+    return "\n".join(f"{program} {WAIT} -v -S {chain(fault_id)} 2>/dev/null || true" for program in programs)
+
+
+def parse_counters(text: str) -> list[Counter]:
+    """Reads the counters from a chain as printed by `-v -S`."""
+    counters = []
+    for line in text.splitlines():
+        found = _COUNTED.match(line)
+        if found:
+            source = str(ipaddress.ip_address(found["source"]))
+            counters.append(Counter(source=source, drop="-j DROP" in found["rest"], packets=int(found["packets"])))
+    return counters
+
+
+def _address(node: Node) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    try:
+        return ipaddress.ip_address(node.address)
+    except ValueError:
+        raise FaultError(
+            f"{node.name}: packet faults need the address of the node in the cluster's network, and {node.address!r} is no "
+            "IP address; put the address into the inventory"
+        ) from None
+
+
+def normal(node: Node) -> str:
+    """Returns a node's address as counters print it."""
+    return str(_address(node))

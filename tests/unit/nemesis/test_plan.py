@@ -1,0 +1,164 @@
+"""Drawing plans: reproducible, rhythmic, and never more than what was allowed."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.faults import PlannedFault
+from nemesis import targets
+from nemesis.errors import PlanError
+from nemesis.fault import Impact
+from nemesis.grudges import has_quorum, union
+from nemesis.kinds import KINDS, choose_all, find_kind
+from nemesis.plan import RECOVERY_S, Rhythm, draw_plan
+
+NODES = ["n1", "n2", "n3", "n4", "n5"]
+THREE = ["partition-random-halves", "kill", "pause"]
+EVERY = [kind.name for kind in KINDS.values() if kind.target is not None and kind.name != "partition-fixed"]
+
+
+def plan(kinds: list[str], *, seed: int = 1, time_limit_s: float = 60.0, **more: object) -> tuple[PlannedFault, ...]:
+    """Draws a plan for five nodes."""
+    return draw_plan(choose_all(kinds, NODES), NODES, seed=seed, time_limit_s=time_limit_s, **more)  # type: ignore[arg-type]
+
+
+def possible(fault: PlannedFault) -> list[Impact]:
+    """Returns what a fault may take away, for each node that may lead."""
+    cls = find_kind(fault.kind).fault
+    order = fault.options.get("order", NODES)
+    leaders = NODES if targets.is_role(fault.target) else [None]
+    return [
+        cls.impact(NODES, targets.resolve(fault.target, NODES, order=order, leader=leader), fault.options)
+        for leader in leaders
+    ]
+
+
+@given(st.integers(0, 2**63 - 1))
+def test_the_same_seed_gives_the_same_plan(seed: int) -> None:
+    """Two draws from one seed are equal, times and targets and all."""
+    assert plan(THREE, seed=seed) == plan(THREE, seed=seed)
+
+
+def test_another_interpreter_draws_the_same_plan() -> None:
+    """Nothing depends on the hashes of one process."""
+    script = (
+        "from nemesis.kinds import choose_all\nfrom nemesis.plan import draw_plan\nn=['n1','n2','n3','n4','n5']\n"
+        f"print(draw_plan(choose_all({THREE!r}, n), n, seed=7, time_limit_s=60))"
+    )
+    output = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    assert output.stdout.strip() == str(plan(THREE, seed=7))
+
+
+@given(st.integers(0, 10_000))
+def test_another_kind_does_not_shift_a_plan(seed: int) -> None:
+    """A kind draws the same faults whether or not others are drawn beside it."""
+    alone = [(f.target, f.start_s, f.end_s) for f in plan(["partition-random-halves"], seed=seed)]
+    beside = [
+        (f.target, f.start_s, f.end_s)
+        for f in plan([*THREE, "bridge"], seed=seed)
+        if f.kind == "partition-random-halves"
+    ]
+    assert alone == beside
+
+
+@given(st.integers(0, 10_000), st.sampled_from(EVERY), st.floats(30, 300))
+def test_faults_keep_the_rhythm(seed: int, kind: str, limit_s: float) -> None:
+    """Quiet at the start and at the end, durations and pauses within their ranges, at least one fault."""
+    rhythm = Rhythm()
+    faults = plan([kind], seed=seed, time_limit_s=limit_s)
+    assert faults
+    assert [fault.id for fault in faults] == list(range(len(faults)))
+    slack_s = 0.002
+    assert faults[0].start_s >= rhythm.quiet_s - slack_s
+    assert max(fault.end_s for fault in faults) <= limit_s - rhythm.tail_s + slack_s
+    assert all(rhythm.on_s[0] - slack_s <= fault.end_s - fault.start_s <= rhythm.on_s[1] + slack_s for fault in faults)
+    pauses = [later.start_s - fault.end_s for fault, later in itertools.pairwise(faults)]
+    assert all(rhythm.off_s[0] - slack_s <= pause <= rhythm.off_s[1] + slack_s for pause in pauses)
+
+
+@given(st.integers(0, 10_000))
+def test_faults_of_one_group_never_share_a_node(seed: int) -> None:
+    """A process that is paused is not killed meanwhile, as far as names are known when the plan is drawn."""
+    faults = plan(["kill", "pause", "minor-kill", "crash:one"], seed=seed, time_limit_s=200)
+    for one, other in itertools.combinations(faults, 2):
+        if other.start_s < one.end_s:
+            assert not set(one.target) & set(other.target)
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 10_000))
+def test_a_majority_is_kept_whoever_leads(seed: int) -> None:
+    """At every moment, for every leader of each fault, some node can talk to a majority that is up."""
+    kinds = ["partition-random-halves", "kill", "pause:one", "leader-kill", "bridge", "partition-leader"]
+    faults = plan(kinds, seed=seed, time_limit_s=240, keep_majority=True, each_at_least_once=False)
+    for fault in faults:
+        on = [other for other in faults if other.start_s <= fault.start_s < other.end_s]
+        for together in itertools.product(*(possible(other) for other in on)):
+            down = frozenset().union(*(impact.down for impact in together))
+            assert has_quorum(union(NODES, [impact.grudge for impact in together]), down)
+
+
+def test_without_the_promise_a_majority_can_be_taken_away() -> None:
+    """The opposite of keeping the majority happens too, or the property above would say nothing."""
+    plans = [plan(THREE, seed=seed, time_limit_s=120) for seed in range(20)]
+    assert any(len(fault.target) > 2 for faults in plans for fault in faults if fault.kind == "kill")
+
+
+def test_a_healed_node_counts_as_down_until_it_can_have_caught_up() -> None:
+    """With the majority kept, the next node is not killed while the one before may still be catching up."""
+    faults = plan(["kill:minority", "pause:minority"], seed=3, time_limit_s=300, keep_majority=True)
+    for one, other in itertools.pairwise(faults):
+        overlap = other.start_s < one.end_s + RECOVERY_S - 0.002
+        assert not overlap or len({*one.target, *other.target}) <= 2
+
+
+@pytest.mark.parametrize("kind", ["kill:majority", "major-pause", "kill:all", "kill:followers"])
+def test_what_always_takes_the_majority_away_is_refused_where_it_must_be_kept(kind: str) -> None:
+    """The sentence says so; the fault is not silently made smaller."""
+    with pytest.raises(PlanError, match="always takes the majority away"):
+        plan([kind], keep_majority=True)
+
+
+def test_halves_of_four_cannot_keep_a_majority() -> None:
+    """Two halves of an even number leave no majority."""
+    nodes = NODES[:4]
+    with pytest.raises(PlanError, match="always takes the majority away"):
+        draw_plan(choose_all(["partition-halves"], nodes), nodes, seed=1, time_limit_s=60, keep_majority=True)
+
+
+def test_too_short_a_time_is_refused() -> None:
+    """A run without room for its fault is refused, not run without it."""
+    with pytest.raises(PlanError, match=r"no room in 15 s.*need 21 s"):
+        plan(["kill"], time_limit_s=15)
+
+
+def test_a_kind_that_gets_no_turn_is_refused_or_left_out() -> None:
+    """Two faults that hold all nodes cannot both have a turn in a short time."""
+    with pytest.raises(PlanError, match="finds no room"):
+        plan(["kill:all", "pause:all"], time_limit_s=21)
+    assert len(plan(["kill:all", "pause:all"], time_limit_s=21, each_at_least_once=False)) == 1
+
+
+def test_roles_stay_roles_with_an_order() -> None:
+    """A leader fault names no node, but an order from which its company follows."""
+    fault = plan(["partition-leader"], seed=5)[0]
+    assert fault.target == "leader"
+    assert sorted(fault.options["order"]) == NODES
+    assert fault.options["side"] in {"alone", "minority", "majority"}
+
+
+def test_ranges_are_options() -> None:
+    """A rhythm around the election time-out can be asked for, by kind too."""
+    short = Rhythm(on_s=(0.5, 1.0), off_s=(0.5, 1.0), quiet_s=1.0, tail_s=2.0)
+    faults = plan(["kill", "pause"], rhythms={"pause": short})
+    pauses = [fault for fault in faults if fault.kind == "pause"]
+    assert len(pauses) > 10
+    assert all(fault.end_s - fault.start_s <= 1.002 for fault in pauses)
+    with pytest.raises(PlanError, match="range of on times"):
+        Rhythm(on_s=(3.0, 1.0))

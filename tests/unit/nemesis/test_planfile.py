@@ -1,0 +1,134 @@
+"""Plans as JSON: the way there and back, and what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.faults import FaultRecord, PlannedFault
+from nemesis.errors import PlanError
+from nemesis.kinds import KINDS, choose_all
+from nemesis.plan import draw_plan
+from nemesis.planfile import Plan, by_name, from_json, to_json
+
+NODES = ["n1", "n2", "n3", "n4", "n5"]
+EVERY = [kind.name for kind in KINDS.values() if kind.target is not None and kind.name != "partition-fixed"]
+
+
+def drawn(kinds: list[str], seed: int) -> Plan:
+    """Draws a plan for five nodes."""
+    faults = draw_plan(choose_all(kinds, NODES), NODES, seed=seed, time_limit_s=120, each_at_least_once=False)
+    return Plan(nodes=tuple(NODES), seed=seed, time_limit_s=120.0, faults=faults)
+
+
+def edited(**changes: object) -> str:
+    """Returns a plan of one kill with changes to the fault."""
+    fault = {"kind": "kill", "target": ["n1"], "start_s": 5, "end_s": 9} | changes
+    return json.dumps({"faults": [{key: value for key, value in fault.items() if value is not ...}]})
+
+
+@given(st.sets(st.sampled_from(EVERY), min_size=1, max_size=4), st.integers(0, 2**63 - 1))
+def test_a_plan_comes_back_as_it_went(kinds: set[str], seed: int) -> None:
+    """Writing and reading a drawn plan gives the same faults, and writing again the same bytes."""
+    plan = drawn(sorted(kinds), seed)
+    text = to_json(plan)
+    back = from_json(text, nodes=NODES, source="plan.json")
+    assert to_json(back) == text
+    assert [f.target for f in back.faults] == [f.target for f in plan.faults]
+
+
+def test_faults_can_be_taken_out_by_hand() -> None:
+    """Gaps in the ids are closed, in the order of start."""
+    plan = drawn(["kill", "pause"], 4)
+    document = json.loads(to_json(plan))
+    del document["faults"][0]
+    back = from_json(json.dumps(document), nodes=NODES, source="plan.json")
+    assert [fault.id for fault in back.faults] == list(range(len(plan.faults) - 1))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "not JSON"),
+        ("[]", "expected an object"),
+        ('{"faluts": []}', "unknown key 'faluts'. Did you mean 'faults'"),
+        ("{}", "the key 'faults' is missing"),
+        ('{"faults": [], "version": 2}', "version 2"),
+        ('{"faults": [], "seed": "x"}', "the seed must be a whole number"),
+        ('{"faults": {}}', "faults must be a list"),
+        ('{"faults": [3]}', r"faults\[0\]: expected an object"),
+        (edited(kind="kil"), r"faults\[0\]: unknown fault 'kil'. Did you mean 'kill'"),
+        (edited(target="mnority"), "Did you mean 'minority'"),
+        (edited(target="minority"), "aimed at nodes by name, at a role, or at 'all', not at 'minority'"),
+        (edited(target=["n9"]), "unknown target 'n9'"),
+        (edited(target=[]), "names no node"),
+        (edited(target=[["n1"]]), "a target is a text or a list"),
+        (edited(start_s=9), "not after its start"),
+        (edited(start_s=-1), "0 or more"),
+        (edited(end_s=1e400), "0 or more"),
+        (edited(end_s="9"), "must be a number of seconds"),
+        (edited(stop_s=10), "unknown key 'stop_s'"),
+        (edited(end_s=...), "the key 'end_s' is missing"),
+        (edited(options={"signal": 9}), "kill has no option 'signal'"),
+        (edited(options={"order": ["n1"]}), "must name every node once"),
+        (edited(options=[]), "the options an object"),
+        (edited(kind="bridge", target=["n1", "n2"]), "all 5 nodes in an order"),
+        (edited(kind="partition-leader", target="followers"), "cannot be aimed at 'followers'"),
+        (
+            edited(kind="partition-leader", target="leader", options={"side": "left"}),
+            "one of alone, minority, majority",
+        ),
+        (edited(kind="partition-fixed", target="all"), "needs to know what to cut"),
+        (edited(kind="partition-halves", target=NODES), "needs nodes on both sides"),
+    ],
+)
+def test_what_cannot_be_carried_out_is_refused(text: str, message: str) -> None:
+    """Each mistake is named with its place before any node is touched."""
+    with pytest.raises(PlanError, match=message) as caught:
+        from_json(text, nodes=NODES, source="plan.json")
+    assert str(caught.value).startswith("plan.json")
+
+
+def test_two_faults_of_one_process_are_refused() -> None:
+    """A kill and a pause of one node at the same time would heal each other."""
+    kill = {"kind": "kill", "target": ["n1", "n2"], "start_s": 5, "end_s": 9}
+    pause = {"kind": "hammer-time", "target": ["n2"], "start_s": 8, "end_s": 12}
+    with pytest.raises(PlanError, match="both hold n2"):
+        from_json(json.dumps({"faults": [pause, kill]}), nodes=NODES, source="plan.json")
+
+
+def test_fixed_partitions_take_components_or_a_grudge() -> None:
+    """Both ways of saying what to cut are accepted, strangers are not."""
+    cut = {"kind": "partition-fixed", "target": "all", "start_s": 5, "end_s": 9}
+    for options in ({"components": [["n1", "n2"], ["n3"]]}, {"grudge": {"n1": ["n2"]}}):
+        document = json.dumps({"faults": [cut | {"options": options}]})
+        assert from_json(document, nodes=NODES, source="p").faults[0].options == options
+    for options in ({"components": [["n1", "n9"]]}, {"grudge": {"n9": ["n2"]}}, {"grudge": {"n1": "n2"}}):
+        with pytest.raises(PlanError):
+            from_json(json.dumps({"faults": [cut | {"options": options}]}), nodes=NODES, source="p")
+
+
+def test_roles_become_the_names_that_were_hit() -> None:
+    """A replay by name hits the nodes of the record; a fault that never began keeps its role."""
+    faults = drawn(["leader-kill"], 1).faults
+    first = FaultRecord(planned=faults[0], targets=("n4",), start_ns=0, end_ns=1, proof=None)
+    replayed = by_name(faults, [first])
+    assert replayed[0].target == ("n4",)
+    assert all(fault.target == "leader" for fault in replayed[1:])
+
+
+def test_hostile_files_are_refused_quickly() -> None:
+    """Depth and size of a file cannot take the tool down."""
+    for text in ("[" * 100_000, "x" * 10_000_001):
+        with pytest.raises(PlanError):
+            from_json(text, nodes=NODES, source="plan.json")
+
+
+def test_a_written_plan_is_readable_line_by_line() -> None:
+    """One fault a line, so that an edit or a diff is easy."""
+    fault = PlannedFault(id=0, kind="kill", target=("n1",), start_s=5.0, end_s=9.0)
+    text = to_json(Plan(nodes=tuple(NODES), seed=None, time_limit_s=None, faults=(fault,)))
+    assert '    {"id": 0, "kind": "kill", "target": ["n1"], "start_s": 5.0, "end_s": 9.0, "options": {}}\n' in text
