@@ -1,9 +1,9 @@
 """A cluster of nodes on this machine.
 
-Each node is a network namespace plus its own pid, mount, uts and ipc namespaces, an overlay over `/`, and its own sshd. The nodes
-hang on a bridge in a control namespace, so the host's network is not touched; Labrys enters that namespace itself. Everything a
-node is made of ends with the first process of its pid namespace, and everything else is removed by names that the state
-file gives, so a cluster goes down without a trace also after its maker was killed.
+Each node is a network namespace plus its own pid, mount, uts and ipc namespaces, an overlay over `/`, and its own sshd. The
+nodes hang on a bridge in a control namespace, so the host's network is not touched; Labrys enters that namespace itself.
+Everything a node is made of ends with the first process of its pid namespace, and everything else is removed by names that
+the state file gives, so a cluster goes down without a trace also after its maker was killed.
 """
 
 from __future__ import annotations

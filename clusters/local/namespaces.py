@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clusters.errors import ClusterError
@@ -73,15 +74,15 @@ def remove(namespace: str) -> None:
 def processes(namespace: str) -> list[int]:
     """Returns the ids of the processes whose network namespace is this one, except our own."""
     try:
-        inode = os.stat(f"{NETNS_DIR}/{namespace}").st_ino
+        inode = Path(NETNS_DIR, namespace).stat().st_ino
     except FileNotFoundError:
         return []
     found = []
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
             with contextlib.suppress(OSError):
-                if os.stat(f"/proc/{entry}/ns/net").st_ino == inode:
-                    found.append(int(entry))
+                if (entry / "ns/net").stat().st_ino == inode:
+                    found.append(int(entry.name))
     return [pid for pid in found if pid != os.getpid()]
 
 
