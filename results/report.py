@@ -7,8 +7,6 @@ escaped by the template engine, or put into an element of data out of which noth
 
 from __future__ import annotations
 
-import json
-import os
 from bisect import bisect_right
 from dataclasses import asdict, dataclass
 from datetime import UTC
@@ -21,6 +19,7 @@ from results import plots
 from results.counterexample import contradiction, diagram, read_counterexample, told
 from results.document import verdict_of
 from results.series import bucket_s, latency_points, main_phase, quantile_lines, rate_lines, shades
+from results.spoken import percent, pretty, seconds, size
 from results.timeline import MAX_OPERATIONS, embedded, leaders, timeline
 from results.topology import picture
 
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 LOG_LINES = 60
 LOG_BYTES = 16_384
 MAX_LOGS = 40
-MAX_DETAILS = 20_000
 _S = 1_000_000_000
 
 
@@ -116,6 +114,7 @@ def render(
         lstrip_blocks=True,
     )
     environment.filters["seconds"] = seconds
+    environment.globals["percent"] = percent
     environment.filters["pretty"] = pretty
     return environment.get_template("report.html").render(
         record=record,
@@ -141,14 +140,14 @@ def tails(nodes_dir: Path) -> list[LogTail]:
         try:
             if path.is_symlink() or not path.is_file():
                 continue
-            size = path.stat().st_size
+            length = path.stat().st_size
             with path.open("rb") as file:
-                file.seek(max(0, size - LOG_BYTES), os.SEEK_SET)
+                file.seek(max(0, length - LOG_BYTES))
                 text = file.read(LOG_BYTES).decode("utf-8", errors="replace")
         except OSError:
             continue
         lines = text.splitlines()
-        if size > LOG_BYTES:
+        if length > LOG_BYTES:
             lines = lines[1:]  # the first is torn
         kept = lines[-LOG_LINES:]
         found.append(
@@ -157,32 +156,11 @@ def tails(nodes_dir: Path) -> list[LogTail]:
                 name=path.name,
                 text="\n".join(kept),
                 lines=len(kept),
-                size=_size(size),
-                cut=size > LOG_BYTES or len(lines) > LOG_LINES,
+                size=size(length),
+                cut=length > LOG_BYTES or len(lines) > LOG_LINES,
             )
         )
     return found
-
-
-def seconds(value: float | None) -> str:
-    """Says a number of seconds for a person; a dash for what was not observed."""
-    if value is None:
-        return "—"
-    if value >= 600:
-        return f"{value / 60:.1f} min"
-    if value >= 1 or value == 0:
-        return f"{value:.1f} s"
-    return f"{value * 1000:.0f} ms" if value >= 0.001 else "< 1 ms"
-
-
-def pretty(value: Value) -> str:
-    """Returns a value as indented JSON, cut where it becomes too long for a page."""
-    text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
-    return text if len(text) <= MAX_DETAILS else f"{text[:MAX_DETAILS]}\n… (cut; results.json has all of it)"
-
-
-def _size(size: int) -> str:
-    return f"{size / 1_048_576:.1f} MiB" if size >= 1_048_576 else f"{size / 1024:.1f} KiB"
 
 
 def _faults(record: RunRecord, document: Mapping[str, Value], kinds: Sequence[str]) -> list[dict[str, Any]]:

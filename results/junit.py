@@ -1,0 +1,159 @@
+"""A verdict as CI servers read it: JUnit's XML.
+
+A run is a test suite, each part of its verdict a test case. `invalid` is a failure and `unknown` an error, since neither may
+turn a build green. Every suite carries its reproduce line, as a property and in `system-out`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC
+from typing import TYPE_CHECKING
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from harness.verdict import Verdict
+from results.document import counterexample
+from results.plain import plain
+from results.spoken import pretty
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from harness.suite import CaseResult
+    from results.record import RunRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JunitCase:
+    """One test case.
+
+    Attributes:
+        name: Its name.
+        group: What it belongs to; JUnit calls it the class.
+        problem: None if it passed, else `failure` or `error`.
+        reason: The sentence.
+        output: What a reader needs beside it.
+        seconds: How long it took, where that is known.
+    """
+
+    name: str
+    group: str
+    problem: str | None
+    reason: str
+    output: str = ""
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JunitSuite:
+    """One test suite.
+
+    Attributes:
+        name: Its name.
+        cases: Its cases.
+        seconds: How long it took.
+        started_utc: When it began, where that is known.
+        properties: E.g. seed and versions.
+        output: What a reader needs beside it.
+    """
+
+    name: str
+    cases: Sequence[JunitCase]
+    seconds: float
+    started_utc: datetime | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    output: str = ""
+
+
+def of_run(record: RunRecord) -> JunitSuite:
+    """Returns the suite of one run, a case for each part of its verdict."""
+    test = record.test
+    example = counterexample(record.parts)
+    return JunitSuite(
+        name=test.name,
+        cases=[
+            JunitCase(
+                name=part.name,
+                group=test.name,
+                problem=_PROBLEMS[part.verdict],
+                reason=part.reason,
+                output=f"reproduce: {test.reproduce}"
+                + (f"\n\ncounterexample: {pretty(example)}" if example and part.details.get("counterexample") else ""),
+            )
+            for part in record.parts
+        ],
+        seconds=record.duration_s,
+        started_utc=test.started_utc,
+        properties={
+            "seed": str(test.seed),
+            "reproduce": test.reproduce,
+            **{f"version.{name}": version for name, version in test.versions.items()},
+        },
+        output=f"reproduce: {test.reproduce}",
+    )
+
+
+def of_cases(name: str, results: Sequence[CaseResult]) -> JunitSuite:
+    """Returns the suite of a matrix, a case for each run; a verdict that was expected passes, whatever it is."""
+    cases = []
+    for result in results:
+        problem = None
+        if not result.passed:
+            problem = "error" if result.verdict in {None, Verdict.UNKNOWN} else "failure"
+        where = f"\nrun: {result.run}" if result.run else ""
+        cases.append(
+            JunitCase(
+                name=result.case.name,
+                group=f"{name}.{result.case.test}",
+                problem=problem,
+                reason=result.reason,
+                output=f"reproduce: {result.reproduce}{where}",
+                seconds=result.seconds,
+            )
+        )
+    return JunitSuite(name=name, cases=cases, seconds=sum(result.seconds for result in results))
+
+
+_PROBLEMS = {Verdict.VALID: None, Verdict.INVALID: "failure", Verdict.UNKNOWN: "error"}
+
+
+def junit_xml(suites: Sequence[JunitSuite]) -> str:
+    """Returns the document."""
+    root = Element("testsuites", {"name": "labrys", **_totals([case for suite in suites for case in suite.cases])})
+    for suite in suites:
+        root.append(_suite(suite))
+    indent(root)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + tostring(root, encoding="unicode") + "\n"
+
+
+def _totals(cases: Sequence[JunitCase]) -> dict[str, str]:
+    return {
+        "tests": str(len(cases)),
+        "failures": str(sum(case.problem == "failure" for case in cases)),
+        "errors": str(sum(case.problem == "error" for case in cases)),
+        "skipped": "0",
+    }
+
+
+def _suite(suite: JunitSuite) -> Element:
+    attributes = {"name": plain(suite.name), **_totals(suite.cases), "time": f"{suite.seconds:.3f}"}
+    element = Element("testsuite", attributes)
+    if suite.started_utc is not None:
+        element.set("timestamp", f"{suite.started_utc.astimezone(UTC):%Y-%m-%dT%H:%M:%S}")
+    if suite.properties:
+        properties = SubElement(element, "properties")
+        for name, value in suite.properties.items():
+            SubElement(properties, "property", name=plain(name), value=plain(value))
+    for case in suite.cases:
+        child = SubElement(element, "testcase", name=plain(case.name), classname=plain(case.group))
+        if case.seconds is not None:
+            child.set("time", f"{case.seconds:.3f}")
+        if case.problem is not None:
+            reason = plain(case.reason)
+            SubElement(child, case.problem, message=reason, type=case.problem).text = reason
+        if case.output:
+            SubElement(child, "system-out").text = plain(case.output)
+    if suite.output:
+        SubElement(element, "system-out").text = plain(suite.output)
+    return element

@@ -1,0 +1,42 @@
+"""Numbers and values as a person reads them; a dash stands for what was not observed."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from harness.op import Value
+
+UNSEEN = "—"
+MAX_DETAILS = 20_000
+
+
+def seconds(value: float | None) -> str:
+    """Says a number of seconds."""
+    if value is None:
+        return UNSEEN
+    if value >= 600:
+        return f"{value / 60:.1f} min"
+    if value >= 1 or value == 0:
+        return f"{value:.1f} s"
+    return f"{value * 1000:.0f} ms" if value >= 0.001 else "< 1 ms"
+
+
+def percent(part: int, whole: int) -> str:
+    """Says a share; a dash if there is nothing to have a share of."""
+    return f"{100 * part / whole:.1f} %" if whole else UNSEEN
+
+
+def size(count: int) -> str:
+    """Says a number of bytes."""
+    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count >= factor:
+            return f"{count / factor:.1f} {unit}"
+    return f"{count} B"
+
+
+def pretty(value: Value) -> str:
+    """Returns a value as indented JSON, cut where it becomes too long for a page."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
+    return text if len(text) <= MAX_DETAILS else f"{text[:MAX_DETAILS]}\n… (cut; results.json has all of it)"

@@ -1,0 +1,119 @@
+"""What a person reads in the terminal when a run has ended: the verdict first, the reproduce line last."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+from rich.text import Text
+
+from results.plain import one_line
+from results.spoken import percent, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from rich.console import Console
+
+    from harness.op import Value
+
+MAX_FAULTS = 20
+LEAST_WIDTH = 110
+_WORDS: Mapping[bool | str, tuple[str, str, str]] = {
+    True: ("✓", "valid", "bold green"),
+    False: ("✗", "invalid", "bold red"),
+    "unknown": ("?", "unknown", "bold yellow"),
+}
+
+
+def print_summary(console: Console, document: Mapping[str, Value], *, report: Path | None) -> None:
+    """Prints what a run found.
+
+    Colours, width and NO_COLOR are the console's affair; every sign has a word beside it.
+
+    Args:
+        console: Where to print.
+        document: What `results.json` says.
+        report: The path of the report, if there is one.
+    """
+    sign, word, style = _WORDS[document["valid"]]
+    console.print()
+    console.print(Text.assemble((f"{sign} {word}", style), "  ", one_line(document["reason"])))
+    console.print()
+    console.print(_parts(document))
+    console.print()
+    if document["faults"] and console.width >= LEAST_WIDTH:
+        console.print(_faults(document))
+    for fault in document["faults"][:MAX_FAULTS] if console.width < LEAST_WIDTH else ():
+        console.print(_fault(fault))
+    if len(document["faults"]) > MAX_FAULTS:
+        console.print(Text(f"and {len(document['faults']) - MAX_FAULTS} more faults; the report has all"))
+    console.print()
+    counts = document["counts"]
+    line = f"{counts['operations']:,} operations: {counts['ok']:,} ok, {counts['fail']:,} fail, {counts['info']:,} info"
+    for f, quantiles in document["latency"].items():
+        line += f"; {one_line(f)} p50 {quantiles['p50_ms']:.1f} ms, p99 {quantiles['p99_ms']:.1f} ms"
+    console.print(Text(line, style="dim"))
+    for problem in document["problems"]:
+        console.print(Text.assemble(("! ", "yellow"), one_line(problem)))
+    if report is not None:
+        console.print(Text.assemble(("report     ", "dim"), str(report)), soft_wrap=True)
+    console.print(Text.assemble(("reproduce  ", "dim"), one_line(document["reproduce"])), soft_wrap=True)
+
+
+def _parts(document: Mapping[str, Value]) -> Table:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table.add_column("part", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("why", overflow="fold")
+    for name, part in document["parts"].items():
+        sign, word, style = _WORDS[part["valid"]]
+        table.add_row(Text(one_line(name)), Text(f"{sign} {word}", style=style), Text(one_line(part["reason"])))
+    return table
+
+
+def _faults(document: Mapping[str, Value]) -> Table:
+    """Returns a row for each fault; `ok again` counts from its healing to sustained answers."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for name in ("fault", "nodes", "from", "to", "effect"):
+        table.add_column(name, no_wrap=name != "effect", overflow="fold")
+    for name in ("answered", "first ok", "ok again"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for fault in document["faults"][:MAX_FAULTS]:
+        availability = fault["availability"]
+        during = availability["during"] if availability else None
+        after = availability["after"] if availability else None
+        table.add_row(
+            Text(one_line(fault["kind"])),
+            Text(one_line(" ".join(fault["targets"]))),
+            Text(seconds(fault["start_s"])),
+            Text(seconds(fault["end_s"])),
+            _effect(fault),
+            Text(percent(during["answered"], during["operations"]) if during else "—"),
+            Text(seconds(during["first_ok_s"]) if during else "—"),
+            Text(seconds(after["sustained_ok_s"]) if after else "—"),
+        )
+    return table
+
+
+def _fault(fault: Mapping[str, Value]) -> Text:
+    """Says in two lines what a row of the table says, for consoles that are too narrow for it."""
+    text = Text.assemble(
+        (one_line(fault["kind"]), "bold"),
+        f" of {one_line(' '.join(fault['targets'])) or 'no node'}, ",
+        f"{seconds(fault['start_s'])} to {seconds(fault['end_s'])}\n  ",
+        _effect(fault),
+    )
+    if fault["availability"]:
+        during, after = fault["availability"]["during"], fault["availability"]["after"]
+        text.append(f"; answered {percent(during['answered'], during['operations'])}")
+        text.append(f"; ok again {seconds(after['sustained_ok_s'])} after healing" if after else "")
+    return text
+
+
+def _effect(fault: Mapping[str, Value]) -> Text:
+    proof = fault["error"] or (fault["proof"]["reason"] if fault["proof"] else "never proved")
+    word = ("seen: ", "green") if fault["effective"] else ("not seen: ", "bold yellow")
+    return Text.assemble(word, one_line(proof))
