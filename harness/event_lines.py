@@ -40,13 +40,11 @@ class LineEncoder:
         # Most values are a small integer or nothing; spelling these out halves the cost of a line.
         if value is None:
             return "null"
-        if type(value) is int:
-            return str(value)
         try:
-            return self._encoder.encode(value)
+            return str(value) if type(value) is int else self._encoder.encode(value)
         except (TypeError, ValueError, RecursionError) as error:
-            shown = repr(value)[:SHOWN_CHARACTERS]
-            raise InputError(f"a history holds what JSON can say, which {shown} is not: {error}") from error
+            kind = type(value).__name__
+            raise InputError(f"a history holds what JSON can say, which this {kind} is not: {error}") from error
 
     def event(self, op: Op) -> str:
         """Writes an event, without a newline.

@@ -1,0 +1,101 @@
+"""Time: the clock, and the loop in which it is virtual."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from harness.clock import NS_PER_S, Clock, run_virtual
+
+
+def test_an_hour_of_virtual_time_passes_in_a_moment() -> None:
+    """Virtual time jumps to the next timer instead of waiting for it."""
+
+    async def main() -> float:
+        clock = Clock(asyncio.get_running_loop())
+        await asyncio.sleep(3600)
+        return clock.now_s()
+
+    began_s = time.monotonic()
+    assert run_virtual(main()) == 3600
+    assert time.monotonic() - began_s < 1
+
+
+def test_virtual_time_stands_still_while_something_can_run() -> None:
+    """Work takes no virtual time, however much of it there is."""
+
+    async def main() -> int:
+        clock = Clock(asyncio.get_running_loop())
+        for _ in range(1000):
+            await asyncio.sleep(0)
+        return clock.now_ns()
+
+    assert run_virtual(main()) == 0
+
+
+def test_timers_run_in_the_order_of_their_times() -> None:
+    """Tasks that sleep wake in the order of time, not in that of their start."""
+    order = []
+
+    async def sleeper(delay_s: float) -> None:
+        await asyncio.sleep(delay_s)
+        order.append(delay_s)
+
+    async def main() -> None:
+        await asyncio.gather(*(sleeper(delay_s) for delay_s in (3.0, 1.0, 2.0)))
+
+    run_virtual(main())
+    assert order == [1.0, 2.0, 3.0]
+
+
+def test_a_wait_that_nothing_can_end_is_an_error() -> None:
+    """A virtual run that would hang says so instead."""
+
+    async def main() -> None:
+        await asyncio.get_running_loop().create_future()
+
+    with pytest.raises(RuntimeError, match="virtual time stands still"):
+        run_virtual(main())
+
+
+def test_a_clock_counts_from_its_own_beginning() -> None:
+    """A clock that is made later starts at zero, in nanoseconds and in seconds."""
+
+    async def main() -> tuple[int, float]:
+        await asyncio.sleep(7)
+        clock = Clock(asyncio.get_running_loop())
+        await asyncio.sleep(2)
+        return clock.now_ns(), clock.now_s()
+
+    assert run_virtual(main()) == (2 * NS_PER_S, 2.0)
+
+
+def test_sleeping_until_a_time_that_has_passed_returns_at_once() -> None:
+    """`sleep_until_s` waits for a point in time, not for a duration."""
+
+    async def main() -> float:
+        clock = Clock(asyncio.get_running_loop())
+        await clock.sleep_until_s(5)
+        await clock.sleep_until_s(3)
+        await clock.sleep_until_s(5.5)
+        return clock.now_s()
+
+    assert run_virtual(main()) == 5.5
+
+
+def test_threads_take_no_virtual_time() -> None:
+    """Work for a thread is done in place, and its exception reaches whoever awaits it."""
+
+    def fails() -> None:
+        raise ValueError("no")
+
+    async def main() -> tuple[int, int]:
+        clock = Clock(asyncio.get_running_loop())
+        result = await asyncio.to_thread(lambda: 42)
+        with pytest.raises(ValueError, match="no"):
+            await asyncio.to_thread(fails)
+        return result, clock.now_ns()
+
+    assert run_virtual(main()) == (42, 0)

@@ -1,0 +1,41 @@
+"""Verdicts and how they combine."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from harness.errors import ExitCode
+from harness.verdict import Verdict, worst
+
+
+def test_invalid_beats_unknown_beats_valid() -> None:
+    """The merge order, over all triples."""
+    for verdicts in itertools.product(Verdict, repeat=3):
+        if Verdict.INVALID in verdicts:
+            expected = Verdict.INVALID
+        elif Verdict.UNKNOWN in verdicts:
+            expected = Verdict.UNKNOWN
+        else:
+            expected = Verdict.VALID
+        assert worst(verdicts) is expected
+
+
+def test_nothing_to_decide_is_valid() -> None:
+    """The merge of no verdicts is its neutral element."""
+    assert worst([]) is Verdict.VALID
+
+
+@pytest.mark.parametrize(
+    ("verdict", "json", "code"),
+    [
+        (Verdict.VALID, True, ExitCode.VALID),
+        (Verdict.INVALID, False, ExitCode.INVALID),
+        (Verdict.UNKNOWN, "unknown", ExitCode.UNKNOWN),
+    ],
+)
+def test_a_verdict_has_one_json_form_and_one_exit_code(verdict: Verdict, json: bool | str, code: ExitCode) -> None:
+    """As in results.json, and as Jepsen's exit codes."""
+    assert verdict.as_json == json
+    assert verdict.exit_code == code
