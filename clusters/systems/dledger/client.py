@@ -1,0 +1,172 @@
+"""The client of DLedger registers: one connection of one process.
+
+A pinned client never leaves its node, whatever that answers: that is how a deposed leader keeps getting requests, and how its
+mistakes are seen. A following client goes where the answers say that the leader is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from clusters.systems.dledger import outcomes
+from clusters.systems.dledger.remoting import HEADER_OK, Connection, NotSent, RemotingError
+from clusters.systems.dledger.requests import Peer
+from harness.op import Fail, Info, Ok
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from harness.node import Node
+    from harness.op import Invocation, Outcome, Value
+
+CONNECT_TIMEOUT_S = 2.0
+REFUSAL_PAUSE_S = 0.1
+MAX_INT64 = 2**63 - 1
+NOT_SERVING = frozenset({outcomes.NOT_LEADER, outcomes.LEADER_NOT_READY, outcomes.TERM_NOT_READY})
+
+
+class ReadMode(enum.StrEnum):
+    """How a node makes sure that a read is recent. `unsafe` does not: it is the negative control."""
+
+    READ_INDEX = "read-index"
+    RAFT_LOG = "raft-log"
+    UNSAFE = "unsafe"
+
+
+class Routing(enum.StrEnum):
+    """Which clients leave their node when it does not lead."""
+
+    PINNED = "pinned"
+    LEADER = "leader"
+    MIXED = "mixed"
+
+    def follows(self, process: int) -> bool:
+        """Returns whether the client of `process` follows the leader; with `mixed` every second one does."""
+        return self is Routing.LEADER or (self is Routing.MIXED and process % 2 == 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """The group that a client talks to.
+
+    Attributes:
+        name: The Raft group.
+        nodes: Its nodes.
+        port: The port of each.
+    """
+
+    name: str
+    nodes: Sequence[Node]
+    port: int
+
+    async def connect(self, node: Node, timeout_s: float = CONNECT_TIMEOUT_S) -> Peer:
+        """Connects to a node.
+
+        Raises:
+            NotSent: It cannot be reached.
+        """
+        connection = await Connection.open(node.address, self.port, timeout_s)
+        return Peer(connection, group=self.name, node=node.name)
+
+
+class DLedgerClient:
+    """A `harness.client.Client` for registers: read, write, cas.
+
+    Attributes:
+        node: Where it was placed, and where it stays if it does not follow.
+    """
+
+    def __init__(self, *, group: Group, node: Node, read_mode: ReadMode, follows: bool) -> None:
+        self.node = node
+        self._group = group
+        self._read_mode = read_mode
+        self._follows = follows
+        self._at = node
+        self._peer: Peer | None = None
+
+    async def invoke(self, invocation: Invocation) -> Outcome:
+        """Carries out a read (`None`), a write (a value) or a cas (`[expected, new]`) of the register `invocation.key`."""
+        request = self._request(invocation)
+        if isinstance(request, Fail):
+            return request
+        is_read = invocation.f == "read"
+        try:
+            answer = await (await self._connected()).register(request)
+        except NotSent as error:
+            self._leave(None)
+            await asyncio.sleep(REFUSAL_PAUSE_S)
+            return Fail(f"not-connected: {error}")
+        except RemotingError as error:
+            self._leave(None)
+            return _no_answer(f"no-answer: {error}", is_read=is_read)
+        if answer.status not in HEADER_OK:
+            return outcomes.refused_by_header(answer.status, answer.remark, is_read=is_read)
+        if answer.body.get("code") == outcomes.SUCCESS:
+            return _outcome(invocation, answer.body)
+        return await self._refused(answer.body, is_read=is_read)
+
+    async def close(self) -> None:
+        """Closes the connection."""
+        if self._peer is not None:
+            self._peer.close()
+            self._peer = None
+
+    def _request(self, invocation: Invocation) -> Mapping[str, Value] | Fail:
+        key, value = invocation.key or "", invocation.value
+        match invocation.f:
+            case "read":
+                return {"op": "get", "key": key, "readMode": str(self._read_mode)}
+            case "write":
+                return {"op": "put", "key": key, "value": value}
+            case "cas" if value[0] is not None:
+                return {"op": "cas", "key": key, "expected": value[0], "value": value[1]}
+        return Fail(f"unsupported: {invocation.f} of {value!r}")
+
+    async def _connected(self) -> Peer:
+        if self._peer is None or self._peer.closed:
+            self._peer = await self._group.connect(self._at)
+        return self._peer
+
+    async def _refused(self, body: Mapping[str, Value], *, is_read: bool) -> Outcome:
+        """Goes to the leader if it is known and this client follows; a client that stays does not ask again at once."""
+        code, leader = body.get("code"), body.get("leaderId")
+        if not isinstance(code, int):
+            return _no_answer("bad-answer: no code", is_read=is_read)
+        if code in NOT_SERVING:
+            if self._follows and isinstance(leader, str) and leader != self._at.name:
+                self._leave(leader)
+            else:
+                await asyncio.sleep(REFUSAL_PAUSE_S)
+        return outcomes.refused_read(code) if is_read else outcomes.refused_write(code)
+
+    def _leave(self, leader: str | None) -> None:
+        """Drops the connection; a following client turns to the leader, or to the next node where none is known."""
+        if self._peer is not None:
+            self._peer.close()
+            self._peer = None
+        if self._follows:
+            names = [node.name for node in self._group.nodes]
+            following = (names.index(self._at.name) + 1) % len(names)
+            self._at = self._group.nodes[names.index(leader) if leader in names else following]
+
+
+def _no_answer(error: str, *, is_read: bool) -> Outcome:
+    return Fail(error) if is_read else Info(error)
+
+
+def _outcome(invocation: Invocation, body: Mapping[str, Value]) -> Outcome:
+    """Returns the outcome of an operation that the state machine has answered."""
+    value, applied = body.get("value"), body.get("applied")
+    if invocation.f == "read":
+        if value is None or (isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MAX_INT64):
+            return Ok(value)
+        return Fail(f"bad-answer: a register cannot hold {str(value)[:100]}")
+    if applied is True or (applied is None and invocation.f == "write"):
+        # A put that was committed happened, even where its own answer was lost on the way.
+        return Ok(invocation.value)
+    if applied is False and invocation.f == "cas":
+        return Fail(f"cas-mismatch: holds {value}")
+    return Info(f"no-result: committed, but the state machine's answer is {applied!r}")

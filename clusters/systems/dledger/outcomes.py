@@ -1,0 +1,93 @@
+"""What an answer of a DLedger node says about an operation: the table that every verdict rests on.
+
+A write is `fail` only with a code that the library tests *before* it appends to the log; with every other code the entry may be
+in a log and may yet be committed. 403 in particular is given to all pending writes of an old term, also to those whose
+entries survive, and 502 says only that a quorum was late. A read has no effect, so whatever is not an answer is a `fail`.
+
+Source: DLedger 0.4.0, DLedgerServer.handleAppend and handleWrite (what precedes `appendAsLeader`), DLedgerEntryPusher (what
+completes pending closures), DLedgerResponseCode (numbers and names).
+"""
+
+from __future__ import annotations
+
+from harness.op import Fail, Info, Outcome
+
+SUCCESS = 200
+NOT_LEADER = 404
+LEADER_NOT_READY = 505
+TERM_NOT_READY = 416
+
+NAMES = {
+    -1: "unknown",
+    300: "timeout",
+    301: "metadata-error",
+    302: "network-error",
+    303: "unsupported",
+    400: "unknown-group",
+    401: "unknown-member",
+    402: "unexpected-member",
+    403: "expired-term",
+    404: "not-leader",
+    405: "not-follower",
+    406: "inconsistent-state",
+    407: "inconsistent-term",
+    408: "inconsistent-index",
+    409: "inconsistent-leader",
+    410: "index-out-of-range",
+    411: "unexpected-argument",
+    412: "repeated-request",
+    413: "repeated-push",
+    414: "disk-error",
+    415: "disk-full",
+    416: "term-not-ready",
+    417: "fall-behind-too-much",
+    418: "take-leadership-failed",
+    419: "index-less-than-local-begin",
+    420: "request-with-empty-bodies",
+    421: "push-request-is-full",
+    422: "newer-install-snapshot-request-exists",
+    500: "internal-error",
+    501: "term-changed",
+    502: "wait-quorum-ack-timeout",
+    503: "leader-pending-full",
+    504: "illegal-member-state",
+    505: "leader-not-ready",
+    506: "leader-transferring",
+    507: "load-snapshot-error",
+    508: "install-snapshot-error",
+}
+
+# Codes that a write can only get before anything was appended.
+WRITE_NEVER_HAPPENED = frozenset({400, 401, 404, 415, 420, 503, 506})
+
+# Codes of the remoting layer's header that say that no processor was called.
+HEADER_NAMES = {1: "system-error", 2: "system-busy", 3: "request-code-not-supported"}
+HEADER_NEVER_EXECUTED = frozenset({2, 3})
+
+
+def name_of(code: int) -> str:
+    """Returns the name of a code for `error` fields; `code-N` for a number that the library does not know."""
+    return NAMES.get(code, f"code-{code}")
+
+
+def refused_write(code: int) -> Outcome:
+    """Returns the outcome of a write that was answered with another code than success."""
+    return Fail(name_of(code)) if code in WRITE_NEVER_HAPPENED else Info(name_of(code))
+
+
+def refused_read(code: int) -> Outcome:
+    """Returns the outcome of a read that was answered with another code than success."""
+    return Fail(name_of(code))
+
+
+def refused_by_header(status: int, remark: str, *, is_read: bool) -> Outcome:
+    """Returns the outcome of an operation that the remoting layer answered instead of DLedger.
+
+    Args:
+        status: The header's code.
+        remark: The header's remark.
+        is_read: Whether the operation has no effect in any case.
+    """
+    name = HEADER_NAMES.get(status, f"remoting-{status}")
+    error = f"{name}: {remark[:200]}" if remark else name
+    return Fail(error) if is_read or status in HEADER_NEVER_EXECUTED else Info(error)

@@ -1,0 +1,166 @@
+"""Connections that speak RocketMQ's remoting protocol with JSON headers, as DLedger does among nodes and to clients.
+
+A frame is, big-endian: total length (4 bytes, not counting itself), a word whose top byte is the header's encoding (0 is JSON)
+and whose rest is the header's length, the header, the body. (Source: RocketMQ's RemotingCommand, NettyDecoder; DLedger
+0.4.0's DLedgerRpcNettyService.)
+
+The law: an error tells whether the request may have reached the node. `NotSent` is certain that it has not; after any other
+error it may have, and the connection is closed, so that no late answer can be taken for another request's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harness.errors import InfrastructureError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from harness.op import Value
+
+MAX_FRAME_BYTES = 16 * 1024 * 1024  # the servers' own limit
+MAX_HEADER_BYTES = 64 * 1024
+LENGTH = struct.Struct(">I")
+HEAD = struct.Struct(">II")
+HEADER_LENGTH_MASK = 0x00FF_FFFF
+JSON_ENCODING = 0
+HEADER_OK = frozenset({0, 200})
+
+
+class RemotingError(InfrastructureError):
+    """A call brought no answer, so whether it had an effect is not known."""
+
+
+class NotSent(RemotingError):  # noqa: N818 - says what is certain
+    """No byte of the request left: it certainly had no effect."""
+
+
+class BadAnswer(RemotingError):  # noqa: N818 - says what came
+    """What came back is not an answer as the protocol has it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """An answer to a call.
+
+    Attributes:
+        status: The header's code: 200 for an answer of DLedger's own, else one of the remoting layer's.
+        remark: What the remoting layer says; empty if nothing.
+        body: The JSON object of the body; empty if there is none.
+    """
+
+    status: int
+    remark: str
+    body: Mapping[str, Value]
+
+
+class Connection:
+    """One TCP connection; one call at a time."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, where: str) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._where = where
+        self._opaque = itertools.count(1)
+
+    @classmethod
+    async def open(cls, host: str, port: int, timeout_s: float) -> Connection:
+        """Connects.
+
+        Raises:
+            NotSent: Nobody answered in time, or refused.
+        """
+        where = f"{host}:{port}"
+        try:
+            async with asyncio.timeout(timeout_s):
+                reader, writer = await asyncio.open_connection(host, port)
+        except TimeoutError as error:
+            raise NotSent(f"{where} did not accept a connection in {timeout_s:g} s") from error
+        except OSError as error:
+            raise NotSent(f"{where} refused a connection: {error.strerror or error}") from error
+        return cls(reader, writer, where)
+
+    async def call(self, code: int, body: Mapping[str, Value], *, extension: Mapping[str, str]) -> Answer:
+        """Sends a request and waits for its answer; the caller bounds the time.
+
+        A call that is cancelled, or fails, leaves the connection closed.
+
+        Args:
+            code: The request code.
+            body: The body's JSON object.
+            extension: The header's `extFields`.
+
+        Raises:
+            NotSent: The connection was closed before.
+            RemotingError: The answer did not come, or was none.
+        """
+        if self.closed:
+            raise NotSent(f"{self._where}: the connection is closed")
+        opaque = next(self._opaque)
+        answered = False
+        try:
+            self._writer.write(_frame(code, opaque, body, extension))
+            await self._writer.drain()
+            answer = await self._read(opaque)
+            answered = True
+        except asyncio.IncompleteReadError as error:
+            raise RemotingError(f"{self._where} closed the connection before it answered") from error
+        except OSError as error:
+            raise RemotingError(f"{self._where}: the connection broke: {error.strerror or error}") from error
+        finally:
+            if not answered:
+                self.close()
+        return answer
+
+    @property
+    def closed(self) -> bool:
+        """Returns whether no call can be made any more."""
+        return self._writer.is_closing() or self._reader.at_eof()
+
+    def close(self) -> None:
+        """Closes at once, without waiting for what is still under way."""
+        with contextlib.suppress(OSError):
+            self._writer.transport.abort()
+
+    async def _read(self, opaque: int) -> Answer:
+        (total,) = LENGTH.unpack(await self._reader.readexactly(LENGTH.size))
+        if not LENGTH.size <= total <= MAX_FRAME_BYTES:
+            raise BadAnswer(f"{self._where} sent a frame of {total} bytes; at most {MAX_FRAME_BYTES} are possible")
+        frame = await self._reader.readexactly(total)
+        (mark,) = LENGTH.unpack_from(frame)
+        length = mark & HEADER_LENGTH_MASK
+        body_at = LENGTH.size + length
+        if mark >> 24 != JSON_ENCODING or length > min(MAX_HEADER_BYTES, total - LENGTH.size):
+            raise BadAnswer(f"{self._where} sent a header that is not JSON or longer than its frame")
+        header = _object(frame[LENGTH.size : body_at], f"{self._where}: header")
+        body = _object(frame[body_at:], f"{self._where}: body") if body_at < total else {}
+        if header.get("opaque") != opaque:
+            raise BadAnswer(f"{self._where} answered request {header.get('opaque')!r}, not {opaque}")
+        status = header.get("code")
+        if not isinstance(status, int):
+            raise BadAnswer(f"{self._where} sent a header without a code")
+        return Answer(status=status, remark=str(header.get("remark") or ""), body=body)
+
+
+def _frame(code: int, opaque: int, body: Mapping[str, Value], extension: Mapping[str, str]) -> bytes:
+    header = {"code": code, "language": "PYTHON", "version": 0, "opaque": opaque, "flag": 0, "extFields": extension}
+    encoded = json.dumps(header).encode()
+    payload = json.dumps(body).encode()
+    return HEAD.pack(LENGTH.size + len(encoded) + len(payload), len(encoded)) + encoded + payload
+
+
+def _object(data: bytes, what: str) -> Mapping[str, Value]:
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise BadAnswer(f"{what} is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise BadAnswer(f"{what} is not a JSON object")
+    return value

@@ -1,0 +1,87 @@
+"""The requests that a DLedger node of ours answers, and their answers as values.
+
+Requests of our own go through the library's user-define code, with the type in the header. See `node/` for the other side.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clusters.systems.dledger.outcomes import SUCCESS
+from clusters.systems.dledger.remoting import HEADER_OK, BadAnswer, Connection
+from harness.system import NodeStatus, ReplicaState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from clusters.systems.dledger.remoting import Answer
+    from harness.op import Value
+
+USER_DEFINED = 59999
+LEADERSHIP_TRANSFER = 51005
+REGISTER, STATUS, DUMP = "1", "2", "3"
+
+
+class Peer:
+    """A connection to one node of one group."""
+
+    def __init__(self, connection: Connection, *, group: str, node: str) -> None:
+        self._connection = connection
+        self._ids = {"group": group, "remoteId": node}
+        self._node = node
+
+    @property
+    def closed(self) -> bool:
+        """Returns whether no request can be made any more."""
+        return self._connection.closed
+
+    def close(self) -> None:
+        """Closes the connection."""
+        self._connection.close()
+
+    async def register(self, request: Mapping[str, Value]) -> Answer:
+        """Asks for a get, put or cas; the answer's body has `code`, and `value` and `applied` where they apply."""
+        return await self._own(REGISTER, request)
+
+    async def status(self) -> NodeStatus:
+        """Asks the node for its own view."""
+        body = _body(await self._own(STATUS, {}))
+        details = {key: value for key, value in body.items() if isinstance(value, int | str)}
+        return NodeStatus(
+            node=self._node,
+            role=str(body.get("role")),
+            term=_integer(body, "term"),
+            leader=str(body["leaderId"]) if body.get("leaderId") else None,
+            applied_index=_integer(body, "appliedIndex"),
+            committed_index=_integer(body, "committedIndex"),
+            details=details,
+        )
+
+    async def dump(self) -> ReplicaState | None:
+        """Asks for all registers; None if the node could not read them at one index."""
+        body = (await self._own(DUMP, {})).body
+        values = body.get("values")
+        if body.get("code") != SUCCESS or not isinstance(values, dict):
+            return None
+        return ReplicaState(node=self._node, applied_index=_integer(body, "appliedIndex"), state=values)
+
+    async def transfer(self, to: str, term: int) -> int:
+        """Asks this leader to hand its leadership of `term` to a node; returns DLedger's code."""
+        request = {**self._ids, "transferId": self._node, "transfereeId": to, "term": term}
+        return _integer((await self._connection.call(LEADERSHIP_TRANSFER, request, extension={})).body, "code")
+
+    async def _own(self, kind: str, request: Mapping[str, Value]) -> Answer:
+        return await self._connection.call(USER_DEFINED, {**self._ids, **request}, extension={"requestTypeCode": kind})
+
+
+def _body(answer: Answer) -> Mapping[str, Value]:
+    if answer.status not in HEADER_OK or answer.body.get("code") != SUCCESS:
+        raise BadAnswer(f"refused with {answer.body.get('code', answer.status)}: {answer.remark}")
+    return answer.body
+
+
+def _integer(body: Mapping[str, Value], key: str) -> int:
+    value = body.get(key)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise BadAnswer(f"expected a whole number as {key!r}, got {value!r}")
+    return value

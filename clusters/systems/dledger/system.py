@@ -1,0 +1,290 @@
+"""DLedger as a system under test: installed, started, broken, and looked at.
+
+A node's process is found by its command line in the node's own process table, never by a pid file's word. It is ended with
+SIGKILL: the library takes five seconds for an orderly end, and its promises must hold without one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import hashlib
+import shlex
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clusters.systems.dledger import outcomes
+from clusters.systems.dledger.client import DLedgerClient, Group, ReadMode, Routing
+from clusters.systems.dledger.remoting import RemotingError
+from harness.errors import InfrastructureError, NodeError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from typing import TypeVar
+
+    from clusters.systems.dledger.options import DLedgerOptions
+    from clusters.systems.dledger.requests import Peer
+    from harness.cluster import Cluster
+    from harness.node import Node
+    from harness.system import NodeStatus, ReplicaState
+
+    T = TypeVar("T")
+
+DLEDGER_VERSION = "0.4.0"
+GROUP = "labrys"
+PORT = 20911
+JAR = Path(__file__).parent / "node" / "target" / "dledger-node.jar"
+NODE_JAR = "/opt/labrys/dledger-node.jar"
+DATA_DIR = "/var/lib/labrys/dledger"
+LOG = "/var/log/labrys/dledger.log"
+# Finds the process, and not a shell whose command line speaks of it.
+PATTERN = r"^java .*dledger-node\.jar"
+JVM_FLAGS = (
+    "-Xms32m",
+    "-Xmx96m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Xss256k",
+    "-XX:MaxDirectMemorySize=64m",
+    "-XX:-UsePerfData",
+    "-XX:ReservedCodeCacheSize=32m",
+    "-XX:+ExitOnOutOfMemoryError",
+    "-Dio.netty.allocator.type=unpooled",
+)
+INDEX_FILE_ENTRIES = 32_768
+POLL_S = 0.1
+STATUS_TIMEOUT_S = 1.0
+TRANSFER_TIMEOUT_S = 10.0
+KILL_WAIT_S = 5
+LOG_TAIL_LINES = 12
+FATAL = (
+    r"OutOfMemoryError",
+    r"StackOverflowError",
+    r"IllegalAccessError",
+    r"A fatal error has been detected",
+    r"FATAL ",
+)
+
+
+class DLedgerSystem:
+    """DLedger nodes with registers, on a cluster.
+
+    Attributes:
+        name: `dledger`.
+    """
+
+    name = "dledger"
+
+    def __init__(self, cluster: Cluster, options: DLedgerOptions) -> None:
+        self._cluster = cluster
+        self._options = options
+        self._group = Group(name=GROUP, nodes=tuple(cluster.nodes), port=PORT)
+        self._read_mode = ReadMode(options.read_mode)
+        self._routing = Routing(options.routing)
+
+    def versions(self) -> Mapping[str, str]:
+        """Returns the library's version."""
+        return {"dledger": DLEDGER_VERSION}
+
+    def install(self, node: Node) -> None:
+        """Puts the jar on the node: linked where the node sees this machine's file, copied where it has no such one yet."""
+        if not JAR.is_file():
+            raise InfrastructureError(f"{JAR} is not built yet; `make {JAR.relative_to(JAR.parents[5])}` builds it")
+        remote = self._cluster.remote(node)
+        java = remote.run("java -version 2>&1", check=False)
+        if java.status != 0:
+            raise NodeError(
+                node.name, f"needs Java 17 or later to run DLedger, but `java -version` says: {java.stdout.strip()}"
+            )
+        digest = _sha256(JAR)
+        has = '[ "$(sha256sum < {} 2>/dev/null)" = ' + shlex.quote(f"{digest}  -") + " ]"
+        own, here = has.format(NODE_JAR), has.format(shlex.quote(str(JAR)))
+        placed = remote.run(
+            f"mkdir -p {Path(NODE_JAR).parent} {Path(LOG).parent}; "
+            f"{own} || {{ {here} && ln -sf {shlex.quote(str(JAR))} {NODE_JAR}; }}",
+            check=False,
+        )
+        if placed.status != 0:
+            remote.put(JAR, NODE_JAR)
+
+    def start(self, node: Node) -> None:
+        """Starts the process in a session of its own."""
+        options = self._options
+        peers = ";".join(f"{peer.name}-{peer.address}:{PORT}" for peer in self._group.nodes)
+        arguments = [
+            "java", *JVM_FLAGS, "-jar", NODE_JAR, "--group", GROUP, "--self", node.name, "--peers", peers, "--dir", DATA_DIR,
+            "--heartbeat-ms", str(options.heartbeat_ms), "--data-file-bytes", str(options.data_file_bytes),
+            "--index-file-entries", str(INDEX_FILE_ENTRIES), "--snapshot-threshold", str(options.snapshot_threshold),
+        ]  # fmt: skip
+        started = self._cluster.remote(node).run(
+            f"pgrep -f '{PATTERN}' >/dev/null && exit 0\n"
+            f"if ss -Hltn 'sport = :{PORT}' 2>/dev/null | grep -q .; then exit 98; fi\n"
+            f"mkdir -p {DATA_DIR} {Path(LOG).parent}; cd {DATA_DIR}\n"
+            f"setsid nohup {shlex.join(arguments)} </dev/null >>{LOG} 2>&1 &",
+            check=False,
+        )
+        if started.status == 98:
+            raise NodeError(node.name, f"port {PORT} is taken by another process; `ss -ltnp` on the node shows which")
+        if started.status != 0:
+            raise NodeError(node.name, f"DLedger could not be launched: {started.stderr.strip()}")
+
+    def wait_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
+        """Waits until all nodes follow one leader that serves reads, and have applied what it had committed."""
+        asyncio.run(self._await_ready(nodes, timeout_s))
+
+    async def _await_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
+        deadline_s = time.monotonic() + timeout_s
+        while True:
+            asked = (self.status(node, STATUS_TIMEOUT_S) for node in nodes)
+            statuses = dict(zip([node.name for node in nodes], await asyncio.gather(*asked), strict=True))
+            lacking = _lacking(statuses)
+            if not lacking:
+                return
+            if time.monotonic() > deadline_s:
+                break
+            await asyncio.sleep(POLL_S)
+        tails = "".join(f"\n--- end of {LOG} on {name}\n{self._log_tail(name)}" for name in lacking)
+        reasons = "; ".join(f"{name} {reason}" for name, reason in lacking.items())
+        raise InfrastructureError(f"DLedger does not serve after {timeout_s:g} s: {reasons}{tails}")
+
+    def _log_tail(self, name: str) -> str:
+        node = next(node for node in self._group.nodes if node.name == name)
+        try:
+            return self._cluster.remote(node).run(f"tail -n {LOG_TAIL_LINES} {LOG}", check=False).stdout.strip()
+        except NodeError as error:
+            return f"(cannot be read: {error})"
+
+    def stop(self, node: Node) -> None:
+        """Ends the process; the same as `kill`."""
+        self.kill(node)
+
+    def kill(self, node: Node) -> None:
+        """Ends the process with SIGKILL and waits until it is gone."""
+        self._cluster.remote(node).run(
+            f"for turn in $(seq {KILL_WAIT_S * 20}); do\n"
+            f"  pids=$(pgrep -f '{PATTERN}') || exit 0\n"
+            "  kill -9 $pids 2>/dev/null\n"
+            "  sleep 0.05\n"
+            "done\n"
+            'echo "still there: $pids" >&2; exit 1'
+        )
+
+    def pause(self, node: Node) -> None:
+        """Stops the process with SIGSTOP."""
+        self._cluster.remote(node).run(f"kill -STOP $(pgrep -f '{PATTERN}')")
+
+    def resume(self, node: Node) -> None:
+        """Continues the process with SIGCONT, if there is one."""
+        self._cluster.remote(node).run(f"pids=$(pgrep -f '{PATTERN}') || exit 0; kill -CONT $pids")
+
+    def process_state(self, node: Node) -> tuple[int, str] | None:
+        """Reads the process' pid and state from the node's /proc."""
+        found = self._cluster.remote(node).run(
+            f"for pid in $(pgrep -f '{PATTERN}'); do cat /proc/$pid/stat 2>/dev/null; done", check=False
+        )
+        for line in found.stdout.splitlines():
+            pid, _, rest = line.partition(" ")
+            return int(pid), rest.rpartition(") ")[2][:1]
+        return None
+
+    def wipe(self, node: Node) -> None:
+        """Removes data and log."""
+        self._cluster.remote(node).run(f"rm -rf {DATA_DIR} {LOG}")
+
+    def log_files(self, node: Node) -> Sequence[str]:  # noqa: ARG002 - the same on each
+        """Returns the path of the node's log."""
+        return (LOG,)
+
+    def fatal_log_patterns(self) -> Sequence[str]:
+        """Returns what a JVM writes when it is broken, and what the node writes when the library gave up."""
+        return FATAL
+
+    def data_dir(self, node: Node) -> str:  # noqa: ARG002 - the same on each
+        """Returns the directory of log, vote and snapshots."""
+        return DATA_DIR
+
+    def ports(self) -> Sequence[int]:
+        """Returns the one port that nodes and clients use."""
+        return (PORT,)
+
+    def client(self, process: int, node: Node, *, pinned: bool = False) -> DLedgerClient:
+        """Returns the client of a process."""
+        follows = not pinned and self._routing.follows(process)
+        return DLedgerClient(group=self._group, node=node, read_mode=self._read_mode, follows=follows)
+
+    async def status(self, node: Node, timeout_s: float) -> NodeStatus | None:
+        """Asks a node for its own view; None if it does not answer in time."""
+        return await self._ask(node, timeout_s, lambda peer: peer.status())
+
+    async def replica(self, node: Node, timeout_s: float) -> ReplicaState | None:
+        """Dumps the registers of a node; None if it does not answer in time, or is just applying entries."""
+        return await self._ask(node, timeout_s, lambda peer: peer.dump())
+
+    async def lead(self, node: Node, timeout_s: float) -> bool:
+        """Moves the leadership to a node, with as many tries as the time allows.
+
+        The library's transfer often fails, and the old leader is then elected again in a later term.
+        """
+        deadline_s = time.monotonic() + timeout_s
+        while time.monotonic() < deadline_s:
+            own = await self.status(node, STATUS_TIMEOUT_S)
+            if own is not None and _serves(own):
+                return True
+            leader = await self._leader()
+            if leader is not None and leader.node != node.name and leader.term is not None:
+                term, at = leader.term, next(peer for peer in self._group.nodes if peer.name == leader.node)
+                await self._ask(at, TRANSFER_TIMEOUT_S, functools.partial(_transfer, to=node.name, term=term))
+            await asyncio.sleep(POLL_S)
+        return False
+
+    async def _leader(self) -> NodeStatus | None:
+        answers = await asyncio.gather(*(self.status(node, STATUS_TIMEOUT_S) for node in self._group.nodes))
+        serving = [status for status in answers if status is not None and _serves(status)]
+        return max(serving, key=lambda status: status.term or 0, default=None)
+
+    async def _ask(self, node: Node, timeout_s: float, question: Callable[[Peer], Awaitable[T]]) -> T | None:
+        try:
+            async with asyncio.timeout(timeout_s):
+                peer = await self._group.connect(node, timeout_s)
+                try:
+                    return await question(peer)
+                finally:
+                    peer.close()
+        except (TimeoutError, RemotingError):
+            return None
+
+
+async def _transfer(peer: Peer, *, to: str, term: int) -> bool:
+    return await peer.transfer(to, term) == outcomes.SUCCESS
+
+
+def _serves(status: NodeStatus) -> bool:
+    """Returns whether this is a leader that has committed an entry of its own term."""
+    return status.role == "leader" and status.details is not None and status.details.get("readyTerm") == status.term
+
+
+def _lacking(statuses: Mapping[str, NodeStatus | None]) -> dict[str, str]:
+    """Returns what each node lacks to serve together with the others; nothing if they do."""
+    leaders = [status for status in statuses.values() if status is not None and _serves(status)]
+    leader = max(leaders, key=lambda status: status.term or 0, default=None)
+    lacking = {}
+    for name, status in statuses.items():
+        if status is None:
+            lacking[name] = "does not answer"
+        elif leader is None:
+            lacking[name] = (
+                f"is {status.role} in term {status.term} and sees {status.leader or 'no leader'}; none serves reads"
+            )
+        elif status.leader != leader.node or status.term != leader.term:
+            lacking[name] = (
+                f"sees {status.leader or 'no leader'} in term {status.term}, not {leader.node} in {leader.term}"
+            )
+        elif (status.applied_index or 0) < (leader.committed_index or 0):
+            lacking[name] = f"has applied {status.applied_index} of {leader.committed_index} entries"
+    return lacking
+
+
+@functools.cache
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
