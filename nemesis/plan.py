@@ -251,7 +251,7 @@ def _must_wait(
         return min(other.end_s for other in clashing)
     if keep_majority:
         # A node that was down needs a while to catch up, and counts as down meanwhile.
-        near = [other for other in placed if other.start_s <= fault.start_s < other.end_s + RECOVERY_S]
+        near = [other for other in placed if other.start_s <= fault.start_s < other.end_s + RECOVERY_S - SLACK_S]
         if near and not _keep_together([*near, fault], nodes):
             return min(other.end_s + RECOVERY_S for other in near)
     return None

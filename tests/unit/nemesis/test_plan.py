@@ -5,18 +5,21 @@ from __future__ import annotations
 import itertools
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.faults import PlannedFault
 from nemesis import targets
 from nemesis.errors import PlanError
-from nemesis.fault import Impact
 from nemesis.grudges import has_quorum, union
 from nemesis.kinds import KINDS, choose_all, find_kind
 from nemesis.plan import RECOVERY_S, Rhythm, draw_plan
+
+if TYPE_CHECKING:
+    from harness.faults import PlannedFault
+    from nemesis.fault import Impact
 
 NODES = ["n1", "n2", "n3", "n4", "n5"]
 THREE = ["partition-random-halves", "kill", "pause"]

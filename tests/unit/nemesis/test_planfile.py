@@ -103,10 +103,16 @@ def test_two_faults_of_one_process_are_refused() -> None:
 def test_fixed_partitions_take_components_or_a_grudge() -> None:
     """Both ways of saying what to cut are accepted, strangers are not."""
     cut = {"kind": "partition-fixed", "target": "all", "start_s": 5, "end_s": 9}
-    for options in ({"components": [["n1", "n2"], ["n3"]]}, {"grudge": {"n1": ["n2"]}}):
+    good: list[dict[str, object]] = [{"components": [["n1", "n2"], ["n3"]]}, {"grudge": {"n1": ["n2"]}}]
+    for options in good:
         document = json.dumps({"faults": [cut | {"options": options}]})
         assert from_json(document, nodes=NODES, source="p").faults[0].options == options
-    for options in ({"components": [["n1", "n9"]]}, {"grudge": {"n9": ["n2"]}}, {"grudge": {"n1": "n2"}}):
+    bad: list[dict[str, object]] = [
+        {"components": [["n1", "n9"]]},
+        {"grudge": {"n9": ["n2"]}},
+        {"grudge": {"n1": "n2"}},
+    ]
+    for options in bad:
         with pytest.raises(PlanError):
             from_json(json.dumps({"faults": [cut | {"options": options}]}), nodes=NODES, source="p")
 
