@@ -40,3 +40,10 @@ def pretty(value: Value) -> str:
     """Returns a value as indented JSON, cut where it becomes too long for a page."""
     text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
     return text if len(text) <= MAX_DETAILS else f"{text[:MAX_DETAILS]}\n… (cut; results.json has all of it)"
+
+
+def one_value(value: Value) -> str:
+    """Says a value in one line; a dash for none."""
+    if value is None:
+        return UNSEEN
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

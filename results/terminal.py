@@ -108,12 +108,15 @@ def _fault(fault: Mapping[str, Value]) -> Text:
     )
     if fault["availability"]:
         during, after = fault["availability"]["during"], fault["availability"]["after"]
-        text.append(f"; answered {percent(during['answered'], during['operations'])}")
+        text.append(f"\n  answered {percent(during['answered'], during['operations'])}")
         text.append(f"; ok again {seconds(after['sustained_ok_s'])} after healing" if after else "")
     return text
 
 
 def _effect(fault: Mapping[str, Value]) -> Text:
-    proof = fault["error"] or (fault["proof"]["reason"] if fault["proof"] else "never proved")
+    told = [
+        fault["proof"]["reason"] if fault["proof"] else "never proved",
+        *([fault["error"]] if fault["error"] else ()),
+    ]
     word = ("seen: ", "green") if fault["effective"] else ("not seen: ", "bold yellow")
-    return Text.assemble(word, one_line(proof))
+    return Text.assemble(word, one_line(" ".join(told)))

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.faults import FaultRecord, PlannedFault, Proof
-from harness.op import Operation, OpType
+from harness.history import HistoryWriter
+from harness.op import NEMESIS, Operation, OpType
 from harness.parts import client_errors, faults_effective, progress
 from harness.randomness import stream
 from harness.verdict import Part, Verdict
@@ -360,6 +361,28 @@ def record(*, seed: int = 7, operations: int = 3000, duration_s: float = 60.0, s
     )
 
 
+def write_history(run: Run, made: RunRecord) -> None:
+    """Writes the history that would have led to the record, the nemesis' events included."""
+    events: list[tuple[int, int, dict[str, Any]]] = []
+    for op in made.operations:
+        common = {"process": op.process, "f": op.f, "key": op.key, "node": op.node, "scheduled_ns": op.scheduled_ns}
+        events.append((op.start_ns, op.invoke_index, {**common, "op_type": OpType.INVOKE, "value": op.value}))
+        if op.end_ns is not None and op.complete_index is not None:
+            value = op.result if op.type is OpType.OK else op.value
+            events.append(
+                (op.end_ns, op.complete_index, {**common, "op_type": op.type, "value": value, "error": op.error})
+            )
+    for fault in made.faults:
+        told = {"fault": fault.planned.id, "targets": list(fault.targets)}
+        common = {"op_type": OpType.INFO, "process": NEMESIS, "value": told}
+        events.append((fault.start_ns, -1, {**common, "f": f"start-{fault.planned.kind}"}))
+        events.append((fault.end_ns, -1, {**common, "f": f"stop-{fault.planned.kind}"}))
+    writer = HistoryWriter(run.history_jsonl, {"seed": made.test.seed})
+    for time_ns, _, fields in sorted(events, key=lambda event: event[:2]):
+        writer.append(time_ns=time_ns, **fields)
+    writer.close()
+
+
 def write_logs(run: Run) -> None:
     """Writes node logs, with lines that a careless page would take for markup."""
     for node in NODES:
@@ -380,6 +403,7 @@ def main(root: Path, operations: int) -> None:
         made = record(seed=11 if stale else 7, operations=operations, stale=stale)
         run = store.create_run(made.test.name, made.test.started_utc)
         announce(run, made.test)
+        write_history(run, made)
         write_logs(run)
         publish(run, made)
         store.finish(run)

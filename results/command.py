@@ -1,0 +1,56 @@
+"""The commands `labrys report` and `labrys serve`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+_STORE = click.option(
+    "--store",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("store"),
+    show_default=True,
+    help="The folder that holds all runs.",
+)
+
+
+@click.command()
+@click.argument("run", default="latest")
+@_STORE
+def report(run: str, store: Path) -> None:
+    """Makes the report of RUN anew from its files, and prints its path.
+
+    RUN is a run's folder, or within the store: `latest`, `<test>`, `<test>/<time>`, or an index (0 is the newest, -1 the
+    oldest).
+    """
+    from rich.console import Console  # noqa: PLC0415 - a command's own imports come when it is asked for
+
+    from results.document import build  # noqa: PLC0415
+    from results.load import load_record  # noqa: PLC0415
+    from results.publish import draw  # noqa: PLC0415
+    from results.store import Store  # noqa: PLC0415
+    from results.terminal import print_summary  # noqa: PLC0415
+
+    found = Store(store).open_run(run)
+    record = load_record(found)
+    document = build(record)
+    draw(found, record, document)
+    print_summary(Console(stderr=True), document, report=found.report_html)
+    click.echo(found.report_html)
+
+
+@click.command()
+@_STORE
+@click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0 takes a free one.")
+def serve(store: Path, port: int) -> None:
+    """Browses the store in a web browser, on this machine only."""
+    from results.serve import StoreServer  # noqa: PLC0415 - a command's own imports come when it is asked for
+    from results.store import Store  # noqa: PLC0415
+
+    with StoreServer(Store(store), port) as server:
+        click.echo(f"{server.url} shows {store}; Ctrl-C ends it", err=True)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            click.echo("", err=True)

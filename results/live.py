@@ -1,0 +1,132 @@
+"""What a run that goes on has done so far, read from its history's new lines.
+
+Another process writes the file; nothing here waits for it, locks it, or asks it for anything. A line that is not complete yet
+is read the next time. A line that makes no sense is counted and passed over: a view may not end because of what it shows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from harness.history import FORMAT
+from harness.op import NEMESIS, OpType
+from results.series import TYPES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from harness.op import Value
+
+MAX_READ = 8 << 20
+MAX_SECONDS = 900
+MAX_OPEN = 100_000
+RECENT = 400
+_NS = 1_000_000_000
+_COLUMNS = {str(kind): place for place, kind in enumerate(TYPES)}
+
+
+@dataclass(slots=True)
+class Tail:
+    """Follows one history file. Used from one thread at a time.
+
+    Attributes:
+        path: The file.
+        at: How much of it has been read, in bytes.
+        counts: Operations that ended, by type.
+        rates: Second to operations that ended in it, by type; the last `MAX_SECONDS`.
+        faults: Faults that are on, by their id: kind and targets.
+        past: How many faults were healed.
+        strange: Lines that were not events.
+        last_ns: The latest time in the history.
+    """
+
+    path: Path
+    at: int = 0
+    counts: dict[str, int] = field(default_factory=lambda: {str(kind): 0 for kind in TYPES})
+    rates: dict[int, list[int]] = field(default_factory=dict)
+    faults: dict[str, tuple[str, list[str]]] = field(default_factory=dict)
+    past: int = 0
+    strange: int = 0
+    last_ns: int = 0
+    _open: dict[int, int] = field(default_factory=dict)
+    _recent_ms: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
+
+    def read(self) -> None:
+        """Takes notice of what was appended since the last time, a bounded amount of it."""
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self.at)
+                data = file.read(MAX_READ)
+        except OSError:
+            return
+        whole = data.rfind(b"\n") + 1
+        self.at += whole
+        for line in data[:whole].splitlines():
+            try:
+                event = json.loads(line)
+            except (ValueError, RecursionError):
+                event = None
+            if not isinstance(event, dict) or not self._took(event):
+                self.strange += 1
+
+    def _took(self, event: dict[str, Value]) -> bool:
+        """Counts an event; False if it is none."""
+        if event.get("format") == FORMAT:
+            return True
+        time_ns, kind, process = event.get("time"), event.get("type"), event.get("process")
+        if not isinstance(time_ns, int) or time_ns < 0 or not isinstance(kind, str):
+            return False
+        self.last_ns = max(self.last_ns, time_ns)
+        if process == NEMESIS:
+            return self._took_fault(event)
+        if not isinstance(process, int) or kind not in {OpType.INVOKE, *self.counts}:
+            return False
+        if kind != OpType.INVOKE:
+            self._took_completion(time_ns, kind, process)
+        elif len(self._open) < MAX_OPEN:
+            scheduled = event.get("scheduled")
+            self._open[process] = scheduled if isinstance(scheduled, int) else time_ns
+        return True
+
+    def _took_completion(self, time_ns: int, kind: str, process: int) -> None:
+        self.counts[kind] += 1
+        row = self.rates.setdefault(time_ns // _NS, [0] * len(TYPES))
+        row[_COLUMNS[kind]] += 1
+        if len(self.rates) > MAX_SECONDS:
+            del self.rates[min(self.rates)]
+        wanted_ns = self._open.pop(process, None)
+        if wanted_ns is not None and kind == OpType.OK:
+            self._recent_ms.append((time_ns - wanted_ns) / 1e6)
+
+    def _took_fault(self, event: dict[str, Value]) -> bool:
+        f, value = event.get("f"), event.get("value")
+        if not isinstance(f, str) or not isinstance(value, dict):
+            return False
+        number = str(value.get("fault"))
+        if f.startswith("start-"):
+            targets = value.get("targets")
+            told = [str(target)[:80] for target in targets[:20]] if isinstance(targets, list) else []
+            self.faults[number] = (f.removeprefix("start-")[:80], told)
+        elif self.faults.pop(number, None) is not None:
+            self.past += 1
+        return True
+
+    def state(self) -> dict[str, Value]:
+        """Returns what a page shows, JSON-like."""
+        recent = np.sort(np.asarray(self._recent_ms)) if self._recent_ms else None
+        return {
+            "seconds": self.last_ns / _NS,
+            "counts": dict(self.counts),
+            "open": len(self._open),
+            "rates": [[second, *row] for second, row in sorted(self.rates.items())],
+            "faults": [{"kind": kind, "targets": targets} for kind, targets in self.faults.values()],
+            "past": self.past,
+            "strange": self.strange,
+            "p50_ms": None if recent is None else round(float(recent[recent.size // 2]), 2),
+            "p99_ms": None if recent is None else round(float(recent[int(recent.size * 0.99)]), 2),
+        }

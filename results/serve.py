@@ -1,0 +1,344 @@
+"""Browses the store in a web browser, on this machine only.
+
+It reads what lies in the store and changes nothing. The store's contents are foreign: every text is escaped, every file but a
+report is sent as plain text or as a download, a report carries its own policy that forbids it the network, and a path is served
+only if, with all links followed, it lies inside its run. The server binds the loopback address and answers to no other name,
+so no web site can reach it through a name of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import html
+import json
+import threading
+import zipfile
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, quote, unquote, urlsplit
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from harness.errors import InputError
+from results.compare import comparison
+from results.live import Tail
+from results.spoken import percent, seconds, size
+from results.store import Run, Store, summarize
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from results.store import RunSummary
+
+LOOPBACK = "127.0.0.1"
+PAGE = 100
+MAX_FILES = 500
+TEXT = "text/plain; charset=utf-8"
+_TYPES = {
+    ".json": "application/json; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    **dict.fromkeys((".jsonl", ".edn", ".log", ".txt", ".xml", ".toml", ".html", ".out", ".properties"), TEXT),
+}
+_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; form-action 'self'"
+)
+_FILE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+_REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; sandbox allow-scripts"
+_VERDICTS: Mapping[bool | str, str] = {True: "valid", False: "invalid", "unknown": "unknown"}
+_ORDERS = {
+    "time": lambda row: (row.run.stamp, row.run.test_name),
+    "test": lambda row: (row.run.test_name, row.run.stamp),
+    "verdict": lambda row: ({False: 0, "unknown": 1, None: 2, True: 3}[row.valid], row.run.stamp),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    body: str
+    kind: str = "text/html; charset=utf-8"
+    status: HTTPStatus = HTTPStatus.OK
+
+
+class StoreServer(ThreadingHTTPServer):
+    """Serves one store on the loopback address.
+
+    Attributes:
+        store: The store.
+    """
+
+    daemon_threads = True
+    allow_reuse_address = True
+
+    def __init__(self, store: Store, port: int) -> None:
+        """Binds the port; 0 takes a free one.
+
+        Raises:
+            InputError: The port is in use, or may not be taken.
+        """
+        try:
+            super().__init__((LOOPBACK, port), _Handler)
+        except OSError as error:
+            raise InputError(
+                f"port {port} on {LOOPBACK} cannot be taken: {error.strerror}; choose another with --port"
+            ) from error
+        self.store = store
+        self.pages = Environment(
+            loader=PackageLoader("results"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self.pages.filters["seconds"] = seconds
+        self.pages.globals["percent"] = percent
+        self._summaries: dict[Path, tuple[tuple[int, int], RunSummary]] = {}
+        self._tail: Tail | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def url(self) -> str:
+        """Returns the address to open."""
+        return f"http://{LOOPBACK}:{self.server_address[1]}/"
+
+    def summaries(self) -> list[RunSummary]:
+        """Returns the summaries of all runs, newest first; one whose verdict has not changed is not read again."""
+        current = self.store.current()
+        rows = []
+        for run in self.store.runs():
+            running = current is not None and run.path.resolve() == current.path
+            try:
+                stat = run.results_json.stat()
+                version = (stat.st_mtime_ns, stat.st_size)
+            except OSError:
+                rows.append(summarize(run, running=running))
+                continue
+            with self._lock:
+                known = self._summaries.get(run.path)
+            if known is None or known[0] != version or known[1].running != running:
+                known = (version, summarize(run, running=running))
+                with self._lock:
+                    self._summaries[run.path] = known
+            rows.append(known[1])
+        return rows
+
+    def live(self) -> dict[str, Any]:
+        """Returns what the run that goes on has done so far."""
+        run = self.store.current()
+        if run is None:
+            return {"run": None}
+        with self._lock:
+            if self._tail is None or self._tail.path != run.history_jsonl:
+                self._tail = Tail(run.history_jsonl)
+            self._tail.read()
+            return {"run": f"{run.test_name}/{run.stamp}", **self._tail.state()}
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: StoreServer
+    server_version = "labrys"
+    sys_version = ""
+    timeout = 30
+
+    def do_GET(self) -> None:
+        """Answers one request."""
+        try:
+            self._route()
+        except (BrokenPipeError, ConnectionResetError):
+            self.close_connection = True
+
+    def do_HEAD(self) -> None:
+        """Answers one request for headers only."""
+        self.do_GET()
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class' name
+        """Says nothing: a person watches the browser, not the terminal."""
+
+    def _route(self) -> None:
+        if not self._named_rightly():
+            self._send(
+                _Answer(body="labrys serves 127.0.0.1 and localhost only\n", kind=TEXT, status=HTTPStatus.FORBIDDEN)
+            )
+            return
+        address = urlsplit(self.path)
+        query = {name: values[0] for name, values in parse_qs(address.query, max_num_fields=20).items()}
+        runs = parse_qs(address.query, max_num_fields=20).get("run", [])
+        parts = [unquote(part) for part in address.path.split("/") if part]
+        match parts:
+            case []:
+                self._send(self._list(query))
+            case ["live"]:
+                self._send(self._page("live.html"))
+            case ["live.json"]:
+                self._send(_Answer(body=json.dumps(self.server.live()), kind=_TYPES[".json"]))
+            case ["compare"]:
+                self._send(self._compare(runs))
+            case ["run", test, stamp, *rest]:
+                self._run(test, stamp, rest, slash=address.path.endswith("/"))
+            case ["zip", test, name] if name.endswith(".zip"):
+                self._zip(test, name.removesuffix(".zip"))
+            case _:
+                self._missing()
+
+    def _named_rightly(self) -> bool:
+        host = self.headers.get("Host", "")
+        return host.rpartition(":")[0] in {LOOPBACK, "localhost"} or host in {LOOPBACK, "localhost"}
+
+    def _page(self, name: str, **values: object) -> _Answer:
+        return _Answer(body=self.server.pages.get_template(name).render(**values))
+
+    def _list(self, query: Mapping[str, str]) -> _Answer:
+        words = query.get("q", "").lower().split()
+        order = query.get("sort", "time")
+        rows = [row for row in self.server.summaries() if _matches(row, words)]
+        if order in _ORDERS and order != "time":
+            rows.sort(key=_ORDERS[order])
+        if query.get("up") == "1":
+            rows.reverse()
+        page = int(query.get("page", "0")) if query.get("page", "0").isdecimal() else 0
+        return self._page(
+            "store.html",
+            rows=rows[page * PAGE : (page + 1) * PAGE],
+            total=len(rows),
+            page=page,
+            pages=-(-len(rows) // PAGE),
+            query=query,
+            order=order if order in _ORDERS else "time",
+            up=query.get("up") == "1",
+            root=str(self.server.store.root),
+            place=_place,
+            running=self.server.store.current() is not None,
+        )
+
+    def _compare(self, names: Sequence[str]) -> _Answer:
+        known = {f"{run.test_name}/{run.stamp}": run for run in self.server.store.runs()}
+        chosen = [known[name] for name in names[:6] if name in known]
+        return self._page("compare.html", table=comparison(chosen), place=_place)
+
+    def _find(self, test: str, stamp: str) -> Run | None:
+        """Returns the run of these names, if the store lists it; a name is never joined to a path before."""
+        return next((run for run in self.server.store.runs() if (run.test_name, run.stamp) == (test, stamp)), None)
+
+    def _run(self, test: str, stamp: str, rest: Sequence[str], *, slash: bool) -> None:
+        run = self._find(test, stamp)
+        path = None if run is None else inside(run.path, rest)
+        if run is None or path is None:
+            self._missing()
+        elif path.is_dir():
+            if not slash:
+                self.send_response(HTTPStatus.MOVED_PERMANENTLY)
+                self.send_header("Location", quote(urlsplit(self.path).path) + "/")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return
+            self._send(self._folder(run, path, rest))
+        else:
+            self._file(path, report=path == run.report_html.resolve())
+
+    def _folder(self, run: Run, path: Path, rest: Sequence[str]) -> _Answer:
+        entries = []
+        for entry in sorted(path.iterdir(), key=lambda entry: (entry.is_file(), entry.name))[:MAX_FILES]:
+            with contextlib.suppress(OSError):
+                folder = entry.is_dir()
+                told = "" if folder else size(entry.stat().st_size)
+                entries.append({"name": entry.name, "folder": folder, "size": told})
+        return self._page(
+            "run.html",
+            summary=summarize(run),
+            rest="/".join(rest),
+            entries=entries,
+            place=_place,
+            report=run.report_html.is_file() and not rest,
+        )
+
+    def _file(self, path: Path, *, report: bool) -> None:
+        kind = "text/html; charset=utf-8" if report else _TYPES.get(path.suffix, "application/octet-stream")
+        try:
+            with path.open("rb") as file:
+                length = path.stat().st_size
+                self.send_response(HTTPStatus.OK)
+                self._headers(kind, _REPORT_POLICY if report else _FILE_POLICY)
+                self.send_header("Content-Length", str(length))
+                if kind == "application/octet-stream":
+                    self.send_header("Content-Disposition", "attachment")
+                self.end_headers()
+                if self.command != "HEAD":
+                    _copy(file, self.wfile, length)
+        except OSError as error:
+            if isinstance(error, ConnectionError):
+                raise
+            self._missing()
+
+    def _zip(self, test: str, stamp: str) -> None:
+        run = self._find(test, stamp)
+        if run is None:
+            self._missing()
+            return
+        self.send_response(HTTPStatus.OK)
+        self._headers("application/zip", _FILE_POLICY)
+        self.send_header("Content-Disposition", f'attachment; filename="{test}-{stamp}.zip"')
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.close_connection = True
+        if self.command == "HEAD":
+            return
+        with zipfile.ZipFile(self.wfile, "w", zipfile.ZIP_DEFLATED) as archive:
+            for path in sorted(run.path.rglob("*")):
+                if path.is_file() and not path.is_symlink():
+                    archive.write(path, f"{test}-{stamp}/{path.relative_to(run.path)}")
+
+    def _missing(self) -> None:
+        place = html.escape(unquote(self.path))
+        body = f"<!DOCTYPE html><title>Not here</title><p>There is no {place} here. <a href='/'>All runs</a>"
+        self._send(_Answer(body=body, status=HTTPStatus.NOT_FOUND))
+
+    def _send(self, answer: _Answer) -> None:
+        body = answer.body.encode("utf-8", errors="backslashreplace")
+        self.send_response(answer.status)
+        self._headers(answer.kind, _POLICY)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def _headers(self, kind: str, policy: str) -> None:
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Security-Policy", policy)
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("Referrer-Policy", "no-referrer")
+        self.send_header("Cache-Control", "no-store")
+
+
+def inside(folder: Path, rest: Sequence[str]) -> Path | None:
+    """Returns the existing path below `folder` with all links followed; None if it is not there or leads out of it."""
+    try:
+        root = folder.resolve(strict=True)
+        path = root.joinpath(*rest).resolve(strict=True)
+    except (OSError, ValueError, RuntimeError):
+        return None
+    regular = path.is_dir() or path.is_file()
+    return path if regular and path.is_relative_to(root) else None
+
+
+def _matches(row: RunSummary, words: Sequence[str]) -> bool:
+    verdict = ("running" if row.running else "none") if row.valid is None else _VERDICTS[row.valid]
+    text = f"{row.run.test_name} {row.run.stamp} {row.reason} {row.seed}".lower()
+    return all(word == verdict or (word in text and word not in {"valid", "invalid"}) for word in words)
+
+
+def _place(run: Run) -> str:
+    return f"{quote(run.test_name)}/{quote(run.stamp)}"
+
+
+def _copy(source: Any, sink: Any, length: int) -> None:
+    """Copies exactly `length` bytes: a file that grows meanwhile must not run over the length that was announced."""
+    left = length
+    while left > 0:
+        data = source.read(min(left, 1 << 18))
+        if not data:
+            break
+        sink.write(data)
+        left -= len(data)
