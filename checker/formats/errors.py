@@ -1,0 +1,28 @@
+"""Errors about files that hold histories; each says which file, where in it, what was expected, and what was found."""
+
+from __future__ import annotations
+
+from harness.errors import InputError
+
+SHOWN_CHARACTERS = 80
+
+
+class BadHistory(InputError):  # noqa: N818 - names what is wrong with the file
+    """A file does not hold the history that it should.
+
+    Attributes:
+        file: The file's name as the user gave it; `-` is standard input.
+        line: The line, from 1; None where the whole file is meant.
+        reason: What was expected and what was found.
+    """
+
+    def __init__(self, file: str, line: int | None, reason: str) -> None:
+        super().__init__(f"{file}: {reason}" if line is None else f"{file}:{line}: {reason}")
+        self.file = file
+        self.line = line
+        self.reason = reason
+
+
+def shown(text: str) -> str:
+    """Returns the beginning of a text from a file, quoted and fit for a message."""
+    return repr(text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "...")

@@ -1,0 +1,296 @@
+"""operations.parquet: one row for each operation, in columns that Spark, pandas and the kernel read without Python objects.
+
+The laws: rows stand in the order of their invokes; a value is the text of its JSON, written so that equal values have equal
+text and different values have different text, and null where there is no value; an absent time or index is null, never a
+number that means something else. The file's metadata names the format and its version, and a file of another version is
+refused. A file appears under its name only when it is complete.
+
+pyarrow is imported only when something is read or written; `COLUMNS` can be had without it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from checker.formats.errors import BadHistory
+from harness.errors import InfrastructureError, InputError
+from harness.op import Operation, OpType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from harness.op import Value
+
+FORMAT = "labrys-operations"
+VERSION = 1
+FORMAT_KEY = b"labrys.format"
+VERSION_KEY = b"labrys.version"
+ROW_GROUP_ROWS = 1 << 17
+READ_ROWS = 1 << 14
+
+
+class Column(NamedTuple):
+    """A column of the file.
+
+    Attributes:
+        name: Its name.
+        kind: `string`, `name` (a string with few distinct values, stored as a dictionary) or `int64`.
+        nullable: Whether it may be null.
+    """
+
+    name: str
+    kind: str
+    nullable: bool
+
+
+COLUMNS: Sequence[Column] = (
+    Column("run", "name", nullable=False),
+    Column("key", "name", nullable=True),
+    Column("process", "int64", nullable=False),
+    Column("f", "name", nullable=False),
+    Column("type", "name", nullable=False),
+    Column("start_ns", "int64", nullable=False),
+    Column("end_ns", "int64", nullable=True),
+    Column("value", "string", nullable=True),
+    Column("result", "string", nullable=True),
+    Column("node", "name", nullable=True),
+    Column("error", "string", nullable=True),
+    Column("scheduled_ns", "int64", nullable=True),
+    Column("phase", "name", nullable=True),
+    Column("invoke_index", "int64", nullable=False),
+    Column("complete_index", "int64", nullable=True),
+)
+NAMES = tuple(column.name for column in COLUMNS)
+
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+_TYPES = {str(op_type): op_type for op_type in OpType if op_type is not OpType.INVOKE}
+
+
+def json_text(value: Value) -> str | None:
+    """Returns the text that stands for a value in the columns `value` and `result`; None for no value.
+
+    Raises:
+        InputError: JSON cannot say the value.
+    """
+    if value is None:
+        return None
+    if type(value) is int:
+        return str(value)
+    try:
+        return _ENCODER.encode(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"expected a value that JSON can say, found {type(value).__name__}: {error}") from error
+
+
+def schema() -> Any:
+    """Returns the file's schema as pyarrow has it, format and version in its metadata."""
+    import pyarrow as pa  # noqa: PLC0415 - slow to import
+
+    kinds = {"string": pa.string(), "name": pa.dictionary(pa.int32(), pa.string()), "int64": pa.int64()}
+    fields = [pa.field(column.name, kinds[column.kind], nullable=column.nullable) for column in COLUMNS]
+    return pa.schema(fields, metadata={FORMAT_KEY: FORMAT.encode(), VERSION_KEY: str(VERSION).encode()})
+
+
+def write_operations(path: Path, operations: Iterable[Operation], *, run: str) -> int:
+    """Writes operations in the order of their invokes; replaces the file if there is one.
+
+    Args:
+        path: The file.
+        operations: Clients' operations, in that order; taken one at a time, so a generator may be larger than memory.
+        run: The name of the run they belong to.
+
+    Returns:
+        How many operations were written.
+
+    Raises:
+        InputError: An operation is not a client's, or has a value that JSON cannot say; no file is left.
+        InfrastructureError: The file cannot be written; no file is left.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - slow to import
+    from pyarrow import parquet  # noqa: PLC0415
+
+    layout = schema()
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    count = 0
+    try:
+        with parquet.ParquetWriter(partial, layout, compression="zstd") as writer:
+            for rows in _batches(operations, ROW_GROUP_ROWS):
+                columns = [[run] * len(rows), *_columns(rows)]
+                arrays = [pa.array(column, field.type) for column, field in zip(columns, layout, strict=True)]
+                writer.write_table(pa.Table.from_arrays(arrays, schema=layout), row_group_size=ROW_GROUP_ROWS)
+                count += len(rows)
+        partial.replace(path)
+    except (pa.ArrowException, UnicodeError, OverflowError) as error:
+        raise InputError(f"{path}: an operation does not fit the columns: {error}") from error
+    except OSError as error:
+        raise InfrastructureError(f"{path}: the operations cannot be written: {error}") from error
+    finally:
+        partial.unlink(missing_ok=True)
+    return count
+
+
+def _batches(operations: Iterable[Operation], rows: int) -> Iterator[list[Operation]]:
+    batch: list[Operation] = []
+    last = -1
+    for operation in operations:
+        if type(operation.process) is not int:
+            raise InputError(f"expected a client's operation, found one of process {operation.process!r}")
+        if operation.invoke_index <= last:
+            raise InputError(
+                f"expected operations in the order of their invokes, found {operation.invoke_index} after {last}"
+            )
+        last = operation.invoke_index
+        batch.append(operation)
+        if len(batch) == rows:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _columns(rows: Sequence[Operation]) -> Iterator[list[Any]]:
+    """Yields the columns after `run`, in the order of `COLUMNS`."""
+    for name in NAMES[1:]:
+        if name in {"value", "result"}:
+            yield [json_text(getattr(row, name)) for row in rows]
+        elif name == "type":
+            yield [str(row.type) for row in rows]
+        else:
+            yield [getattr(row, name) for row in rows]
+
+
+def open_parquet(path: Path) -> Any:
+    """Opens a file and holds its format, version and columns to what this module writes.
+
+    Columns may stand in any order, be dictionaries or plain, and be accompanied by others.
+
+    Returns:
+        A pyarrow `ParquetFile`.
+
+    Raises:
+        BadHistory: It is not such a file.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - slow to import
+    from pyarrow import parquet  # noqa: PLC0415
+
+    try:
+        file = parquet.ParquetFile(path)
+        layout = file.schema_arrow
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise BadHistory(str(path), None, f"expected a Parquet file of operations: {error}") from error
+    metadata = layout.metadata or {}
+    found, version = metadata.get(FORMAT_KEY, b""), metadata.get(VERSION_KEY, b"")
+    # Spark keeps no metadata of other writers, so a file without any is taken by its columns.
+    if (found or version) and (found, version) != (FORMAT.encode(), str(VERSION).encode()):
+        said = f"{found.decode(errors='replace')} version {version.decode(errors='replace')}"
+        raise BadHistory(str(path), None, f"expected {FORMAT} version {VERSION}, found {said}")
+    for column in COLUMNS:
+        if column.name not in layout.names:
+            raise BadHistory(str(path), None, f"expected a column {column.name!r}, found {', '.join(layout.names)}")
+        kind = layout.field(column.name).type
+        if isinstance(kind, pa.DictionaryType):
+            kind = kind.value_type
+        fits = pa.types.is_integer(kind) if column.kind == "int64" else _is_text(kind)
+        if not fits:
+            expected = "integers" if column.kind == "int64" else "strings"
+            raise BadHistory(str(path), None, f"expected {expected} in column {column.name!r}, found {kind}")
+    return file
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow as pa  # noqa: PLC0415 - slow to import
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind))
+
+
+def runs(path: Path) -> list[str]:
+    """Returns the names of the runs that a file holds, sorted."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - slow to import
+
+    names: set[str] = set()
+    for batch in open_parquet(path).iter_batches(columns=["run"]):
+        names.update(name for name in pc.unique(batch.column(0)).to_pylist() if name is not None)
+    return sorted(names)
+
+
+def read_operations(path: Path, *, run: str | None = None) -> Iterator[Operation]:
+    """Reads operations in the file's order, a batch of rows at a time.
+
+    Args:
+        path: The file.
+        run: Only those of this run; None: of all.
+
+    Raises:
+        BadHistory: The file is not of this format, or a row is not an operation.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - slow to import
+
+    file = open_parquet(path)
+    row = 0
+    decode = _Values().decode
+    try:
+        for batch in file.iter_batches(batch_size=READ_ROWS, columns=list(NAMES)):
+            columns = [batch.column(name).to_pylist() for name in NAMES]
+            for fields in zip(*columns, strict=True):
+                row += 1
+                if run is None or fields[0] == run:
+                    yield _operation(fields, decode)
+    except (pa.ArrowException, OSError) as error:
+        raise BadHistory(str(path), None, f"the file breaks off after row {row}: {error}") from error
+    except ValueError as error:
+        raise BadHistory(str(path), None, f"row {row}: {error}") from error
+
+
+class _Values:
+    """Reads the JSON of values; remembers a bounded number of texts, since most histories repeat a few."""
+
+    _LIMIT = 1 << 12
+
+    def __init__(self) -> None:
+        self._scalars: dict[str | None, Value] = {None: None}
+
+    def decode(self, text: str | None) -> Value:
+        known = self._scalars.get(text, self)
+        if known is not self:
+            return known
+        try:
+            value = json.loads(text or "", parse_constant=_refuse)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"expected the JSON of a value, found {str(text)[:80]!r}: {error}") from error
+        if not isinstance(value, list | dict) and len(self._scalars) < self._LIMIT:
+            self._scalars[text] = value
+        return value
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _operation(fields: Sequence[Any], decode: Callable[[str | None], Value]) -> Operation:
+    run, key, process, f, kind, start_ns, end_ns, value, result, node, error, scheduled_ns, phase, first, last = fields
+    for name, field in (("run", run), ("process", process), ("f", f), ("start_ns", start_ns), ("invoke_index", first)):
+        if field is None:
+            raise ValueError(f"expected a value in column {name!r}, found null")
+    if kind not in _TYPES:
+        raise ValueError(f"expected a type ok, fail or info, found {kind!r}")
+    if kind != OpType.INFO and last is None:
+        raise ValueError(f"expected a complete_index for type {kind!r}, found null")
+    return Operation(
+        process=process,
+        f=f,
+        value=decode(value),
+        result=decode(result),
+        type=_TYPES[kind],
+        start_ns=start_ns,
+        end_ns=end_ns,
+        invoke_index=first,
+        complete_index=last,
+        key=key,
+        node=node,
+        error=error,
+        scheduled_ns=scheduled_ns,
+        phase=phase,
+    )
