@@ -69,12 +69,10 @@ class ClosedDriver(Driver):
         self._room.wake_for_event()
 
     async def _work(self, seat: Seat) -> None:
-        last: Later | None = None
         while not self._halted:
             now_ns = self._clock.now_ns()
             answer = self._ask(seat, now_ns)
             if isinstance(answer, Invocation):
-                last = None
                 self._begin(seat, answer, now_ns)
                 if not await self._perform(seat):
                     return
@@ -82,10 +80,8 @@ class ClosedDriver(Driver):
             elif answer is None:
                 break
             else:
-                if answer != last:
-                    # A generator that changes its mind about one worker may have something for another now.
+                if answer.changed:
                     self._room.wake_for_event()
-                last = answer
                 if answer.at_ns is None and self._room.untimed + 1 == self._active and not self._deadlines:
                     raise GeneratorStuck(
                         f"the generator tells all {self._active} workers to wait for an event, but nothing is in flight that "

@@ -41,10 +41,12 @@ class Later(NamedTuple):
     Attributes:
         at_ns: When to ask again; None: after the next event of the run.
         or_event: Whether to ask again also after the next event, if that comes before `at_ns`.
+        changed: Whether this question changed what others who wait for an event would be told; they are asked again at once.
     """
 
     at_ns: int | None = None
     or_event: bool = False
+    changed: bool = False
 
 
 Answer: TypeAlias = Invocation | Later | None

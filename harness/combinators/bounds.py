@@ -65,9 +65,9 @@ class _TimeLimit:
         answer = self._child.ask(asker)
         if isinstance(answer, Later):
             if answer.at_ns is None:
-                return Later(self._deadline_ns, or_event=True)
+                return answer._replace(at_ns=self._deadline_ns, or_event=True)
             if answer.at_ns > self._deadline_ns:
-                return Later(self._deadline_ns, answer.or_event)
+                return answer._replace(at_ns=self._deadline_ns)
         return answer
 
     def told(self, event: Op) -> None:

@@ -85,4 +85,5 @@ def sooner(one: Later, other: Later) -> Later:
     """Returns when to ask again if either of two has to be asked again then."""
     or_event = one.or_event or other.or_event or one.at_ns is None or other.at_ns is None
     times = [later.at_ns for later in (one, other) if later.at_ns is not None]
-    return Later(min(times), or_event) if times else Later()
+    changed = one.changed or other.changed
+    return Later(min(times), or_event, changed) if times else Later(changed=changed)

@@ -57,6 +57,11 @@ def sleep(seconds: float) -> Generator:
     return _Sleep(round(seconds * NS_PER_S))
 
 
+def _now_for_all(asker: Asker) -> Later:
+    """Lets everyone ask again at once: what comes now is new to those who wait."""
+    return Later(asker.now_ns, changed=True)
+
+
 class _Concat:
     """Children that some worker still needs, with the place of each worker among them."""
 
@@ -101,21 +106,20 @@ class _Phases:
         self._in_flight: set[Process] = set()
 
     def ask(self, asker: Asker) -> Answer:
-        while self._children:
-            if asker.worker not in self._ended:
-                answer = self._children[0].ask(asker)
-                if isinstance(answer, Invocation):
-                    self._in_flight.add(asker.process)
-                if answer is not None:
-                    return answer
-                if len(self._children) == 1:
-                    return None
-                self._ended.add(asker.worker)
-            if self._in_flight or not self._ended >= asker.workers:
-                return Later()
-            self._children.popleft()
-            self._ended.clear()
-        return None
+        if not self._children:
+            return None
+        if asker.worker not in self._ended:
+            answer = self._children[0].ask(asker)
+            if isinstance(answer, Invocation):
+                self._in_flight.add(asker.process)
+            if answer is not None or len(self._children) == 1:
+                return answer
+            self._ended.add(asker.worker)
+        if self._in_flight or not self._ended >= asker.workers:
+            return Later()
+        self._children.popleft()
+        self._ended.clear()
+        return _now_for_all(asker)
 
     def told(self, event: Op) -> None:
         if event.type is not OpType.INVOKE:
@@ -136,6 +140,7 @@ class _Synchronize:
             if not (asker.idle and self._arrived >= asker.workers):
                 return Later()
             self._open = True
+            return _now_for_all(asker)
         return self._child.ask(asker)
 
     def told(self, event: Op) -> None:
