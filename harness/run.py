@@ -66,6 +66,8 @@ class Test:
         final_reads: Whether every key is read through each node after recovery.
     """
 
+    __test__ = False  # not a test class, whatever its name says
+
     seed: int
     cluster: Cluster
     system: System
@@ -150,7 +152,12 @@ def run(test: Test, *, history: HistoryWriter, logs_dir: Path, observer: Observe
         KeyboardInterrupt: A second signal came.
     """
     with test.cluster.entered():
-        return asyncio.run(_Run(test=test, history=history, logs_dir=logs_dir, observer=observer).go())
+        return asyncio.run(go(test, history=history, logs_dir=logs_dir, observer=observer))
+
+
+async def go(test: Test, *, history: HistoryWriter, logs_dir: Path, observer: Observer) -> RunResult:
+    """Does what `run` does, in the running loop and from where the thread is; simulations use it in virtual time."""
+    return await _Run(test=test, history=history, logs_dir=logs_dir, observer=observer).go()
 
 
 class _Run:

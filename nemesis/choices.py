@@ -1,0 +1,122 @@
+"""What can be chosen about faults, as options of the command line, and the plan that follows from them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from harness.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from harness.capabilities import Capabilities
+    from harness.faults import PlannedFault
+    from nemesis.planfile import Plan
+
+
+class SecondsRange(click.ParamType[tuple[float, float]]):
+    """A range of seconds, `low-high`, or one number for both."""
+
+    name = "seconds"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, float]:
+        """Reads the range."""
+        if isinstance(value, tuple):
+            return value
+        low, _, high = str(value).partition("-")
+        try:
+            return float(low), float(high or low)
+        except ValueError:
+            self.fail(f"expected a range of seconds such as 6-15, or one number, not {value!r}", param, ctx)
+
+
+OPTIONS = (
+    click.option(
+        "--nemesis",
+        default="",
+        metavar="KIND[:TARGET],...",
+        help="The faults, e.g. kill,pause:leader,partition-random-halves; `all` is every kind that the nodes can take.",
+    ),
+    click.option(
+        "--fault-on", type=SecondsRange(), default="6-15", show_default=True, help="How long a fault lasts, in seconds."
+    ),
+    click.option(
+        "--fault-off",
+        type=SecondsRange(),
+        default="4-12",
+        show_default=True,
+        help="The pause after a fault, in seconds.",
+    ),
+    click.option("--keep-majority", is_flag=True, help="Never take the majority away."),
+    click.option(
+        "--plan",
+        "plan_file",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="Carry out this plan of faults instead of drawing one.",
+    ),
+)
+
+
+def make_plan(
+    options: Mapping[str, Any],
+    *,
+    nodes: Sequence[str],
+    seed: int,
+    time_limit_s: float,
+    capabilities: Mapping[str, Capabilities] | None = None,
+) -> Plan:
+    """Draws the plan that the options ask for, or reads it from the file that they name.
+
+    Args:
+        options: The values of `OPTIONS` by parameter name.
+        nodes: The names of all nodes.
+        seed: The run's root seed.
+        time_limit_s: How long the workload runs.
+        capabilities: What the nodes can do, where it is known; then `all` leaves out what they cannot have.
+
+    Raises:
+        InputError: There can be no such plan.
+    """
+    from nemesis.kinds import choose_all  # noqa: PLC0415 - `--help` needs no fault
+    from nemesis.plan import Rhythm, draw_plan  # noqa: PLC0415
+    from nemesis.planfile import Plan, from_json  # noqa: PLC0415
+
+    path: Path | None = options["plan_file"]
+    if path is not None:
+        if options["nemesis"]:
+            raise InputError("--plan and --nemesis exclude each other: a plan says which faults there are")
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"{path}: the plan cannot be read: {error}") from error
+        return from_json(text, nodes=nodes, source=str(path))
+    faults: tuple[PlannedFault, ...] = ()
+    choices = choose_all([options["nemesis"]], nodes, capabilities=capabilities)
+    if choices:
+        rhythm = Rhythm(on_s=options["fault_on"], off_s=options["fault_off"])
+        faults = draw_plan(
+            choices,
+            nodes,
+            seed=seed,
+            time_limit_s=time_limit_s,
+            rhythm=rhythm,
+            keep_majority=options["keep_majority"],
+            each_at_least_once="all" not in options["nemesis"].split(","),
+        )
+    return Plan(nodes=tuple(nodes), seed=seed, time_limit_s=time_limit_s, faults=faults)
+
+
+def refuse_impossible(plan: Plan, capabilities: Mapping[str, Capabilities], nodes: Sequence[Any]) -> None:
+    """Refuses a plan whose faults the nodes cannot take.
+
+    Raises:
+        InputError: It names each kind, node, and what the node lacks.
+    """
+    from nemesis.kinds import missing_capabilities  # noqa: PLC0415 - `--help` needs no fault
+
+    lacking = missing_capabilities((fault.kind for fault in plan.faults), capabilities, nodes)
+    if lacking:
+        raise InputError("these nodes cannot take the faults of the plan:\n  " + "\n  ".join(lacking))

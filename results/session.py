@@ -1,0 +1,138 @@
+"""One run from its first file in the store to its last: recorded, judged, published.
+
+The order keeps what is known safe: what was asked for is written before anything is done, the history grows while the run goes
+on, and the verdict is written before everything that is made from it. Whatever breaks off a run, what was recorded until
+then is judged as far as it can be.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from checker.formats.jepsen import write_history
+from checker.formats.parquet import write_operations
+from harness import parts
+from harness.history import HistoryWriter, pair
+from harness.run import run
+from results.progress import Progress
+from results.publish import announce, publish
+from results.record import RunRecord
+from results.store import write_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rich.console import Console
+
+    from harness.op import Operation, Value
+    from harness.run import RunResult, Test
+    from harness.verdict import Part
+    from results.record import TestInfo
+    from results.store import Run, Store
+
+LOG_FORMAT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """What a run left.
+
+    Attributes:
+        run: Its folder.
+        document: What its `results.json` says.
+        interrupted: Whether a person ended it early.
+        error: What broke it off; None if nothing did.
+    """
+
+    run: Run
+    document: Mapping[str, Value]
+    interrupted: bool
+    error: str | None
+
+
+def carry_out(test: Test, info: TestInfo, *, plan: str, store: Store, console: Console) -> Session:
+    """Runs a test once, judges it, and writes everything there is to read about it.
+
+    Args:
+        test: What to run.
+        info: What is known of it before it runs.
+        plan: The plan of its faults, as text for `plan.json`.
+        store: Where the run's folder is made.
+        console: Where progress is shown.
+
+    Raises:
+        LabrysError: The system could not be set up, so there is nothing to judge; the folder has the logs.
+        KeyboardInterrupt: A second interruption came.
+    """
+    folder = store.create_run(info.name, info.started_utc)
+    handler = logging.FileHandler(folder.log, encoding="utf-8")
+    handler.setFormatter(logging.Formatter(LOG_FORMAT))
+    root = logging.getLogger()
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+    try:
+        announce(folder, info)
+        write_text(folder.plan_json, plan)
+        return _run_and_judge(test, info, folder, console)
+    finally:
+        store.finish(folder)
+        root.removeHandler(handler)
+        handler.close()
+
+
+def _run_and_judge(test: Test, info: TestInfo, folder: Run, console: Console) -> Session:
+    began_s = time.monotonic()
+    history = HistoryWriter(folder.history_jsonl, {"test": info.name, "seed": str(info.seed)})
+    try:
+        with Progress(console=console, ops=history.ops, time_limit_s=test.time_limit_s) as progress:
+            result = run(test, history=history, logs_dir=folder.nodes_dir, observer=progress)
+            history.close()
+            progress.phase(f"judging {len(history.ops)} events")
+            operations = pair(history.ops)
+            judged_s = time.monotonic()
+            verdicts = _judge(test, result, operations)
+            checked_s = time.monotonic()
+            progress.phase("writing the report")
+            write_history(folder.history_edn, history.ops)
+            write_operations(folder.operations_parquet, operations, run=f"{folder.test_name}/{folder.stamp}")
+            record = RunRecord(
+                test=info,
+                duration_s=checked_s - began_s,
+                parts=verdicts,
+                faults=result.faults,
+                operations=operations,
+                sightings=result.sightings,
+                timings={
+                    "ready": result.ready_s or 0.0,
+                    "workload": result.workload_s,
+                    "check": checked_s - judged_s,
+                },
+                problems=result.problems,
+            )
+            document = publish(folder, record)
+    finally:
+        history.close()
+    return Session(run=folder, document=document, interrupted=result.interrupted, error=result.error)
+
+
+def _judge(test: Test, result: RunResult, operations: Sequence[Operation]) -> list[Part]:
+    """Returns the parts of the verdict, those of the workload first."""
+    verdicts = list(test.workload.check(operations))
+    verdicts += [
+        parts.replicas_equal(result.replicas),
+        parts.recovered(result.recovery),
+        parts.faults_effective(result.faults),
+        parts.progress(operations, result.faults),
+        parts.client_errors(operations),
+        parts.log_patterns(result.logs, test.system.fatal_log_patterns()),
+        parts.completed(
+            interrupted=result.interrupted,
+            error=result.error,
+            seconds=result.workload_s,
+            planned_s=test.time_limit_s,
+        ),
+    ]
+    return verdicts

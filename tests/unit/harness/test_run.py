@@ -1,0 +1,330 @@
+"""A run goes through its phases, heals whatever happens, and keeps what was recorded."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.clock import run_virtual
+from harness.combinators import from_function, limit, repeat
+from harness.errors import InfrastructureError
+from harness.faults import Begun, PlannedFault, Proof
+from harness.history import HistoryWriter
+from harness.load import ClosedLoop
+from harness.node import Node
+from harness.op import Invocation, Ok, OpType
+from harness.run import RunResult, Test, go
+from harness.system import NodeStatus, ReplicaState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+NODES = tuple(Node(name=f"n{number}", address=f"192.0.2.{number}") for number in (1, 2, 3))
+
+
+class Registers:
+    """One register in memory, as a system on three nodes; it writes down what is done to it."""
+
+    name = "registers"
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.values: dict[str, Any] = {}
+        self.unready = 0
+        self.broken_install = False
+
+    def install(self, node: Node) -> None:
+        """Installs, or fails if told so."""
+        if self.broken_install:
+            raise InfrastructureError(f"{node.name}: no space left")
+        self.calls.append(f"install {node.name}")
+
+    def start(self, node: Node) -> None:
+        """Starts."""
+        self.calls.append(f"start {node.name}")
+
+    def stop(self, node: Node) -> None:
+        """Stops."""
+        self.calls.append(f"stop {node.name}")
+
+    def kill(self, node: Node) -> None:
+        """Kills."""
+        self.calls.append(f"kill {node.name}")
+
+    def wipe(self, node: Node) -> None:
+        """Wipes."""
+
+    def wait_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
+        """Is ready, unless it is told not to be for some times; a number below zero counts from the second time on."""
+        self.calls.append("ready?")
+        if self.unready and self.calls.count("ready?") > 1:
+            self.unready -= 1
+            raise InfrastructureError("n2 sees no leader")
+
+    def log_files(self, node: Node) -> Sequence[str]:
+        """Has one log."""
+        return ("/var/log/registers.log",)
+
+    def client(self, process: int, node: Node, *, pinned: bool = False) -> Any:
+        """Returns a client that answers after a tenth of a second."""
+        return RegisterClient(self, node)
+
+    async def status(self, node: Node, timeout_s: float) -> NodeStatus:
+        """Says that n1 leads."""
+        return NodeStatus(node=node.name, role="leader" if node.name == "n1" else "follower", term=1, leader="n1")
+
+    async def lead(self, node: Node, timeout_s: float) -> bool:
+        """Lets every node lead but n3."""
+        return node.name != "n3"
+
+    async def replica(self, node: Node, timeout_s: float) -> ReplicaState:
+        """Dumps the registers."""
+        return ReplicaState(node=node.name, applied_index=9, state=dict(self.values))
+
+
+class RegisterClient:
+    """Reads and writes the registers."""
+
+    def __init__(self, system: Registers, node: Node) -> None:
+        self.node = node
+        self._system = system
+
+    async def invoke(self, invocation: Invocation) -> Ok:
+        """Answers after a tenth of a second."""
+        await asyncio.sleep(0.1)
+        if invocation.f == "write":
+            self._system.values[invocation.key or ""] = invocation.value
+            return Ok(invocation.value)
+        return Ok(self._system.values.get(invocation.key or ""))
+
+    async def close(self) -> None:
+        """Has nothing to close."""
+
+
+class Shell:
+    """A shell that can only copy a log here."""
+
+    def get(self, remote: str, local: Path) -> None:
+        """Writes a log, except for n2, which has none."""
+        if local.parent.name == "n2":
+            raise FileNotFoundError(remote)
+        local.write_text("fine\n")
+
+
+class Cluster:
+    """Three names."""
+
+    name = "three"
+    nodes = NODES
+
+    @contextlib.contextmanager
+    def entered(self) -> Iterator[None]:
+        """Is everywhere already."""
+        yield
+
+    def remote(self, node: Node) -> Any:
+        """Returns the shell."""
+        return Shell()
+
+
+class Writes:
+    """A workload that writes one value for ever, and reads it at the end."""
+
+    name = "writes"
+
+    def generator(self, *, seed: int, streams: int) -> Any:
+        """Writes."""
+        return repeat(Invocation("write", 1, "k"))
+
+    def final_generator(self, *, history: Any, node: Node) -> Any:
+        """Reads once."""
+        return limit(1, repeat(Invocation("read", None, "k", phase="final")))
+
+
+class Nemesis:
+    """Notes what is done, and breaks nothing."""
+
+    def __init__(self, calls: list[str]) -> None:
+        self.calls = calls
+
+    async def begin(self, fault: PlannedFault) -> Begun:
+        """Begins."""
+        self.calls.append(f"begin {fault.id}")
+        return Begun(targets=["n1"])
+
+    async def prove(self, fault: PlannedFault) -> Proof:
+        """Proves."""
+        return Proof(effective=True, reason="seen")
+
+    async def end(self, fault: PlannedFault) -> None:
+        """Ends."""
+        self.calls.append(f"end {fault.id}")
+
+    async def heal(self) -> None:
+        """Heals."""
+        self.calls.append("heal")
+
+
+class Screen:
+    """Keeps what a person would see."""
+
+    def __init__(self) -> None:
+        self.phases: list[str] = []
+        self.problems: list[str] = []
+
+    def phase(self, text: str) -> None:
+        """Keeps a phase."""
+        self.phases.append(text)
+
+    def workload_began(self, watch: Any, clock: Any) -> None:
+        """Keeps nothing."""
+
+    def problem(self, text: str) -> None:
+        """Keeps a problem."""
+        self.problems.append(text)
+
+
+def perform(system: Registers, tmp_path: Path, **changes: Any) -> tuple[RunResult, HistoryWriter, Screen]:
+    """Runs a test of two seconds with one fault, in virtual time."""
+    plan = (PlannedFault(id=0, kind="kill", target="one", start_s=0.5, end_s=1.0),)
+    values: dict[str, Any] = {
+        "seed": 1,
+        "cluster": Cluster(),
+        "system": system,
+        "workload": Writes(),
+        "nemesis": Nemesis(system.calls),
+        "plan": plan,
+        "load": ClosedLoop(concurrency=2),
+        "time_limit_s": 2.0,
+        "operation_timeout_s": 1.0,
+    }
+    history = HistoryWriter(tmp_path / "history.jsonl", {})
+    screen = Screen()
+    try:
+        result = run_virtual(
+            go(Test(**(values | changes)), history=history, logs_dir=tmp_path / "nodes", observer=screen)
+        )
+    finally:
+        history.close()
+    return result, history, screen
+
+
+def test_a_run_goes_through_all_phases(tmp_path: Path) -> None:
+    """Heal, install, start, workload with faults, heal, recover, read through each leader, compare, collect, stop."""
+    system = Registers()
+
+    result, history, _ = perform(system, tmp_path)
+
+    assert system.calls[0] == "heal"
+    assert [call for call in system.calls if call in {"begin 0", "end 0", "heal"}] == [
+        "heal",
+        "begin 0",
+        "end 0",
+        "heal",
+    ]
+    assert system.calls[-3:] == ["stop n1", "stop n2", "stop n3"]
+    assert result.error is None
+    assert not result.interrupted
+    assert [list(fault.targets) for fault in result.faults] == [["n1"]]
+    assert result.recovery is not None
+    assert not result.recovery.restarted
+    assert result.replicas is not None
+    assert result.replicas.settled
+    assert result.workload_s == pytest.approx(2.0, abs=0.2)
+    writes = [op for op in history.ops if op.f == "write" and op.type is OpType.OK]
+    assert len(writes) >= 36  # two workers, ten a second each, two seconds
+    finals = [op for op in history.ops if op.phase == "final" and op.type is OpType.OK]
+    assert [op.node for op in finals] == ["n1", "n2"]
+
+
+def test_a_node_that_cannot_lead_is_left_out_of_the_final_reads(tmp_path: Path) -> None:
+    """Its reads would all fail; the run says so and goes on."""
+    result, _, screen = perform(Registers(), tmp_path)
+
+    assert result.led == {"n1": True, "n2": True, "n3": False}
+    assert any("n3 did not become leader" in problem for problem in screen.problems)
+    assert result.problems
+
+
+def test_logs_that_a_node_never_wrote_are_no_problem(tmp_path: Path) -> None:
+    """What is there is collected; what is not is no error."""
+    result, _, _ = perform(Registers(), tmp_path)
+
+    assert {node: [path.name for path in paths] for node, paths in result.logs.items()} == {
+        "n1": ["registers.log"],
+        "n2": [],
+        "n3": ["registers.log"],
+    }
+
+
+def test_a_system_that_does_not_recover_is_restarted_once(tmp_path: Path) -> None:
+    """The second wait succeeds after every node was killed and started."""
+    system = Registers()
+    system.unready = 1
+
+    result, _, _ = perform(system, tmp_path)
+
+    assert result.recovery is not None
+    assert result.recovery.restarted
+    assert result.recovery.error is None
+    assert result.recovery.first_error == "n2 sees no leader"
+    assert sum(call.startswith("kill") for call in system.calls) == 3
+
+
+def test_a_system_that_never_recovers_is_not_read_again(tmp_path: Path) -> None:
+    """The finding is recorded; logs are collected and processes stopped all the same."""
+    system = Registers()
+    system.unready = 2
+
+    result, history, _ = perform(system, tmp_path)
+
+    assert result.recovery is not None
+    assert result.recovery.error == "n2 sees no leader"
+    assert result.replicas is None
+    assert not [op for op in history.ops if op.phase == "final"]
+    assert system.calls[-1] == "stop n3"
+    assert result.logs
+
+
+def test_a_failed_installation_is_raised_after_cleaning_up(tmp_path: Path) -> None:
+    """There is nothing to judge, but nodes are healed and stopped."""
+    system = Registers()
+    system.broken_install = True
+
+    with pytest.raises(InfrastructureError, match="no space left"):
+        perform(system, tmp_path)
+
+    assert system.calls.count("heal") == 2
+    assert system.calls[-1] == "stop n3"
+
+
+def test_an_error_in_the_workload_keeps_what_was_recorded(tmp_path: Path) -> None:
+    """The run breaks off with the error in its result, healed and with its logs."""
+
+    class Broken(Writes):
+        """Fails at the tenth question."""
+
+        def generator(self, *, seed: int, streams: int) -> Any:
+            """Answers nine times."""
+            asked = iter(range(9))
+
+            def answer(asker: Any) -> Invocation:
+                next(asked)
+                return Invocation("write", 1, "k")
+
+            return from_function(answer)
+
+    system = Registers()
+
+    result, history, _ = perform(system, tmp_path, workload=Broken())
+
+    assert result.error is not None
+    assert "StopIteration" in result.error
+    assert len(history.ops) >= 9
+    assert system.calls.count("heal") == 2
+    assert result.recovery is None
+    assert result.logs
