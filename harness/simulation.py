@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeAlias
 
+    from harness.client import ClientFactory
     from harness.generator import Generator
+    from harness.history import Recorder
+    from harness.interpreter import DriveResult
     from harness.load import Load
     from harness.op import Invocation, Op, Outcome
 
@@ -49,31 +52,56 @@ def simulate(
         load: Closed loop or open loop; by default three workers.
         nodes: The number of nodes, named `n1`, `n2`, ...
         latency_s: How long each operation takes, or a function of process and invocation that says it.
-        respond: What comes back, as a function of process and invocation; by default everything succeeds with its own argument.
+        respond: What comes back, as a function of process and invocation; by default all succeed with their own argument.
         timeout_s: The time-out of an operation.
         stop_s: When the run is stopped; None lets the generator end.
         seed: The root seed.
     """
+    _, ops = drive_virtually(
+        generator,
+        clients=lambda process, node: _Client(process, node, latency_s, respond or _succeed),
+        load=load,
+        nodes=nodes,
+        timeout_s=timeout_s,
+        stop_s=stop_s,
+        seed=seed,
+    )
+    return ops
 
-    async def main() -> list[Op]:
-        history = MemoryHistory()
+
+def drive_virtually(
+    generator: Generator,
+    *,
+    clients: ClientFactory,
+    load: Load | None = None,
+    nodes: int = 3,
+    timeout_s: float = TIMEOUT_S,
+    stop_s: float | None = None,
+    seed: int = 0,
+    first_process: int = 0,
+    history: Recorder | None = None,
+) -> tuple[DriveResult, list[Op]]:
+    """Drives clients of one's own in virtual time; arguments as in `simulate` and `harness.interpreter.drive`."""
+    recorder = MemoryHistory() if history is None else history
+
+    async def main() -> DriveResult:
         stop = asyncio.Event()
         if stop_s is not None:
             asyncio.get_running_loop().call_later(stop_s, stop.set)
-        await drive(
+        return await drive(
             generator=generator,
-            clients=lambda process, node: _Client(process, node, latency_s, respond or _succeed),
+            clients=clients,
             nodes=[Node(name=f"n{number}", address=f"10.0.0.{number}") for number in range(1, nodes + 1)],
             load=load or ClosedLoop(concurrency=3),
             seed=seed,
             clock=Clock(asyncio.get_running_loop()),
-            history=history,
+            history=recorder,
             timeout_s=timeout_s,
             stop=stop,
+            first_process=first_process,
         )
-        return history.ops
 
-    return run_virtual(main())
+    return run_virtual(main()), recorder.ops
 
 
 def _succeed(process: int, invocation: Invocation) -> Outcome:  # noqa: ARG001 - the same for all

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.combinators import (
@@ -316,6 +316,7 @@ def test_a_mix_with_wrong_weights_is_refused(weights: list[float]) -> None:
         mix([repeat(READ), repeat(WRITE)], seed=1, name="mix", weights=weights)
 
 
+@settings(deadline=None)
 @given(
     one=st.builds(Later, st.none() | st.integers(0, 9), st.booleans()),
     other=st.builds(Later, st.none() | st.integers(0, 9), st.booleans()),
@@ -518,6 +519,7 @@ TREES: st.SearchStrategy[Generator] = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(tree=TREES, latencies=st.lists(st.sampled_from([0.0, 0.005, 0.03]), min_size=3, max_size=3))
 def test_any_tree_of_generators_ends(tree: Generator, latencies: list[float]) -> None:
     """However parts are combined, no worker is forgotten: the run ends by itself, and each invoke has its answer."""

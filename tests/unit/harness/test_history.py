@@ -9,7 +9,7 @@ import resource
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.clock import run_virtual
@@ -54,6 +54,7 @@ def write(history: HistoryWriter | MemoryHistory, count: int) -> None:
         history.append(time_ns=process, op_type=OpType.INVOKE, process=process, f="write", value=process, key="k")
 
 
+@settings(deadline=None)
 @given(op=CLIENT_OPS)
 def test_an_event_is_read_as_it_was_written(op: Op) -> None:
     """Every event that JSON can say survives its line unchanged, types included."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import InputError
@@ -95,6 +95,7 @@ def test_a_history_that_breaks_the_law_of_processes_is_refused(ops: list[Op], ex
     assert expected in str(raised.value)
 
 
+@settings(deadline=None)
 @given(data=st.data())
 def test_every_invoke_becomes_one_operation(data: st.DataObject) -> None:
     """Over random lawful histories: as many operations as invokes, each with the events of one process, ends after starts."""

@@ -1,0 +1,491 @@
+"""The interpreter: whatever clients do, the history is true and the run goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import itertools
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.clock import Clock, run_virtual
+from harness.closed_loop import GeneratorStuck
+from harness.combinators import concat, delay, from_function, limit, repeat, sequence, time_limit
+from harness.driver import CLOSE_TIMEOUT_S, MAX_ERROR_CHARACTERS
+from harness.errors import InfrastructureError, InputError
+from harness.generator import Later
+from harness.history import MemoryHistory, pair
+from harness.interpreter import STOP_GRACE_S, DriveResult, drive
+from harness.load import ClosedLoop, OpenLoop
+from harness.node import Node
+from harness.op import Fail, Info, Invocation, Ok, Op, OpType
+from harness.randomness import stream
+from harness.simulation import drive_virtually, simulate
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from harness.generator import Asker, Generator
+    from harness.load import Load
+    from harness.op import Outcome
+
+READ, WRITE = Invocation("read"), Invocation("write", 1, "k")
+NODES = [Node(name=f"n{number}", address=f"10.0.0.{number}") for number in range(1, 4)]
+
+
+class Service:
+    """A client factory whose clients do what a coroutine function says; remembers what became of them."""
+
+    def __init__(
+        self, behave: Callable[[int], Awaitable[Any]], close: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
+        self.behave = behave
+        self.closing = close
+        self.opened: list[int] = []
+        self.closed: list[int] = []
+        self.nodes: dict[int, str] = {}
+
+    def __call__(self, process: int, node: Node) -> ServiceClient:
+        """Makes a client."""
+        self.opened.append(process)
+        self.nodes[process] = node.name
+        return ServiceClient(self, process, node)
+
+
+class ServiceClient:
+    """A client of a `Service`."""
+
+    def __init__(self, service: Service, process: int, node: Node) -> None:
+        self.service = service
+        self.process = process
+        self.node = node
+
+    async def invoke(self, invocation: Invocation) -> Outcome:
+        """Behaves as the service says."""
+        return await self.service.behave(self.process)  # type: ignore[no-any-return]
+
+    async def close(self) -> None:
+        """Closes as the service says."""
+        self.service.closed.append(self.process)
+        if self.service.closing is not None:
+            await self.service.closing()
+
+
+def run(
+    generator: Generator, service: Any, *, load: Load | None = None, timeout_s: float = 1.0, **more: Any
+) -> tuple[DriveResult, list[Op]]:
+    """Drives in virtual time, by default with one worker; returns the result and the history."""
+    load = load or ClosedLoop(concurrency=1)
+    return drive_virtually(generator, clients=service, load=load, timeout_s=timeout_s, **more)
+
+
+async def answer_at_once(_: int) -> Outcome:
+    """Succeeds in no time."""
+    return Ok()
+
+
+async def answer_slowly(_: int) -> Outcome:
+    """Succeeds after a tenth of a second."""
+    await asyncio.sleep(0.1)
+    return Ok()
+
+
+async def hang(_: int) -> Outcome:
+    """Never answers."""
+    await asyncio.sleep(10**6)
+    raise AssertionError
+
+
+def test_an_operation_leaves_an_invoke_and_a_completion() -> None:
+    """Each with time, process, function, value, key and node; the completion's time is that of the answer."""
+
+    async def behave(_: int) -> Outcome:
+        await asyncio.sleep(0.25)
+        return Ok(7)
+
+    result, ops = run(limit(1, repeat(Invocation("read", None, "k0", "final"))), Service(behave))
+    assert ops == [
+        Op(0, 0, OpType.INVOKE, 0, "read", None, "k0", "n1", None, None, "final"),
+        Op(1, 250_000_000, OpType.OK, 0, "read", 7, "k0", "n1", None, None, "final"),
+    ]
+    assert (result.operations, result.ok, result.failed, result.unknown) == (1, 1, 0, 0)
+
+
+def test_a_fail_keeps_its_process_and_its_error() -> None:
+    """A certain failure repeats the argument; the same process goes on."""
+
+    async def behave(_: int) -> Outcome:
+        return Fail("not-leader: n2 leads")
+
+    result, ops = run(limit(2, repeat(WRITE)), Service(behave))
+    assert [(op.type, op.process, op.value, op.error) for op in ops[1::2]] == [
+        (OpType.FAIL, 0, 1, "not-leader: n2 leads"),
+        (OpType.FAIL, 0, 1, "not-leader: n2 leads"),
+    ]
+    assert result.failed == 2
+
+
+def test_after_an_info_another_process_takes_the_seat() -> None:
+    """Process p is followed by p + concurrency at the same node, its client is closed, and a new one is made."""
+    service = Service(lambda process: _info() if process < 3 else answer_at_once(process))
+    result, ops = run(limit(6, repeat(READ)), service, load=ClosedLoop(concurrency=3))
+    assert [op.process for op in ops if op.type is OpType.INVOKE] == [0, 1, 2, 3, 4, 5]
+    assert service.nodes == {0: "n1", 1: "n2", 2: "n3", 3: "n1", 4: "n2", 5: "n3"}
+    assert sorted(service.closed) == [0, 1, 2, 3, 4, 5]
+    assert result.next_process == 6
+
+
+async def _info() -> Outcome:
+    return Info("perhaps")
+
+
+def test_a_later_drive_uses_fresh_processes() -> None:
+    """Processes of a second phase begin where the first one's ended."""
+    result, ops = run(limit(3, repeat(READ)), Service(answer_at_once), load=ClosedLoop(concurrency=3), first_process=10)
+    assert {op.process for op in ops} == {10, 11, 12}
+    assert result.next_process == 13
+
+
+def test_workers_are_spread_over_the_nodes() -> None:
+    """Worker k works at node k mod n."""
+    service = Service(answer_at_once)
+    run(limit(7, repeat(READ)), service, load=ClosedLoop(concurrency=7))
+    assert [service.nodes[process] for process in range(7)] == ["n1", "n2", "n3", "n1", "n2", "n3", "n1"]
+
+
+class MuteError(Exception):
+    """An exception that cannot even say what it is."""
+
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (OSError("connection reset"), "exception: OSError: connection reset"),
+        (asyncio.CancelledError(), "exception: CancelledError: "),
+        (SystemExit(3), "exception: SystemExit: 3"),
+        (MuteError(), "exception: MuteError: (its text could not be read: ValueError)"),
+        (RuntimeError("x" * 10_000), "exception: RuntimeError: xxx"),
+    ],
+)
+def test_an_exception_is_an_info(error: BaseException, expected: str) -> None:
+    """Whatever leaves a client, the outcome is unknown, the text is bounded, and the run goes on."""
+
+    async def behave(_: int) -> Outcome:
+        raise error
+
+    result, ops = run(limit(2, repeat(WRITE)), Service(behave))
+    assert result.unknown == 2
+    assert ops[1].type is OpType.INFO
+    assert ops[1].value == 1
+    assert (ops[1].error or "").startswith(expected)
+    assert len(ops[1].error or "") <= MAX_ERROR_CHARACTERS
+
+
+@pytest.mark.parametrize("outcome", [None, 42, Fail(error=None), Info(error=3), (OpType.OK, 3)])  # type: ignore[arg-type]
+def test_an_answer_that_is_no_outcome_is_an_info(outcome: Any) -> None:
+    """A client that breaks its protocol has said nothing about the operation."""
+
+    async def behave(_: int) -> Any:
+        return outcome
+
+    result, ops = run(limit(1, repeat(WRITE)), Service(behave))
+    assert result.unknown == 1
+    assert "which is no outcome" in (ops[1].error or "")
+
+
+def test_a_result_that_a_history_cannot_hold_is_an_info(tmp_path: Any) -> None:
+    """What cannot be recorded cannot be judged."""
+    from harness.history import HistoryWriter  # noqa: PLC0415 - the one test that needs a file
+
+    async def behave(_: int) -> Outcome:
+        return Ok({1, 2})
+
+    writer = HistoryWriter(tmp_path / "history.jsonl", {})
+    result, ops = run(limit(2, repeat(WRITE)), Service(behave), history=writer)
+    writer.close()
+    assert result.unknown == 2
+    assert [op.type for op in ops] == [OpType.INVOKE, OpType.INFO] * 2
+    assert "what JSON can say" in (ops[1].error or "")
+    assert [op.process for op in ops] == [0, 0, 1, 1]
+
+
+def test_a_client_that_cannot_be_made_is_a_fail() -> None:
+    """Without a client nothing can have left, so the operation certainly did not happen."""
+
+    def broken(process: int, node: Node) -> Any:
+        raise ValueError(f"no route for {process}")
+
+    result, ops = run(limit(2, repeat(READ)), broken)
+    assert result.failed == 2
+    assert ops[1].error == "no-client: ValueError: no route for 0"
+
+
+def test_a_hung_client_is_abandoned_at_its_time_out() -> None:
+    """The operation is an info at the deadline, the client is closed, and the worker goes on with another process."""
+    service = Service(lambda process: hang(process) if process == 0 else answer_at_once(process))
+    result, ops = run(limit(2, repeat(READ)), service, timeout_s=0.5)
+    assert [(op.type, op.process, op.error) for op in ops] == [
+        (OpType.INVOKE, 0, None),
+        (OpType.INFO, 0, "timeout"),
+        (OpType.INVOKE, 1, None),
+        (OpType.OK, 1, None),
+    ]
+    assert 500_000_000 <= ops[1].time_ns < 500_001_000
+    assert (result.timeouts, result.unknown) == (1, 1)
+    assert sorted(service.closed) == [0, 1]
+
+
+def test_a_client_that_ignores_its_cancellation_is_not_waited_for() -> None:
+    """Its late answer changes nothing: the operation was an info, and the process never works again."""
+
+    async def behave(process: int) -> Outcome:
+        if process == 0:
+            ends_s = asyncio.get_running_loop().time() + 3
+            while (left_s := ends_s - asyncio.get_running_loop().time()) > 0:
+                try:
+                    await asyncio.sleep(left_s)
+                except asyncio.CancelledError:
+                    continue
+            return Ok("too late")
+        await asyncio.sleep(0.5)
+        return Ok()
+
+    result, ops = run(limit(10, repeat(READ)), Service(behave))
+    assert [op.value for op in ops if op.type is OpType.OK] == [None] * 9
+    assert [op.process for op in ops if op.type is OpType.INVOKE] == [0] + [1] * 9
+    assert len(pair(ops)) == result.operations == 10
+
+
+@pytest.mark.parametrize("how", ["raises", "hangs", "is cancelled"])
+def test_a_client_that_cannot_be_closed_is_counted(how: str) -> None:
+    """The run does not wait for it longer than a moment, and says how many there were."""
+
+    async def close() -> None:
+        if how == "raises":
+            raise OSError("already gone")
+        if how == "is cancelled":
+            raise asyncio.CancelledError
+        await asyncio.sleep(10**6)
+
+    async def main() -> tuple[DriveResult, float]:
+        loop = asyncio.get_running_loop()
+        result = await drive(
+            generator=limit(2, repeat(READ)),
+            clients=Service(answer_at_once, close),
+            nodes=NODES,
+            load=ClosedLoop(concurrency=2),
+            seed=1,
+            clock=Clock(loop),
+            history=MemoryHistory(),
+            timeout_s=1,
+            stop=asyncio.Event(),
+        )
+        return result, loop.time()
+
+    result, ended_s = run_virtual(main())
+    assert result.close_errors == 2
+    assert ended_s <= 2 * CLOSE_TIMEOUT_S
+
+
+def test_a_client_that_never_suspends_does_not_starve_the_others() -> None:
+    """Even answers that take no time leave everyone a turn."""
+    _, ops = run(time_limit(0.001, limit(3000, repeat(READ))), Service(answer_at_once), load=ClosedLoop(concurrency=3))
+    assert Counter(op.process for op in ops) == {0: 2000, 1: 2000, 2: 2000}
+
+
+def test_stopping_ends_a_wait_at_once() -> None:
+    """Workers that wait for a time or an event are sent home."""
+    for waiting in (Later(10**15), Later(10**15, or_event=True)):
+        result, ops = run(from_function(functools.partial(_say, waiting)), Service(answer_at_once), stop_s=3)
+        assert (result.operations, ops) == (0, [])
+
+
+def _say(answer: Later, _: Asker) -> Later:
+    return answer
+
+
+def test_stopping_lets_what_is_in_flight_end() -> None:
+    """Nothing new is invoked, and an answer that comes within the grace is recorded as it is."""
+
+    async def behave(_: int) -> Outcome:
+        await asyncio.sleep(STOP_GRACE_S * 0.9)
+        return Ok()
+
+    result, ops = run(repeat(READ), Service(behave), timeout_s=60, stop_s=0.001)
+    assert [op.type for op in ops] == [OpType.INVOKE, OpType.OK]
+    assert result.ok == 1
+
+
+def test_stopping_does_not_wait_for_what_hangs() -> None:
+    """What is not answered within the grace is an info that says why."""
+    result, ops = run(repeat(READ), Service(hang), timeout_s=60, stop_s=1)
+    assert [op.type for op in ops] == [OpType.INVOKE, OpType.INFO]
+    assert (ops[1].error or "").startswith("interrupted")
+    assert ops[1].time_ns / 1e9 == pytest.approx(1 + STOP_GRACE_S, abs=0.01)
+    assert (result.unknown, result.timeouts) == (1, 0)
+
+
+def test_a_generator_that_waits_for_ever_is_an_error() -> None:
+    """A run that could not go on says so, instead of hanging until someone stops it."""
+    with pytest.raises(GeneratorStuck, match="tells all 2 workers to wait"):
+        run(from_function(lambda _: Later()), Service(answer_at_once), load=ClosedLoop(concurrency=2))
+
+
+def test_waiting_for_an_event_is_waiting_for_that_of_anyone() -> None:
+    """A worker that waits is asked again after another's invoke and completion."""
+    asked: list[int] = []
+
+    def generate(asker: Asker) -> Any:
+        if asker.worker == 0:
+            return READ if asker.now_ns == 0 else None
+        asked.append(asker.now_ns)
+        return Later() if asker.now_ns < 100_000_000 else None
+
+    run(from_function(generate), Service(answer_slowly), load=ClosedLoop(concurrency=2))
+    assert asked == [0, 100_000_000]
+
+
+def test_a_generator_s_own_error_ends_the_drive() -> None:
+    """It is not hidden; what was recorded stays, and clients are closed."""
+    service = Service(answer_at_once)
+    history = MemoryHistory()
+
+    def generate(asker: Asker) -> Any:
+        if asker.now_ns == 0 and len(history.ops) < 4:
+            return READ
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run(from_function(generate), service, history=history)
+    assert len(history.ops) == 4
+    assert service.closed == [0]
+
+
+def test_a_generator_s_value_that_a_history_cannot_hold_ends_the_drive(tmp_path: Any) -> None:
+    """It is an error of the workload, told before anything is sent."""
+    from harness.history import HistoryWriter  # noqa: PLC0415 - the one test that needs a file
+
+    service = Service(answer_at_once)
+    with pytest.raises(InputError, match="what JSON can say"):
+        run(repeat(Invocation("write", {1})), service, history=HistoryWriter(tmp_path / "h.jsonl", {}))
+    assert service.opened == []
+
+
+class FullHistory(MemoryHistory):
+    """A history that takes four events."""
+
+    def append(self, **event: Any) -> Op:
+        """Records an event, or says that the disk is full."""
+        if len(self.ops) == 4:
+            raise InfrastructureError("the disk is full")
+        return super().append(**event)
+
+
+@pytest.mark.parametrize("behave", [answer_slowly, hang])
+def test_a_history_that_cannot_be_written_ends_the_drive(behave: Any) -> None:
+    """Operations that are not recorded must not be performed; the error reaches the run, also from a time-out."""
+    service = Service(behave)
+    with pytest.raises(InfrastructureError, match="the disk is full"):
+        run(repeat(READ), service, history=FullHistory())
+    assert set(service.closed) == set(service.opened)
+
+
+def test_cancelling_a_drive_cancels_its_operations() -> None:
+    """Who leaves at once leaves no task behind, and clients are closed."""
+    service = Service(hang)
+
+    async def main() -> int:
+        task = asyncio.create_task(
+            drive(
+                generator=repeat(READ),
+                clients=service,
+                nodes=NODES,
+                load=ClosedLoop(concurrency=3),
+                seed=1,
+                clock=Clock(asyncio.get_running_loop()),
+                history=MemoryHistory(),
+                timeout_s=60,
+                stop=asyncio.Event(),
+            )
+        )
+        await asyncio.sleep(1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return len(asyncio.all_tasks())
+
+    assert run_virtual(main()) == 1
+    assert sorted(service.closed) == [0, 1, 2]
+
+
+def test_the_generator_is_told_every_event() -> None:
+    """Invokes and completions, in the order of the history."""
+    told: list[Op] = []
+
+    class Listener:
+        """Passes on what it is told."""
+
+        def __init__(self) -> None:
+            self._child = limit(5, repeat(READ))
+
+        def ask(self, asker: Asker) -> Any:
+            """Asks the child."""
+            return self._child.ask(asker)
+
+        def told(self, event: Op) -> None:
+            """Notes the event."""
+            told.append(event)
+
+    _, ops = run(Listener(), Service(answer_slowly), load=ClosedLoop(concurrency=2))
+    assert told == ops
+
+
+@settings(deadline=None, max_examples=40)
+@given(data=st.data())
+def test_every_history_keeps_the_laws(data: st.DataObject) -> None:
+    """Over random loads and clients: dense indexes, times that never go back, lawful processes, and an end to everything."""
+    loads: list[Load] = [
+        ClosedLoop(concurrency=4),
+        OpenLoop(rate_per_node=40, max_in_flight=3, processes_per_node=1),
+    ]
+    load = data.draw(st.sampled_from(loads))
+    seed = data.draw(st.integers(0, 2**32))
+    draws = stream(seed, "service")
+
+    def respond(_: int, invocation: Invocation) -> Outcome:
+        kind = draws.choice(["ok", "ok", "fail", "info", "raise"])
+        if kind == "raise":
+            raise OSError("reset")
+        outcomes: dict[str, Outcome] = {"ok": Ok(invocation.value), "fail": Fail("no"), "info": Info("perhaps")}
+        return outcomes[kind]
+
+    ops = simulate(
+        concat(limit(40, repeat(WRITE)), limit(20, delay(0.01, repeat(READ)))),
+        load=load,
+        latency_s=lambda _, __: draws.choice([0.0, 0.01, 0.1, 10.0]),
+        respond=respond,
+        timeout_s=0.5,
+        seed=seed,
+    )
+    assert [op.index for op in ops] == list(range(len(ops)))
+    assert all(before.time_ns <= after.time_ns for before, after in itertools.pairwise(ops))
+    operations = pair(ops)
+    assert all(operation.end_ns is not None for operation in operations)
+    assert all(operation.end_ns - operation.start_ns <= 500_001_000 for operation in operations if operation.end_ns)
+    assert len(operations) == 60
+
+
+def test_a_simulation_is_the_same_every_time() -> None:
+    """In virtual time a whole run is a function of its seed."""
+
+    def once() -> list[Op]:
+        return simulate(limit(200, sequence(itertools.repeat(READ))), load=OpenLoop(rate_per_node=30), seed=4)
+
+    assert once() == once()
