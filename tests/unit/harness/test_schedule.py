@@ -1,0 +1,272 @@
+"""The fault schedule: what is begun is ended, what goes wrong is recorded, and nothing stops the run."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.clock import Clock, run_virtual
+from harness.errors import InfrastructureError, NodeError
+from harness.faults import Begun, FaultRecord, PlannedFault, Proof
+from harness.history import MemoryHistory
+from harness.op import NEMESIS, Op, OpType
+from harness.schedule import BEGIN_TIMEOUT_S, END_TIMEOUT_S, conduct
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FOREVER_S = 10.0**6
+SEEN = Proof(effective=True, reason="4 packets dropped")
+
+
+def fault(number: int, start_s: float, end_s: float, kind: str = "kill") -> PlannedFault:
+    """Plans a fault."""
+    return PlannedFault(id=number, kind=kind, target="one", start_s=start_s, end_s=end_s)
+
+
+class FakeNemesis:
+    """A nemesis whose methods take a time, or fail, as it is told; notes when each was called."""
+
+    def __init__(self, **behaviour: Any) -> None:
+        self.behaviour = behaviour
+        self.calls: list[tuple[str, int, float]] = []
+        self.open: set[int] = set()
+
+    async def _do(self, what: str, planned: PlannedFault) -> None:
+        self.calls.append((what, planned.id, round(asyncio.get_running_loop().time(), 6)))
+        behaviour = self.behaviour.get(what, 0.0)
+        if isinstance(behaviour, Exception):
+            raise behaviour
+        await asyncio.sleep(behaviour)
+
+    async def begin(self, planned: PlannedFault) -> Begun:
+        """Breaks something."""
+        self.open.add(planned.id)
+        await self._do("begin", planned)
+        return Begun(targets=("n2", "n4"), details={"grudge": {"n2": ["n4"]}})
+
+    async def prove(self, planned: PlannedFault) -> Proof:
+        """Measures."""
+        await self._do("prove", planned)
+        return SEEN
+
+    async def end(self, planned: PlannedFault) -> Proof | None:
+        """Heals."""
+        await self._do("end", planned)
+        self.open.discard(planned.id)
+        return self.behaviour.get("counted")
+
+    async def heal(self) -> None:
+        """Heals everything."""
+        self.open.clear()
+
+
+def carry_out(
+    plan: Sequence[PlannedFault], nemesis: FakeNemesis, *, stop_s: float = FOREVER_S, history: Any = None
+) -> tuple[list[FaultRecord], list[Op]]:
+    """Conducts a plan in virtual time."""
+    recorder = history or MemoryHistory()
+
+    async def main() -> list[FaultRecord]:
+        loop = asyncio.get_running_loop()
+        stop = asyncio.Event()
+        loop.call_later(stop_s, stop.set)
+        return await conduct(plan, nemesis, clock=Clock(loop), history=recorder, stop=stop)
+
+    return run_virtual(main()), recorder.ops
+
+
+def test_a_fault_begins_is_proved_and_ends_at_its_times() -> None:
+    """The record has its times, targets, details and proof."""
+    planned = fault(0, 10, 25)
+    nemesis = FakeNemesis(begin=0.5, prove=2.0, end=0.25)
+    records, _ = carry_out([planned], nemesis)
+    assert nemesis.calls == [("begin", 0, 10.0), ("prove", 0, 10.5), ("end", 0, 25.0)]
+    assert records == [
+        FaultRecord(
+            planned=planned,
+            targets=("n2", "n4"),
+            start_ns=10_000_000_000,
+            end_ns=25_250_000_000,
+            proof=SEEN,
+            details={"grudge": {"n2": ["n4"]}},
+        )
+    ]
+
+
+def test_a_fault_leaves_two_events_at_each_end() -> None:
+    """Before and after the commands, by the nemesis, of type info; the last one tells whether it had an effect."""
+    _, ops = carry_out([fault(3, 1, 5)], FakeNemesis(begin=0.5, end=0.5))
+    assert [(op.time_ns / 1e9, op.f, op.value) for op in ops] == [
+        (1.0, "start-kill", {"fault": 3, "targets": []}),
+        (1.5, "start-kill", {"fault": 3, "targets": ["n2", "n4"]}),
+        (5.0, "stop-kill", {"fault": 3, "targets": ["n2", "n4"]}),
+        (5.5, "stop-kill", {"fault": 3, "targets": ["n2", "n4"], "effective": True, "reason": SEEN.reason}),
+    ]
+    assert {(op.type, op.process) for op in ops} == {(OpType.INFO, NEMESIS)}
+
+
+def test_named_targets_are_known_from_the_first_event() -> None:
+    """A drawn target is resolved in the plan already."""
+    _, ops = carry_out([replace(fault(0, 1, 2), target=["n1", "n3"])], FakeNemesis(begin=InfrastructureError("no")))
+    assert [op.value["targets"] for op in ops] == [["n1", "n3"]] * 3
+
+
+def test_overlapping_faults_do_not_wait_for_each_other() -> None:
+    """Each has its own rhythm; the records are in the order of the plan."""
+    nemesis = FakeNemesis(begin=2.0, end=3.0)
+    records, _ = carry_out([fault(0, 0, 20), fault(1, 1, 4), fault(2, 1, 5)], nemesis)
+    assert [(call, number, time_s) for call, number, time_s in nemesis.calls if call != "prove"] == [
+        ("begin", 0, 0.0),
+        ("begin", 1, 1.0),
+        ("begin", 2, 1.0),
+        ("end", 1, 4.0),
+        ("end", 2, 5.0),
+        ("end", 0, 20.0),
+    ]
+    assert [record.planned.id for record in records] == [0, 1, 2]
+
+
+def test_a_proof_that_counts_the_whole_time_replaces_the_first() -> None:
+    """What `end` returns is worth more than what `prove` saw."""
+    counted = Proof(effective=True, reason="900 packets dropped")
+    records, _ = carry_out([fault(0, 1, 5)], FakeNemesis(counted=counted))
+    assert records[0].proof == counted
+
+
+@pytest.mark.parametrize("error", [NodeError("n2", "no route to host"), ValueError("a bug")])
+def test_a_fault_that_failed_to_begin_is_ended_all_the_same(error: Exception) -> None:
+    """It may have begun half-way. It has an error and no proof, whatever is counted later."""
+    nemesis = FakeNemesis(begin=error, counted=SEEN)
+    records, _ = carry_out([fault(0, 1, 5), fault(1, 8, 9, "pause")], nemesis)
+    assert [call for call, number, _ in nemesis.calls if number == 0] == ["begin", "end"]
+    assert nemesis.open == set()
+    assert records[0].proof is None
+    assert str(error) in (records[0].error or "")
+    assert (records[0].error or "").startswith("beginning it failed")
+    assert len(records) == 2
+
+
+def test_a_proof_that_failed_claims_nothing() -> None:
+    """The fault is recorded as one whose effect was not seen."""
+    records, _ = carry_out([fault(0, 1, 5)], FakeNemesis(prove=NodeError("n2", "gone")))
+    assert records[0].proof is not None
+    assert not records[0].proof.effective
+    assert records[0].error == "proving it failed: n2: gone"
+
+
+def test_a_proof_is_bounded_by_the_fault_s_end() -> None:
+    """Measuring never prolongs a fault."""
+    nemesis = FakeNemesis(prove=FOREVER_S)
+    records, _ = carry_out([fault(0, 1, 5)], nemesis)
+    assert nemesis.calls[-1] == ("end", 0, 5.0)
+    assert records[0].proof is not None
+    assert not records[0].proof.effective
+    assert records[0].error == "proving it was not done in 4 s"
+
+
+def test_an_end_that_failed_is_told() -> None:
+    """The proof stays, the error is in the record."""
+    records, _ = carry_out([fault(0, 1, 5)], FakeNemesis(end=NodeError("n4", "still cut off")))
+    assert records[0].proof == SEEN
+    assert records[0].error == "ending it failed: n4: still cut off"
+
+
+def test_a_nemesis_that_hangs_is_not_waited_for() -> None:
+    """Beginning and ending have their own bounds."""
+    records, ops = carry_out([fault(0, 1, 5)], FakeNemesis(begin=FOREVER_S, end=FOREVER_S))
+    assert records[0].end_ns / 1e9 == pytest.approx(1 + BEGIN_TIMEOUT_S + END_TIMEOUT_S)
+    assert records[0].error == "beginning it was not done in 30 s; ending it was not done in 60 s"
+    assert [op.f for op in ops] == ["start-kill", "stop-kill", "stop-kill"]
+
+
+def test_stopping_ends_all_open_faults_and_begins_no_other() -> None:
+    """Also one that is being proved; what was not begun has no record."""
+    nemesis = FakeNemesis(prove=60.0)
+    records, _ = carry_out([fault(0, 1, 500), fault(1, 5, 600), fault(2, 50, 60)], nemesis, stop_s=10)
+    assert [call for call in nemesis.calls if call[0] == "end"] == [("end", 0, 10.0), ("end", 1, 10.0)]
+    assert [record.planned.id for record in records] == [0, 1]
+    assert records[0].error == "proving it was cut short by the end of the run"
+
+
+def test_stopping_does_not_cut_a_beginning_short() -> None:
+    """A fault that is half begun is let begin, and then ended at once."""
+    nemesis = FakeNemesis(begin=5.0)
+    records, _ = carry_out([fault(0, 1, 500)], nemesis, stop_s=2)
+    assert nemesis.calls[-1] == ("end", 0, 6.0)
+    assert records[0].targets == ("n2", "n4")
+
+
+class BrokenHistory(MemoryHistory):
+    """A history whose disk is full."""
+
+    def append(self, **_: Any) -> Op:
+        """Refuses."""
+        raise InfrastructureError("the disk is full")
+
+
+def test_a_history_that_cannot_be_written_does_not_keep_faults_open() -> None:
+    """Healing is more important than recording."""
+    nemesis = FakeNemesis()
+    records, _ = carry_out([fault(0, 1, 5)], nemesis, history=BrokenHistory())
+    assert nemesis.open == set()
+    assert "recording its start failed: the disk is full" in (records[0].error or "")
+
+
+def test_being_cancelled_keeps_the_records() -> None:
+    """Whoever leaves at once still knows what was open."""
+    records: list[FaultRecord] = []
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        task = asyncio.create_task(
+            conduct(
+                [fault(0, 1, 500), fault(1, 100, 200)],
+                FakeNemesis(),
+                clock=Clock(loop),
+                history=MemoryHistory(),
+                stop=asyncio.Event(),
+                records=records,
+            )
+        )
+        await asyncio.sleep(10)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    run_virtual(main())
+    assert [(record.planned.id, record.error) for record in records] == [
+        (0, "the run was left before this fault was over")
+    ]
+
+
+TIMES = st.floats(0, 5)
+BEHAVIOURS = st.one_of(TIMES, st.just(FOREVER_S), st.just(NodeError("n1", "gone")))
+
+
+@settings(deadline=None)
+@given(
+    begin=BEHAVIOURS,
+    prove=BEHAVIOURS,
+    end=TIMES,
+    spans=st.lists(st.tuples(st.floats(0, 50), st.floats(0, 20)), max_size=6),
+    stop_s=st.floats(0, 80),
+)
+def test_whatever_happens_nothing_stays_open(
+    begin: Any, prove: Any, end: Any, spans: list[tuple[float, float]], stop_s: float
+) -> None:
+    """Over random plans and nemeses: each fault that was begun is ended once and has one record; others have none."""
+    plan = [fault(number, start_s, start_s + length_s) for number, (start_s, length_s) in enumerate(spans)]
+    nemesis = FakeNemesis(begin=begin, prove=prove, end=end)
+    records, ops = carry_out(plan, nemesis, stop_s=stop_s)
+    begun = sorted(number for call, number, _ in nemesis.calls if call == "begin")
+    ended = sorted(number for call, number, _ in nemesis.calls if call == "end")
+    assert begun == ended == [record.planned.id for record in records]
+    assert nemesis.open == set()
+    assert all(record.start_ns <= record.end_ns for record in records)
+    assert [op.time_ns for op in ops] == sorted(op.time_ns for op in ops)
