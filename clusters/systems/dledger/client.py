@@ -121,7 +121,7 @@ class DLedgerClient:
                 return {"op": "get", "key": key, "readMode": str(self._read_mode)}
             case "write":
                 return {"op": "put", "key": key, "value": value}
-            case "cas" if value[0] is not None:
+            case "cas":  # to expect None is to expect that the register holds nothing
                 return {"op": "cas", "key": key, "expected": value[0], "value": value[1]}
         return Fail(f"unsupported: {invocation.f} of {value!r}")
 

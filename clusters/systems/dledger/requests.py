@@ -60,7 +60,7 @@ class Peer:
     async def dump(self) -> ReplicaState | None:
         """Asks for all registers; None if the node could not read them at one index."""
         body = (await self._own(DUMP, {})).body
-        values = body.get("values")
+        values = body.get("registers")
         if body.get("code") != SUCCESS or not isinstance(values, dict):
             return None
         return ReplicaState(node=self._node, applied_index=_integer(body, "appliedIndex"), state=values)

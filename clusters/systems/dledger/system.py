@@ -37,7 +37,10 @@ PORT = 20911
 JAR = Path(__file__).parent / "node" / "target" / "dledger-node.jar"
 NODE_JAR = "/opt/labrys/dledger-node.jar"
 DATA_DIR = "/var/lib/labrys/dledger"
-LOG = "/var/log/labrys/dledger.log"
+LOG_DIR = "/var/log/labrys/dledger"
+LAUNCH_LOG = f"{LOG_DIR}/launch.log"  # what the JVM itself writes
+LOG = f"{LOG_DIR}/node.0.log"
+LOGS = (LAUNCH_LOG, LOG, *(f"{LOG_DIR}/node.{age}.log" for age in (1, 2, 3)))
 # Finds the process, and not a shell whose command line speaks of it.
 PATTERN = r"^java .*dledger-node\.jar"
 JVM_FLAGS = (
@@ -101,7 +104,7 @@ class DLedgerSystem:
         has = '[ "$(sha256sum < {} 2>/dev/null)" = ' + shlex.quote(f"{digest}  -") + " ]"
         own, here = has.format(NODE_JAR), has.format(shlex.quote(str(JAR)))
         placed = remote.run(
-            f"mkdir -p {Path(NODE_JAR).parent} {Path(LOG).parent}; "
+            f"mkdir -p {Path(NODE_JAR).parent} {LOG_DIR}; "
             f"{own} || {{ {here} && ln -sf {shlex.quote(str(JAR))} {NODE_JAR}; }}",
             check=False,
         )
@@ -114,14 +117,16 @@ class DLedgerSystem:
         peers = ";".join(f"{peer.name}-{peer.address}:{PORT}" for peer in self._group.nodes)
         arguments = [
             "java", *JVM_FLAGS, "-jar", NODE_JAR, "--group", GROUP, "--self", node.name, "--peers", peers, "--dir", DATA_DIR,
-            "--heartbeat-ms", str(options.heartbeat_ms), "--data-file-bytes", str(options.data_file_bytes),
-            "--index-file-entries", str(INDEX_FILE_ENTRIES), "--snapshot-threshold", str(options.snapshot_threshold),
+            "--log-dir", LOG_DIR, "--heartbeat-ms", str(options.heartbeat_ms),
+            "--data-file-bytes", str(options.data_file_bytes), "--index-file-entries", str(INDEX_FILE_ENTRIES),
         ]  # fmt: skip
+        if options.snapshot_threshold:
+            arguments += ["--snapshot-threshold", str(options.snapshot_threshold)]
         started = self._cluster.remote(node).run(
             f"pgrep -f '{PATTERN}' >/dev/null && exit 0\n"
             f"if ss -Hltn 'sport = :{PORT}' 2>/dev/null | grep -q .; then exit 98; fi\n"
-            f"mkdir -p {DATA_DIR} {Path(LOG).parent}; cd {DATA_DIR}\n"
-            f"setsid nohup {shlex.join(arguments)} </dev/null >>{LOG} 2>&1 &",
+            f"mkdir -p {DATA_DIR} {LOG_DIR}; cd {DATA_DIR}\n"
+            f"setsid nohup {shlex.join(arguments)} </dev/null >>{LAUNCH_LOG} 2>&1 &",
             check=False,
         )
         if started.status == 98:
@@ -144,14 +149,18 @@ class DLedgerSystem:
             if time.monotonic() > deadline_s:
                 break
             await asyncio.sleep(POLL_S)
-        tails = "".join(f"\n--- end of {LOG} on {name}\n{self._log_tail(name)}" for name in lacking)
+        tails = "".join(f"\n--- last lines of {LOG_DIR} on {name}\n{self._log_tail(name)}" for name in lacking)
         reasons = "; ".join(f"{name} {reason}" for name, reason in lacking.items())
         raise InfrastructureError(f"DLedger does not serve after {timeout_s:g} s: {reasons}{tails}")
 
     def _log_tail(self, name: str) -> str:
         node = next(node for node in self._group.nodes if node.name == name)
         try:
-            return self._cluster.remote(node).run(f"tail -n {LOG_TAIL_LINES} {LOG}", check=False).stdout.strip()
+            return (
+                self._cluster.remote(node)
+                .run(f"tail -qn {LOG_TAIL_LINES} {LAUNCH_LOG} {LOG}", check=False)
+                .stdout.strip()
+            )
         except NodeError as error:
             return f"(cannot be read: {error})"
 
@@ -190,11 +199,11 @@ class DLedgerSystem:
 
     def wipe(self, node: Node) -> None:
         """Removes data and log."""
-        self._cluster.remote(node).run(f"rm -rf {DATA_DIR} {LOG}")
+        self._cluster.remote(node).run(f"rm -rf {DATA_DIR} {LOG_DIR}")
 
     def log_files(self, node: Node) -> Sequence[str]:  # noqa: ARG002 - the same on each
-        """Returns the path of the node's log."""
-        return (LOG,)
+        """Returns the paths of the node's logs, the older ones last; not each is always there."""
+        return LOGS
 
     def fatal_log_patterns(self) -> Sequence[str]:
         """Returns what a JVM writes when it is broken, and what the node writes when the library gave up."""

@@ -1,50 +1,86 @@
 package io.labrys.dledger;
 
-import io.openmessaging.storage.dledger.DLedgerServer;
-import java.util.List;
+import java.io.IOException;
+import java.net.BindException;
+import java.nio.channels.FileChannel;
+import java.nio.channels.FileLock;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Starts one DLedger node with a register state machine, and serves until it is ended. */
+/**
+ * Runs one node until it is killed.
+ *
+ * <p>The law: a node that cannot work ends, with a line on standard error and in its log that says why. Exit status 64 is a
+ * wrong command line, 1 everything else.
+ */
 public final class Main {
-    private static final Logger LOG = LoggerFactory.getLogger(Main.class);
-    private static final int BAD_ARGUMENTS = 64;
-    private static final int CANNOT_START = 1;
+    private static final int USAGE_ERROR = 64;
+
+    /** Held for the life of the process: a lock that nobody holds is collected, and so released. */
+    private static FileLock lock;
 
     private Main() {}
 
+    /** Starts the node; see {@link NodeOptions} for the arguments. */
     public static void main(String[] arguments) {
         NodeOptions options;
         try {
             options = NodeOptions.parse(arguments);
-        } catch (IllegalArgumentException bad) {
-            System.err.println("dledger-node: " + bad.getMessage());
-            System.err.println(NodeOptions.USAGE);
-            System.exit(BAD_ARGUMENTS);
+            NodeLog.start(options.logDirectory());
+        } catch (IllegalArgumentException e) {
+            end(USAGE_ERROR, e.getMessage());
+            return;
+        } catch (IOException e) {
+            end(1, "the log cannot be written: " + e);
             return;
         }
+        run(options);
+    }
+
+    private static void run(NodeOptions options) {
+        Logger log = LoggerFactory.getLogger(Main.class);
+        log.info("starting with {}", options);
         try {
-            start(options);
-        } catch (Exception failed) {
-            // The library's own threads are not daemons and would keep a node that does not serve alive.
-            LOG.error("{} could not start on {}", options.self(), options.peers(), failed);
-            System.exit(CANNOT_START);
+            lock = lock(options.directory());
+            RegisterNode node = new RegisterNode(options, error -> {
+                log.error("FATAL: the library has given up", error);
+                end(1, "the library has given up: " + error.getMessage());
+            });
+            node.start();
+            log.info("listening on {}, data in {}", options.address(), options.directory());
+        } catch (IOException | RuntimeException e) {
+            String why = explain(options, e);
+            log.error("cannot start: {}", why, e);
+            end(1, why);
         }
     }
 
-    /** Starts a node; returns when it listens. */
-    static DLedgerServer start(NodeOptions options) {
-        RegisterStateMachine registers = new RegisterStateMachine(options.group() + "-" + options.self());
-        DLedgerServer server = new DLedgerServer(options.toConfig());
-        server.registerStateMachine(registers);
-        ReadIndex readIndex = new ReadIndex(server, options.heartbeatMs());
-        server.getDLedgerLeaderElector().addRoleChangeHandler(readIndex);
-        server.registerUserDefineProcessors(List.of(
-                new RegisterProcessor(server, registers, readIndex),
-                new StatusProcessor(server, registers, readIndex),
-                new DumpProcessor(server, registers)));
-        server.startup();
-        LOG.info("{} listens on {}", options.self(), server.getListenAddress());
-        return server;
+    /** Makes sure that no other process works on the same files: both would believe in them, and lose. */
+    private static FileLock lock(Path directory) throws IOException {
+        Files.createDirectories(directory);
+        FileChannel channel = FileChannel.open(directory.resolve("lock"), StandardOpenOption.CREATE, StandardOpenOption.WRITE);
+        FileLock lock = channel.tryLock();
+        if (lock == null) {
+            throw new IOException("another process works on " + directory);
+        }
+        return lock;
+    }
+
+    private static String explain(NodeOptions options, Throwable error) {
+        for (Throwable cause = error; cause != null; cause = cause.getCause()) {
+            if (cause instanceof BindException) {
+                return "cannot listen on " + options.address() + ": " + cause.getMessage();
+            }
+        }
+        return error.toString();
+    }
+
+    /** Ends the process at once: the library's threads would keep it alive, and its shutdown takes seconds. */
+    private static void end(int status, String why) {
+        System.err.println("dledger-node: " + why);
+        Runtime.getRuntime().halt(status);
     }
 }

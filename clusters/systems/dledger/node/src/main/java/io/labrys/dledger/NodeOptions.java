@@ -1,111 +1,109 @@
 package io.labrys.dledger;
 
-import io.openmessaging.storage.dledger.DLedgerConfig;
+import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.OptionalInt;
 import java.util.Set;
+import java.util.TreeSet;
 
 /**
- * The command line of a node.
+ * The command line of a node. The law: what is given is used, or the node does not start; nothing is ignored.
  *
- * @param group the Raft group's name
- * @param self this node's id, one of those in {@code peers}
- * @param peers all nodes, {@code id-host:port;id-host:port;...}
- * @param dir the directory of the node's data
- * @param snapshotThreshold entries between snapshots; 0 means none are made, as is the library's default
- * @param heartbeatMs the leader's heartbeat interval; three missed ones start an election
- * @param dataFileBytes the size of one log file
- * @param indexFileEntries how many entries one index file holds
+ * @param group the Raft group
+ * @param self this node's id
+ * @param peers all members, {@code id-host:port} joined by semicolons
+ * @param directory where the library keeps its log, its term and its snapshots
+ * @param logDirectory where the node writes its log files
+ * @param snapshotThreshold a snapshot after so many entries; empty: never, as is the library's default
+ * @param heartbeatMillis the leader's heartbeat; followers wait three times as long before they elect
+ * @param dataFileBytes the size of a file of the log
+ * @param indexFileEntries the number of entries in a file of the log's index
  */
-record NodeOptions(
-        String group,
-        String self,
-        String peers,
-        String dir,
-        int snapshotThreshold,
-        int heartbeatMs,
-        int dataFileBytes,
-        int indexFileEntries) {
+public record NodeOptions(String group, String self, String peers, Path directory, Path logDirectory,
+    OptionalInt snapshotThreshold, int heartbeatMillis, int dataFileBytes, int indexFileEntries) {
 
-    static final String USAGE =
-            "usage: dledger-node --group NAME --self ID --peers ID-HOST:PORT;... --dir DIR [--snapshot-threshold N]"
-                    + " [--heartbeat-ms N] [--data-file-bytes N] [--index-file-entries N]";
+    private static final String USAGE = "options: --group G --self ID --peers ID-HOST:PORT;... --dir DIR --log-dir DIR"
+        + " [--snapshot-threshold N] [--heartbeat-ms N] [--data-file-bytes N] [--index-file-entries N]";
+    private static final Set<String> NAMES = new TreeSet<>(Set.of("--group", "--self", "--peers", "--dir", "--log-dir",
+        "--snapshot-threshold", "--heartbeat-ms", "--data-file-bytes", "--index-file-entries"));
 
-    private static final int INDEX_ENTRY_BYTES = 32;
-    private static final Set<String> KNOWN = Set.of(
-            "group", "self", "peers", "dir", "snapshot-threshold", "heartbeat-ms", "data-file-bytes", "index-file-entries");
+    /** Completes the options: whatever way they were made, this node is one of its peers. */
+    public NodeOptions {
+        addressIn(peers, self);
+    }
 
     /**
-     * Parses {@code --name value} pairs.
+     * Parses a command line.
      *
-     * @throws IllegalArgumentException an option is unknown, has no value, is missing, or is not a number in its range
+     * @throws IllegalArgumentException it cannot be used; the message is for whoever wrote it
      */
-    static NodeOptions parse(String[] arguments) {
-        Map<String, String> values = new HashMap<>();
+    public static NodeOptions parse(String... arguments) {
+        Map<String, String> given = new HashMap<>();
         for (int i = 0; i < arguments.length; i += 2) {
-            String name = arguments[i].startsWith("--") ? arguments[i].substring(2) : "";
-            if (!KNOWN.contains(name)) {
-                throw new IllegalArgumentException("unknown option '" + arguments[i] + "'");
+            if (!NAMES.contains(arguments[i])) {
+                throw new IllegalArgumentException("unknown option " + arguments[i] + "; " + USAGE);
             }
             if (i + 1 == arguments.length) {
-                throw new IllegalArgumentException("option '" + arguments[i] + "' needs a value");
+                throw new IllegalArgumentException(arguments[i] + " needs a value; " + USAGE);
             }
-            values.put(name, arguments[i + 1]);
+            if (given.put(arguments[i], arguments[i + 1]) != null) {
+                throw new IllegalArgumentException(arguments[i] + " is given twice");
+            }
         }
-        NodeOptions options = new NodeOptions(
-                required(values, "group"),
-                required(values, "self"),
-                required(values, "peers"),
-                required(values, "dir"),
-                number(values, "snapshot-threshold", 0, 0),
-                number(values, "heartbeat-ms", 500, 10),
-                number(values, "data-file-bytes", 4 << 20, 4096),
-                number(values, "index-file-entries", 32768, 64));
-        if (!(";" + options.peers).contains(";" + options.self + "-")) {
-            throw new IllegalArgumentException("'" + options.self + "' is not among the peers '" + options.peers + "'");
-        }
-        return options;
+        String threshold = given.get("--snapshot-threshold");
+        return new NodeOptions(
+            required(given, "--group"),
+            required(given, "--self"),
+            required(given, "--peers"),
+            Path.of(required(given, "--dir")),
+            Path.of(required(given, "--log-dir")),
+            threshold == null ? OptionalInt.empty() : OptionalInt.of(number(given, "--snapshot-threshold", 0, 1)),
+            number(given, "--heartbeat-ms", 500, 10),
+            number(given, "--data-file-bytes", 4 << 20, 4096),
+            number(given, "--index-file-entries", 32_768, 16));
     }
 
-    /** Returns the library's configuration for these options. */
-    DLedgerConfig toConfig() {
-        DLedgerConfig config = new DLedgerConfig();
-        config.setGroup(group);
-        config.setSelfId(self);
-        config.setPeers(peers);
-        config.setStoreBaseDir(dir);
-        config.setStoreType(DLedgerConfig.FILE);
-        config.setMappedFileSizeForEntryData(dataFileBytes);
-        config.setMappedFileSizeForEntryIndex(indexFileEntries * INDEX_ENTRY_BYTES);
-        config.setHeartBeatTimeIntervalMs(heartbeatMs);
-        config.setEnableSnapshot(snapshotThreshold > 0);
-        if (snapshotThreshold > 0) {
-            config.setSnapshotThreshold(snapshotThreshold);
-        }
-        return config;
+    /** Returns {@code host:port} of this node. */
+    public String address() {
+        return addressIn(peers, self);
     }
 
-    private static String required(Map<String, String> values, String name) {
-        String value = values.get(name);
+    private static String addressIn(String peers, String self) {
+        for (String peer : peers.split(";")) {
+            String[] parts = peer.split("-", 2);
+            if (parts.length != 2 || !parts[1].matches(".+:\\d{1,5}")) {
+                throw new IllegalArgumentException("--peers: expected ID-HOST:PORT, found '" + peer + "'");
+            }
+            if (parts[0].equals(self)) {
+                return parts[1];
+            }
+        }
+        throw new IllegalArgumentException("--self " + self + " is not among --peers " + peers);
+    }
+
+    private static String required(Map<String, String> given, String name) {
+        String value = given.get(name);
         if (value == null || value.isEmpty()) {
-            throw new IllegalArgumentException("option '--" + name + "' is required");
+            throw new IllegalArgumentException(name + " is missing; " + USAGE);
         }
         return value;
     }
 
-    private static int number(Map<String, String> values, String name, int fallback, int least) {
-        String value = values.get(name);
-        if (value == null) {
-            return fallback;
+    private static int number(Map<String, String> given, String name, int otherwise, int least) {
+        String text = given.get(name);
+        if (text == null) {
+            return otherwise;
         }
+        int value;
         try {
-            int number = Integer.parseInt(value);
-            if (number >= least) {
-                return number;
-            }
-        } catch (NumberFormatException notANumber) {
-            // said below, with what was expected
+            value = Integer.parseInt(text);
+        } catch (NumberFormatException e) {
+            throw new IllegalArgumentException(name + ": expected a whole number, found '" + text + "'", e);
         }
-        throw new IllegalArgumentException("option '--" + name + "' takes a number of at least " + least + ", not '" + value + "'");
+        if (value < least) {
+            throw new IllegalArgumentException(name + ": expected at least " + least + ", found " + value);
+        }
+        return value;
     }
 }

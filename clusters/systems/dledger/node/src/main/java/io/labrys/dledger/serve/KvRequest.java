@@ -1,9 +1,10 @@
-package io.labrys.dledger;
+package io.labrys.dledger.serve;
 
 import io.openmessaging.storage.dledger.protocol.userdefine.UserDefineRequest;
 
-/** A read or a change of one register. Read by fastjson: public accessors, and a constructor without arguments. */
-public final class RegisterRequest extends UserDefineRequest {
+/** One operation on one register, as JSON: {@code op} is get, put or cas. */
+public class KvRequest extends UserDefineRequest {
+    /** The type's number in a request's header. */
     public static final int TYPE = 1;
 
     private String op;
@@ -17,46 +18,52 @@ public final class RegisterRequest extends UserDefineRequest {
         return TYPE;
     }
 
-    /** Returns {@code get}, {@code put} or {@code cas}. */
+    /** Returns get, put or cas. */
     public String getOp() {
         return op;
     }
 
+    /** Sets {@link #getOp}. */
     public void setOp(String op) {
         this.op = op;
     }
 
+    /** Returns the register's name. */
     public String getKey() {
         return key;
     }
 
+    /** Sets {@link #getKey}. */
     public void setKey(String key) {
         this.key = key;
     }
 
-    /** Returns, for put and cas, the new value. */
+    /** Returns what put and cas shall write. */
     public Long getValue() {
         return value;
     }
 
+    /** Sets {@link #getValue}. */
     public void setValue(Long value) {
         this.value = value;
     }
 
-    /** Returns, for cas, the value that the register must hold. */
+    /** Returns what cas expects; null is "no such register". */
     public Long getExpected() {
         return expected;
     }
 
+    /** Sets {@link #getExpected}. */
     public void setExpected(Long expected) {
         this.expected = expected;
     }
 
-    /** Returns, for get, {@code read-index}, {@code raft-log} or {@code unsafe}. */
+    /** Returns how to read: read-index, raft-log or unsafe. */
     public String getReadMode() {
         return readMode;
     }
 
+    /** Sets {@link #getReadMode}. */
     public void setReadMode(String readMode) {
         this.readMode = readMode;
     }

@@ -1,0 +1,128 @@
+package io.labrys.dledger;
+
+import io.labrys.dledger.read.DLedgerRaft;
+import io.labrys.dledger.read.ReadIndex;
+import io.labrys.dledger.read.Turns;
+import io.labrys.dledger.serve.DumpProcessor;
+import io.labrys.dledger.serve.KvProcessor;
+import io.labrys.dledger.serve.StatusProcessor;
+import io.labrys.dledger.state.RegisterState;
+import io.labrys.dledger.state.RegisterStateMachine;
+import io.labrys.dledger.state.WaitingAnswers;
+import io.openmessaging.storage.dledger.DLedgerConfig;
+import io.openmessaging.storage.dledger.DLedgerLeaderElector;
+import io.openmessaging.storage.dledger.DLedgerServer;
+import io.openmessaging.storage.dledger.MemberState;
+import io.openmessaging.storage.dledger.exception.DLedgerException;
+import io.openmessaging.storage.dledger.store.file.DLedgerMmapFileStore;
+import java.util.List;
+import java.util.concurrent.ArrayBlockingQueue;
+import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Consumer;
+import org.apache.rocketmq.remoting.netty.NettyServerConfig;
+
+/**
+ * One member of the group: the library, the registers on top of it, and the requests that it answers.
+ *
+ * <p>The law: everything is joined before the library starts, so no role change, entry or snapshot of its start is missed.
+ */
+public final class RegisterNode implements AutoCloseable {
+    private static final int WORKERS = 4;
+    private static final int MAX_QUEUED = 10_000;
+    private static final long LEAST_ROUND_MILLIS = 200;
+
+    private final DLedgerServer server;
+    private final ThreadPoolExecutor workers;
+    private final Turns.Thread turns = new Turns.Thread("read-index");
+    private final ReadIndex readIndex;
+
+    /**
+     * Makes a node; it opens its files and its port when it starts.
+     *
+     * @param fatal is told when the library gives up; the process should then end at once
+     */
+    public RegisterNode(NodeOptions options, Consumer<DLedgerException> fatal) {
+        NettyServerConfig listen = new NettyServerConfig();
+        listen.setBindAddress(options.address().substring(0, options.address().lastIndexOf(':')));
+        server = new DLedgerServer(config(options), listen);
+        workers = workers();
+
+        RegisterState state = new RegisterState();
+        WaitingAnswers waiting = new WaitingAnswers();
+        RegisterStateMachine machine =
+            new RegisterStateMachine(options.group(), options.self(), state, waiting, fatal);
+        server.registerStateMachine(machine);
+
+        DLedgerRaft raft = new DLedgerRaft(server);
+        readIndex = new ReadIndex(raft, state::get, turns, Math.max(LEAST_ROUND_MILLIS, options.heartbeatMillis()));
+        server.getDLedgerLeaderElector().addRoleChangeHandler(new Roles(readIndex));
+
+        KvProcessor kv = new KvProcessor(server, workers, state, waiting, raft, readIndex);
+        server.registerUserDefineProcessors(List.of(
+            kv,
+            new StatusProcessor(server, workers, state, machine, waiting, readIndex, kv),
+            new DumpProcessor(server, workers, machine)));
+    }
+
+    /** Recovers from disk, listens, and takes part in the group from then on. */
+    public void start() {
+        server.startup();
+    }
+
+    /** Returns the library's server. */
+    public DLedgerServer server() {
+        return server;
+    }
+
+    /** Leaves the group and ends all threads; takes some seconds, since the library's threads do. */
+    @Override
+    public void close() {
+        readIndex.close();
+        server.shutdown();
+        turns.close();
+        workers.shutdown();
+    }
+
+    private static DLedgerConfig config(NodeOptions options) {
+        DLedgerConfig config = new DLedgerConfig();
+        config.setGroup(options.group());
+        config.setSelfId(options.self());
+        config.setPeers(options.peers());
+        config.setStoreBaseDir(options.directory().toString());
+        config.setStoreType(DLedgerConfig.FILE);
+        config.setHeartBeatTimeIntervalMs(options.heartbeatMillis());
+        config.setMappedFileSizeForEntryData(options.dataFileBytes());
+        config.setMappedFileSizeForEntryIndex(options.indexFileEntries() * DLedgerMmapFileStore.INDEX_UNIT_SIZE);
+        config.setEnableSnapshot(options.snapshotThreshold().isPresent());
+        options.snapshotThreshold().ifPresent(config::setSnapshotThreshold);
+        return config;
+    }
+
+    private static ThreadPoolExecutor workers() {
+        AtomicInteger number = new AtomicInteger();
+        return new ThreadPoolExecutor(WORKERS, WORKERS, 0, TimeUnit.SECONDS, new ArrayBlockingQueue<>(MAX_QUEUED), task -> {
+            Thread thread = new Thread(task, "request-" + number.getAndIncrement());
+            thread.setDaemon(true);
+            return thread;
+        });
+    }
+
+    private record Roles(ReadIndex readIndex) implements DLedgerLeaderElector.RoleChangeHandler {
+        @Override
+        public void handle(long term, MemberState.Role role) {
+            readIndex.roleChanged(term, role == MemberState.Role.LEADER);
+        }
+
+        @Override
+        public void startup() {
+            // nothing of its own to start
+        }
+
+        @Override
+        public void shutdown() {
+            // the node closes its reads itself
+        }
+    }
+}

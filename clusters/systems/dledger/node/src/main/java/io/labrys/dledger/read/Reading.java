@@ -1,0 +1,22 @@
+package io.labrys.dledger.read;
+
+import io.openmessaging.storage.dledger.protocol.DLedgerResponseCode;
+
+/**
+ * The result of a read.
+ *
+ * @param code SUCCESS, or why there is no value
+ * @param value what the register holds; null if there is none, or if the read failed
+ */
+public record Reading(DLedgerResponseCode code, Long value) {
+
+    /** Returns the reading of a register that holds {@code value}; null is "no such register". */
+    public static Reading of(Long value) {
+        return new Reading(DLedgerResponseCode.SUCCESS, value);
+    }
+
+    /** Returns a failed reading. */
+    public static Reading failed(DLedgerResponseCode code) {
+        return new Reading(code, null);
+    }
+}

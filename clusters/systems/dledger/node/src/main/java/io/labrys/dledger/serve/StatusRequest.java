@@ -1,0 +1,14 @@
+package io.labrys.dledger.serve;
+
+import io.openmessaging.storage.dledger.protocol.userdefine.UserDefineRequest;
+
+/** Asks a node for its own view of itself and the group. Answered in any role. */
+public class StatusRequest extends UserDefineRequest {
+    /** The type's number in a request's header. */
+    public static final int TYPE = 2;
+
+    @Override
+    public int getRequestTypeCode() {
+        return TYPE;
+    }
+}

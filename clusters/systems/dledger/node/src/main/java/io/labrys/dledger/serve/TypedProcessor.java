@@ -1,0 +1,102 @@
+package io.labrys.dledger.serve;
+
+import io.openmessaging.storage.dledger.DLedgerServer;
+import io.openmessaging.storage.dledger.MemberState;
+import io.openmessaging.storage.dledger.exception.DLedgerException;
+import io.openmessaging.storage.dledger.protocol.DLedgerResponseCode;
+import io.openmessaging.storage.dledger.protocol.userdefine.UserDefineProcessor;
+import io.openmessaging.storage.dledger.protocol.userdefine.UserDefineRequest;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.Executor;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * What all requests have in common.
+ *
+ * <p>The laws: every request is answered, with a typed code, within a bounded time; the library itself answers no request
+ * whose future fails. And the calling thread is never held: it is one of four that also serve votes and heartbeats, so the
+ * work is done by others.
+ *
+ * @param <Q> the request, as JSON
+ * @param <R> the answer, as JSON
+ */
+abstract class TypedProcessor<Q extends UserDefineRequest, R extends NodeResponse> extends UserDefineProcessor<Q, R> {
+    private static final Logger LOG = LoggerFactory.getLogger(TypedProcessor.class);
+    /** The library itself gives up a write after two to three seconds. */
+    static final long LIMIT_MILLIS = 5000;
+
+    private final Executor workers;
+    private final MemberState member;
+
+    TypedProcessor(DLedgerServer server, Executor workers) {
+        super(server);
+        this.workers = workers;
+        this.member = server.getMemberState();
+    }
+
+    /** Returns an empty answer. */
+    abstract R blank();
+
+    /** Serves a request that is meant for this node, in a worker's thread. */
+    abstract CompletableFuture<R> serve(Q request);
+
+    @Override
+    public final CompletableFuture<R> handleRequest(Q request) {
+        if (request == null) {
+            return done(refused(DLedgerResponseCode.UNEXPECTED_ARGUMENT, "the request has no body"));
+        }
+        if (!member.getGroup().equals(request.getGroup())) {
+            return done(refused(DLedgerResponseCode.UNKNOWN_GROUP, "this is group " + member.getGroup()));
+        }
+        if (!member.getSelfId().equals(request.getRemoteId())) {
+            return done(refused(DLedgerResponseCode.UNKNOWN_MEMBER, "this is member " + member.getSelfId()));
+        }
+        try {
+            return CompletableFuture.supplyAsync(() -> serve(request), workers)
+                .thenCompose(answer -> answer)
+                .orTimeout(LIMIT_MILLIS, TimeUnit.MILLISECONDS)
+                .exceptionally(this::failed)
+                .thenApply(this::signed);
+        } catch (RejectedExecutionException e) {
+            return done(refused(DLedgerResponseCode.LEADER_PENDING_FULL, "too many requests wait; nothing was done"));
+        }
+    }
+
+    /** Returns an answer that says why there is no result. */
+    final R refused(DLedgerResponseCode code, String message) {
+        R answer = blank();
+        answer.setCode(code.getCode());
+        answer.setMessage(message);
+        return answer;
+    }
+
+    private R failed(Throwable error) {
+        Throwable cause = error instanceof CompletionException && error.getCause() != null ? error.getCause() : error;
+        if (cause instanceof DLedgerException refusal) {
+            return refused(refusal.getCode(), refusal.getMessage());
+        }
+        if (cause instanceof TimeoutException) {
+            LOG.warn("a request had no result after {} ms", LIMIT_MILLIS);
+            return refused(DLedgerResponseCode.TIMEOUT, "no result after " + LIMIT_MILLIS + " ms; what became of it is not known");
+        }
+        LOG.error("a request failed", cause);
+        return refused(DLedgerResponseCode.INTERNAL_ERROR, cause.toString());
+    }
+
+    private CompletableFuture<R> done(R answer) {
+        return CompletableFuture.completedFuture(signed(answer));
+    }
+
+    private R signed(R answer) {
+        answer.setGroup(member.getGroup());
+        answer.setLocalId(member.getSelfId());
+        answer.setLeaderId(member.getLeaderId());
+        answer.setTerm(member.currTerm());
+        return answer;
+    }
+}
