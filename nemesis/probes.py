@@ -8,6 +8,7 @@ can tell the directions apart. Nodes need only bash (its /dev/tcp and /dev/udp) 
 from __future__ import annotations
 
 import enum
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -73,7 +74,7 @@ def probe_from(remote: Remote, targets: Sequence[Node], *, port: int, timeout_s:
         for node in targets
     ]
     script = "export LC_ALL=C\n" + "\n".join(lines) + "\nwait\n"
-    result = remote.run("exec bash -s", stdin=script, timeout_s=timeout_s + OVERHEAD_S)
+    result = remote.run(f"exec bash -c {shlex.quote(script)}", timeout_s=timeout_s + OVERHEAD_S)
     return parse_probes(remote.node, result.stdout)
 
 

@@ -109,7 +109,7 @@ def remove(fault_id: int, programs: Iterable[str]) -> str:
             f"{run} -D {CHAIN} -j {mine} 2>/dev/null",
             f"{run} -F {mine} 2>/dev/null",
             f"{run} -X {mine} 2>/dev/null",
-            f"! {run} -S {mine} >/dev/null 2>&1 || exit 1",
+            f'[ -z "$({run} -S {mine} 2>/dev/null)" ] || exit 1',
         ]
     return "\n".join(script)
 

@@ -46,6 +46,11 @@ class Sight:
     state: str | None
     kernel: Look
 
+    @property
+    def pids(self) -> frozenset[int]:
+        """Returns the pids of all of them."""
+        return frozenset(self.kernel.states) | ({self.pid} if self.pid is not None else frozenset())
+
 
 class ProcessFault(Fault):
     """Common to all faults of the process."""
@@ -169,8 +174,9 @@ class Kill(ProcessFault):
         before = self.before.get(node)
         if now.pid is None:
             return "has no process"
-        if before and before.pid == now.pid:
-            return f"still has the pid {now.pid} of before the kill"
+        survivors = sorted(before.pids & now.pids) if before else []
+        if survivors:
+            return f"still runs as pid {survivors[0]}, as before the kill"
         silent = sorted((before.kernel.ports if before else frozenset()) - now.kernel.ports)
         return f"(pid {now.pid}) does not listen on port {silent[0]}" if silent else None
 
@@ -227,8 +233,7 @@ class Pause(ProcessFault):
 
     def _pause(self, node: Node) -> None:
         seen = self.note_before(node)
-        pids = sorted({pid for pid in (seen.pid, *seen.kernel.states) if pid is not None})
-        resume = "\n".join(f"kill -CONT {pid} 2>/dev/null" for pid in pids) + "\nexit 0"
+        resume = "\n".join(f"kill -CONT {pid} 2>/dev/null" for pid in sorted(seen.pids)) + "\nexit 0"
         self.field.shell(node).run(making(self.name, effect="", undo=resume), timeout_s=SHELL_TIMEOUT_S)
         self.field.system.pause(node)
 
