@@ -25,11 +25,14 @@ class Cluster(Protocol):
 
     Attributes:
         name: The cluster's name; several can live side by side.
-        nodes: In the order of their names.
     """
 
     name: str
-    nodes: Sequence[Node]
+
+    @property
+    def nodes(self) -> Sequence[Node]:
+        """Returns the nodes, in the order of their names."""
+        ...
 
     def remote(self, node: Node) -> Remote:
         """Returns the shell on `node`; the same object each time, safe to use from several threads."""
