@@ -1,23 +1,44 @@
 """The `labrys` command: parses, composes a test from the rooms, prints, and sets the exit code.
 
-Only click and the standard library are imported here at the top; a command's own imports happen when it is asked for, so
-that `labrys --help` and `labrys check` on a small file start at once. Verdicts and machine output go to standard output,
-everything else to standard error. Exit codes: 0 valid, 1 invalid, 2 unknown, 254 bad arguments, 255 an error of the tool or
-of the machines, 130 interrupted.
+Only click and the standard library are imported here at the top (and the rooms' own tables of options, which do the same); a
+command's own imports happen when it is asked for, so that `labrys --help` and `labrys check` on a small file start at once.
+Verdicts and machine output go to standard output, everything else to standard error. Exit codes: 0 valid, 1 invalid, 2
+unknown, 254 bad arguments, 255 an error of the tool or of the machines, 130 interrupted.
 """
 
 from __future__ import annotations
 
 import importlib
+import json
 import os
+import platform
+import re
+import shlex
 import sys
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
+import clusters.options
+import nemesis.choices
+import workloads.options
 from harness.config import as_defaults, load_config
 from harness.errors import ExitCode, LabrysError
+from harness.randomness import fresh_seed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from harness.cluster import Cluster
+    from harness.load import Load
+    from harness.run import Test
+    from results.record import TestInfo
+
+    Command = TypeVar("Command", bound="Callable[..., Any]")
 
 COMMANDS = {
     "check": "checker.command:check",
@@ -27,8 +48,9 @@ COMMANDS = {
     "serve": "results.command:serve",
 }
 CONFIG_FILE = "labrys.toml"
-CONFIG_VARIABLE = "LABRYS_CONFIG"
 ENVIRONMENT_PREFIX = "LABRYS"
+PREVIEW_OPERATIONS = 20
+MAX_NAME = 100
 
 
 class LazyGroup(click.Group):
@@ -86,6 +108,230 @@ def labrys(config: Path | None) -> None:
     Drives a cluster of real nodes with concurrent clients, breaks it while they work, records every operation, and decides
     whether the history is linearizable.
     """
+
+
+# What decides a run, in the order of `--help`; the reproduce line repeats those that differ from their defaults.
+RUN_OPTIONS = (
+    *clusters.options.OPTIONS,
+    *workloads.options.OPTIONS,
+    *nemesis.choices.OPTIONS,
+    click.option("--load", "load_kind", type=click.Choice(["open", "closed"]), default="open", show_default=True,
+                 help="Whether requests arrive at a rate, or each worker waits for its answer."),
+    click.option("--rate", type=click.FloatRange(0, min_open=True), default=40.0, show_default=True,
+                 help="Open loop: arrivals per second at each node."),
+    click.option("--max-in-flight", type=click.IntRange(1), default=100, show_default=True,
+                 help="Open loop: the most operations in flight at each node."),
+    click.option("--concurrency", default="2n", show_default=True,
+                 help="Closed loop: workers, as a number or as a multiple of the nodes."),
+    click.option("--time-limit", type=click.FloatRange(1), default=60.0, show_default=True, help="Seconds of workload."),
+    click.option("--operation-timeout", type=click.FloatRange(0.1), default=5.0, show_default=True,
+                 help="Seconds until an operation is given up as indeterminate."),
+    click.option("--recovery-timeout", type=click.FloatRange(1), default=30.0, show_default=True,
+                 help="Seconds that the system has to work again after healing."),
+    click.option("--final-reads/--no-final-reads", default=True, show_default=True,
+                 help="Read every key through every node in the end."),
+    click.option("--seed", type=click.IntRange(0), default=None, help="Repeats operations and faults.  [default: a fresh one]"),
+)  # fmt: skip
+
+# What says only where things are and go.
+OUTPUT_OPTIONS = (
+    *clusters.options.PLACE_OPTIONS,
+    click.option("--name", "test_name", default=None, help="The test's folder in the store.  [default: made from what runs]"),
+    click.option("--store", "store_dir", type=click.Path(file_okay=False, path_type=Path), default=Path("store"),
+                 show_default=True, help="Where runs are kept."),
+    click.option("--format", "output", type=click.Choice(["text", "json", "github"]), default="text", show_default=True,
+                 help="What is written to standard output."),
+)  # fmt: skip
+NOT_REPRODUCED = frozenset({"seed", "cluster_name", "keep_cluster", "test_name", "store_dir", "output"})
+
+
+def _with(options: Iterable[Callable[[Command], Command]]) -> Callable[[Command], Command]:
+    def decorate(command: Command) -> Command:
+        for option in reversed(list(options)):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+@labrys.command("test")
+@_with((*RUN_OPTIONS, *OUTPUT_OPTIONS))
+@click.pass_context
+def run_test(ctx: click.Context, /, **options: Any) -> None:
+    """Runs a test once, and judges it."""
+    from rich.console import Console
+
+    from results.session import carry_out
+    from results.store import Store
+    from results.terminal import print_summary
+
+    console = Console(stderr=True)
+    reproduce = _reproduce_line(ctx, options)
+    console.print(f"reproduce  {reproduce}", style="dim", soft_wrap=True, highlight=False, markup=False)
+    with clusters.options.open_cluster(options) as cluster:
+        test, info, plan = _compose(options, cluster, reproduce)
+        session = carry_out(test, info, plan=plan, store=Store(options["store_dir"]), console=console)
+    run, document = session.run, session.document
+    print_summary(console, document, report=run.report_html)
+    if options["output"] == "json":
+        click.echo(json.dumps({"run": str(run.path), **document}, ensure_ascii=False))
+    elif options["output"] == "github" and document["valid"] is not True:
+        level = "error" if document["valid"] is False else "warning"
+        click.echo(f"::{level} title=labrys {info.name}::{document['reason']} -- {reproduce}".replace("\n", "%0A"))
+    if session.interrupted:
+        ctx.exit(ExitCode.INTERRUPTED)
+    if session.error is not None:
+        ctx.exit(ExitCode.INTERNAL)
+    ctx.exit({True: ExitCode.VALID, False: ExitCode.INVALID}.get(document["valid"], ExitCode.UNKNOWN))
+
+
+def _compose(options: Mapping[str, Any], cluster: Cluster, reproduce: str) -> tuple[Test, TestInfo, str]:
+    """Puts a test together from the rooms, or refuses it before anything is done."""
+    from harness.run import Test
+    from nemesis.conductor import Conductor
+    from nemesis.planfile import to_json
+    from results.record import TestInfo
+
+    names = [node.name for node in cluster.nodes]
+    seed, time_limit_s = options["seed"], options["time_limit"]
+    system = clusters.options.make_system(cluster, options)
+    workload = workloads.options.make_workload(options)
+    plan = nemesis.choices.make_plan(
+        options, nodes=names, seed=seed, time_limit_s=time_limit_s, capabilities=cluster.capabilities()
+    )
+    nemesis.choices.refuse_impossible(plan, cluster.capabilities(), cluster.nodes)
+    test = Test(
+        seed=seed,
+        cluster=cluster,
+        system=system,
+        workload=workload,
+        nemesis=Conductor(cluster=cluster, system=system),
+        plan=plan.faults,
+        load=_load(options, len(names)),
+        time_limit_s=time_limit_s,
+        operation_timeout_s=options["operation_timeout"],
+        recovery_timeout_s=options["recovery_timeout"],
+        final_reads=options["final_reads"],
+    )
+    info = TestInfo(
+        name=options["test_name"] or _test_name(options),
+        seed=seed,
+        reproduce=reproduce,
+        started_utc=datetime.now(UTC),
+        system=system.name,
+        workload=workload.name,
+        nodes=names,
+        versions={"labrys": version("labrys"), "python": platform.python_version(), **system.versions()},
+        options={name: str(value) if isinstance(value, Path) else value for name, value in options.items()},
+    )
+    return test, info, to_json(plan)
+
+
+def _load(options: Mapping[str, Any], nodes: int) -> Load:
+    from harness.load import ClosedLoop, OpenLoop, parse_concurrency
+
+    if options["load_kind"] == "closed":
+        return ClosedLoop(concurrency=parse_concurrency(options["concurrency"], nodes))
+    most = options["max_in_flight"]
+    return OpenLoop(rate_per_node=options["rate"], max_in_flight=most, processes_per_node=min(4, most))
+
+
+def _test_name(options: Mapping[str, Any]) -> str:
+    faults = "edited-plan" if options["plan_file"] else options["nemesis"].replace(",", "+").replace(":", "-")
+    name = f"{options['system_name']}-{options['workload_name']}-{faults or 'no-faults'}"
+    return re.sub(r"[^A-Za-z0-9._+-]", "_", name)[:MAX_NAME]
+
+
+@labrys.command("plan")
+@_with(RUN_OPTIONS)
+@click.pass_context
+def show_plan(ctx: click.Context, /, **options: Any) -> None:
+    """Prints what a seed would do: its faults, and the first operations of each stream.
+
+    The output is the same, byte for byte, whenever seed and options are. Nothing is started: `all` stands for every kind,
+    whatever nodes could take.
+    """
+    from nemesis.planfile import to_json
+
+    reproduce = _reproduce_line(ctx, options)
+    names = [f"n{number}" for number in range(1, options["nodes"] + 1)]
+    plan = nemesis.choices.make_plan(options, nodes=names, seed=options["seed"], time_limit_s=options["time_limit"])
+    workload = workloads.options.make_workload(options)
+    streams = _load(options, len(names)).streams(len(names))
+    preview = workload.describe_streams(seed=options["seed"], streams=streams, count=PREVIEW_OPERATIONS)
+    click.echo(json.dumps({"reproduce": reproduce, "plan": json.loads(to_json(plan)), "streams": preview}, indent=2))
+
+
+@labrys.command("suite")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--seed", type=click.IntRange(0), default=None, help="The root of all cases' seeds.  [default: a fresh one]"
+)
+@click.option("--exit-first", is_flag=True, help="Stop at the first case that is not as expected.")
+@click.option(
+    "--resume",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Go on with a suite that was interrupted, from its folder.",
+)
+@click.option(
+    "--store",
+    "store_dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("store"),
+    show_default=True,
+    help="Where runs are kept.",
+)
+@click.pass_context
+def run_whole_suite(
+    ctx: click.Context, *, file: Path, seed: int | None, exit_first: bool, resume: Path | None, store_dir: Path
+) -> None:
+    """Runs the matrix of tests in FILE, and sums it up.
+
+    The exit code is 1 if a verdict is definite and not the expected one, else 255 if a case broke, else 2 if one is unknown,
+    else 0.
+    """
+    from rich.console import Console
+
+    from harness.suite import exit_code, load_suite
+    from results.suites import SuiteFolder, print_table, run_suite, seed_of
+
+    known = {name.removeprefix("--") for option in run_test.params for name in option.opts}
+    if seed is None:
+        seed = fresh_seed() if resume is None else seed_of(resume)
+    suite = load_suite(file, seed=seed, known=known)
+    folder = SuiteFolder.create(store_dir, suite, datetime.now(UTC)) if resume is None else SuiteFolder(resume)
+    before = {} if resume is None else folder.done(suite)
+    console = Console(stderr=True)
+    again = shlex.join(["labrys", "suite", str(file), "--seed", str(seed)])
+    console.print(f"reproduce  {again}", style="dim", soft_wrap=True, highlight=False, markup=False)
+    try:
+        results = run_suite(suite, folder, store=store_dir, console=console, exit_first=exit_first, before=before)
+    except KeyboardInterrupt:
+        click.echo(f"interrupted; `{again} --resume {folder.path}` goes on", err=True)
+        raise
+    print_table(console, results)
+    click.echo(folder.path / "junit.xml")
+    ctx.exit(exit_code(results))
+
+
+def _reproduce_line(ctx: click.Context, options: dict[str, Any]) -> str:
+    """Returns the command that runs the same again, and settles the seed if none was given."""
+    if options["seed"] is None:
+        options["seed"] = fresh_seed()
+    words = ["labrys", "test", "--seed", str(options["seed"])]
+    for option in ctx.command.params:
+        name = option.name or ""
+        if name in NOT_REPRODUCED or ctx.get_parameter_source(name) is ParameterSource.DEFAULT:
+            continue
+        value = options[name]
+        if not isinstance(option, click.Option) or value == option.type_cast_value(ctx, option.get_default(ctx)):
+            continue
+        if option.is_flag:
+            words.append((option.opts if value else option.secondary_opts)[0])
+        else:
+            text = "-".join(f"{item:g}" for item in value) if isinstance(value, tuple) else str(value)
+            words += [option.opts[0], text]
+    return shlex.join(words)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from harness.generator import Generator
     from harness.node import Node
-    from harness.op import Op, Operation
+    from harness.op import Op, Operation, Value
     from harness.verdict import Part
 
 
@@ -30,6 +30,10 @@ class Workload(Protocol):
             streams: How many op streams ask it: workers in a closed loop, nodes in an open loop. Stream `i` draws from
                 `stream(seed, f"worker/{i}")`, whatever the others do.
         """
+        ...
+
+    def describe_streams(self, *, seed: int, streams: int, count: int) -> Value:
+        """Returns the first `count` operations of each stream as JSON-like data: the same for the same seed, byte for byte."""
         ...
 
     def final_generator(self, *, history: Sequence[Op], node: Node) -> Generator:

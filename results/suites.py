@@ -1,0 +1,209 @@
+"""Runs a suite: each case as a command of its own, with its results written down after every one.
+
+A case that crashes, hangs or is killed takes nothing with it but itself. After an interruption the suite goes on where it
+stopped, from the same folder: `store/suites/NAME/TIME/` with `suite.json`, `junit.xml`, and what each case said.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+from rich.text import Text
+
+from harness.errors import ExitCode, InputError
+from harness.suite import CaseResult
+from results.junit import junit_xml, of_cases
+from results.plain import one_line
+from results.spoken import seconds
+from results.store import stamp, write_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+    from pathlib import Path
+
+    from rich.console import Console
+
+    from harness.op import Value
+    from harness.suite import Case, Suite
+
+FORMAT = "labrys-suite"
+VERSION = 1
+BESIDE_S = 900.0  # what a case may take beside its workload: set-up, recovery, final reads, checking
+DEFAULT_TIME_LIMIT_S = 60.0
+REASON_LINES = 3
+_COLOURS = {True: "green", False: "bold red"}
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteFolder:
+    """Where a suite keeps what became of it.
+
+    Attributes:
+        path: The folder.
+    """
+
+    path: Path
+
+    @classmethod
+    def create(cls, store: Path, suite: Suite, utc: datetime) -> SuiteFolder:
+        """Makes the folder of a new run of a suite."""
+        path = store / "suites" / re.sub(r"[^A-Za-z0-9._+-]", "_", suite.name) / stamp(utc)
+        path.mkdir(parents=True)
+        return cls(path)
+
+    def done(self, suite: Suite) -> dict[str, CaseResult]:
+        """Returns what is known of cases that were through before, by name.
+
+        Raises:
+            InputError: The folder is another suite's, or of another seed.
+        """
+        path = self.path / "suite.json"
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"))
+            if document["format"] != FORMAT or document["suite"] != suite.name or document["seed"] != str(suite.seed):
+                raise InputError(f"{path} is of another suite or seed: {document['suite']}, seed {document['seed']}")
+            cases = {case.name: case for case in suite.cases}
+            return {
+                name: CaseResult(case=cases[name], **result)
+                for name, result in document["results"].items()
+                if name in cases
+            }
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{path} cannot be resumed: {type(error).__name__}: {error}") from error
+
+    def save(self, suite: Suite, results: Mapping[str, CaseResult]) -> None:
+        """Writes down what is known, for people, for CI, and for going on later."""
+        document = {
+            "format": FORMAT,
+            "version": VERSION,
+            "suite": suite.name,
+            "seed": str(suite.seed),
+            "cases": [case.name for case in suite.cases],
+            "results": {name: _result_json(result) for name, result in results.items()},
+        }
+        write_text(self.path / "suite.json", json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+        write_text(self.path / "junit.xml", junit_xml([of_cases(suite.name, list(results.values()))]))
+
+
+def seed_of(folder: Path) -> int:
+    """Returns the seed of a suite that was begun in `folder`."""
+    try:
+        return int(json.loads((folder / "suite.json").read_text(encoding="utf-8"))["seed"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{folder} holds no suite that could be resumed: {error}") from error
+
+
+def run_suite(
+    suite: Suite,
+    folder: SuiteFolder,
+    *,
+    store: Path,
+    console: Console,
+    exit_first: bool,
+    before: Mapping[str, CaseResult],
+) -> list[CaseResult]:
+    """Runs the cases that are not through yet.
+
+    Args:
+        suite: The suite.
+        folder: Where its results go.
+        store: Where the runs go.
+        console: Where a line for each case is shown.
+        exit_first: Whether to stop at the first case that is not as expected.
+        before: What is known from an earlier go.
+
+    Returns:
+        What is known of each case, in their order; those that did not run are missing.
+
+    Raises:
+        KeyboardInterrupt: A person ended it; what was through is written down.
+    """
+    results = dict(before)
+    for number, case in enumerate(suite.cases, 1):
+        if case.name not in results:
+            console.print(Text(f"[{number}/{len(suite.cases)}] {case.name}", style="bold"))
+            result = _run_case(case, folder, store, suite.name)
+            if result.exit_code == ExitCode.INTERRUPTED:
+                raise KeyboardInterrupt
+            results[case.name] = result
+            folder.save(suite, results)
+            style = _COLOURS[result.passed]
+            console.print(
+                Text(f"      {_word(result)} after {seconds(result.seconds)}: {one_line(result.reason)}", style=style)
+            )
+        if exit_first and not results[case.name].passed:
+            break
+    return [results[case.name] for case in suite.cases if case.name in results]
+
+
+def print_table(console: Console, results: list[CaseResult]) -> None:
+    """Prints a line for each case, and the reproduce lines of those that were not as expected."""
+    table = Table("case", "verdict", "expected", "time", "reason", box=SIMPLE_HEAD)
+    for result in results:
+        table.add_row(
+            result.case.name,
+            Text(_word(result), style=_COLOURS[result.passed]),
+            str(result.case.expect),
+            seconds(result.seconds),
+            Text(one_line(result.reason)[:160]),
+        )
+    console.print(table)
+    failed = [result for result in results if not result.passed]
+    for result in failed:
+        console.print(Text.assemble(("reproduce  ", "dim"), result.reproduce), soft_wrap=True)
+    console.print(f"{len(results) - len(failed)} of {len(results)} cases were as expected")
+
+
+def _word(result: CaseResult) -> str:
+    return str(result.verdict) if result.verdict is not None else f"error {result.exit_code}"
+
+
+def _run_case(case: Case, folder: SuiteFolder, store: Path, suite: str) -> CaseResult:
+    name = re.sub(r"[^A-Za-z0-9._+-]", "_", f"{suite}-{case.test}")
+    own = ["--store", str(store), "--format", "json", "--name", name]
+    limit_s = float(case.options.get("time-limit", DEFAULT_TIME_LIMIT_S)) + BESIDE_S
+    said = folder.path / (re.sub(r"[^A-Za-z0-9._+-]", "_", case.name) + ".log")
+    began_s = time.monotonic()
+    with said.open("w+", encoding="utf-8") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "cli", *case.arguments(), *own], stdout=subprocess.PIPE, stderr=log, text=True
+        )
+        try:
+            output, _ = process.communicate(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            process.terminate()  # the run heals its nodes and takes its cluster down
+            output, _ = process.communicate()
+        except KeyboardInterrupt:
+            process.wait()  # it got the same interruption
+            raise
+        log.seek(0)
+        errors = [line.strip() for line in log if line.strip()]
+    document = _document(output)
+    return CaseResult(
+        case=case,
+        exit_code=process.returncode,
+        reason=str(document.get("reason") or " / ".join(errors[-REASON_LINES:]) or "it said nothing"),
+        seconds=time.monotonic() - began_s,
+        run=document.get("run"),
+    )
+
+
+def _document(output: str) -> Mapping[str, Value]:
+    try:
+        document = json.loads(output)
+    except ValueError:
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _result_json(result: CaseResult) -> dict[str, Value]:
+    return {"exit_code": result.exit_code, "reason": result.reason, "seconds": result.seconds, "run": result.run}
