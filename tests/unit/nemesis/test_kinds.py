@@ -1,0 +1,113 @@
+"""Kinds by name: aliases, targets, suggestions, needs."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.capabilities import NAMES, Capabilities
+from harness.node import Node
+from nemesis.errors import PlanError
+from nemesis.kinds import ALIASES, KINDS, choose, choose_all, find_kind, left_out, missing_capabilities
+
+NODES = ["n1", "n2", "n3", "n4", "n5"]
+ABLE = Capabilities(available=frozenset(NAMES))
+
+
+def without(*names: str) -> Capabilities:
+    """Returns a node that lacks some capabilities."""
+    return Capabilities(available=frozenset(NAMES) - set(names), missing=dict.fromkeys(names, "kernel says no"))
+
+
+@pytest.mark.parametrize(
+    ("alias", "kind", "target"),
+    [
+        ("hammer-time", "pause", "random"),
+        ("random-kill", "kill", "random"),
+        ("minor-suspend", "minor-pause", "minority"),
+        ("leader-suspend", "leader-pause", "leader"),
+        ("leader-partition", "partition-leader", "leader"),
+        ("random-partition", "partition-random-halves", "random"),
+        ("kill:n2+n1", "kill", ("n2", "n1")),
+        ("pause:leader+minority", "pause", "leader+minority"),
+        ("fixed-kill:n3", "fixed-kill", ("n3",)),
+    ],
+)
+def test_names_of_jepsen_and_openchaos_are_understood(alias: str, kind: str, target: object) -> None:
+    """An alias means the kind and its target."""
+    chosen = choose(alias, NODES)
+    assert (chosen.kind.name, chosen.target) == (kind, target)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("hamer-time", "Did you mean 'hammer-time'"),
+        ("parttition-halves", "Did you mean 'partition-halves'"),
+        ("kill:minorty", "Did you mean 'minority'"),
+        ("fixed-kill", "needs the names of its nodes, e.g. fixed-kill:n1"),
+        ("partition-leader:minority", "cannot be aimed at 'minority'"),
+        ("bridge:n1", "all 5 nodes in an order"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_with_a_suggestion(text: str, message: str) -> None:
+    """Before anything runs."""
+    with pytest.raises(PlanError, match=message):
+        choose(text, NODES)
+
+
+def test_no_alias_hides_a_kind() -> None:
+    """Every name means one thing."""
+    assert not set(ALIASES) & set(KINDS)
+    assert len(ALIASES) == sum(len(kind.aliases) for kind in KINDS.values())
+    assert all(find_kind(name).name == name for name in KINDS)
+
+
+def test_kinds_are_described() -> None:
+    """Every kind says what it does and how that is proved."""
+    for kind in KINDS.values():
+        assert kind.fault.SUMMARY.endswith(".")
+        assert kind.fault.PROOF
+        assert kind.target is None or kind.fault.check_target(kind.name, kind.target, NODES) == kind.target
+
+
+def test_lists_and_repetitions() -> None:
+    """Commas and repeated options mean the same; the same fault twice is a mistake, with another target it is not."""
+    names = [choice.label for choice in choose_all(["kill, pause", "kill:leader"], NODES)]
+    assert names == ["kill", "pause", "kill:leader"]
+    with pytest.raises(PlanError, match="'kill' is asked for twice"):
+        choose_all(["kill,random-kill"], NODES)
+
+
+def test_all_means_all_that_these_nodes_can_have() -> None:
+    """What is left out for want of a capability is told with the reason."""
+    able = dict.fromkeys(NODES, ABLE)
+    every = {choice.kind.name for choice in choose_all(["all"], NODES, capabilities=able)}
+    assert every == {kind.name for kind in KINDS.values() if kind.in_all}
+    poor = able | {"n4": without("drop-caches")}
+    names = {choice.kind.name for choice in choose_all(["all", "minor-kill"], NODES, capabilities=poor)}
+    assert every - names == {"crash"}
+    assert "minor-kill" in names
+    assert left_out(poor) == {"crash": "crash needs drop-caches on every node, and n4 has not: kernel says no"}
+
+
+def test_options_belong_to_a_kind_that_is_asked_for() -> None:
+    """Options of other kinds, unknown options and wrong values are errors."""
+    chosen = choose_all(["partition-leader"], NODES, options={"leader-partition": {"side": "alone"}})
+    assert chosen[0].options == {"side": "alone"}
+    with pytest.raises(PlanError, match="not among the faults"):
+        choose_all(["kill"], NODES, options={"partition-leader": {"side": "alone"}})
+    with pytest.raises(PlanError, match="takes one of alone, minority, majority, not 'left'"):
+        choose_all(["partition-leader"], NODES, options={"partition-leader": {"side": "left"}})
+
+
+def test_missing_capabilities_name_the_node_and_the_thing() -> None:
+    """One sentence for each kind and node; IPv6 nodes need the tables of their family."""
+    can = {"n1": ABLE, "n2": without("iptables"), "n3": without("ip6tables")}
+    four = [Node(name=name, address=f"10.0.0.{index}") for index, name in enumerate(can)]
+    six = [Node(name=name, address=f"fd00::{index}") for index, name in enumerate(can)]
+    assert missing_capabilities(["kill", "bridge"], can, four) == [
+        "bridge needs iptables on every node, and n2 has not: kernel says no"
+    ]
+    assert missing_capabilities(["bridge"], can, six) == [
+        "bridge needs ip6tables on every node, and n3 has not: kernel says no"
+    ]

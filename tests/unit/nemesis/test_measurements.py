@@ -1,0 +1,157 @@
+"""What is read from nodes: packet counters, probes, listening sockets; and what is concluded from them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.node import Node
+from nemesis import grudges, rules
+from nemesis.errors import FaultError
+from nemesis.evidence import parse_look
+from nemesis.faults.partition import Evidence, judge
+from nemesis.probes import Answer, Probe, parse_probes
+
+if TYPE_CHECKING:
+    from nemesis.grudges import Grudge
+
+NODES = ["n1", "n2", "n3"]
+ALONE = grudges.split(NODES, ["n1"])
+NOTHING: Grudge = {node: frozenset() for node in NODES}
+PAIRS = [(a, b) for a in NODES for b in NODES if a != b]
+
+
+def evidence(
+    answers: dict[tuple[str, str], Answer] | None = None,
+    *,
+    grudge: Grudge = ALONE,
+    counts: dict[tuple[str, str], int] | None = None,
+    blurred: frozenset[str] = frozenset(),
+    also_cut: Grudge = NOTHING,
+) -> Evidence:
+    """Returns what a perfect partition would show, with changes."""
+    perfect = {(a, b): Answer.OPEN if b in grudges.talks(grudge, a) else Answer.SILENT for a, b in PAIRS}
+    probes = {
+        (a, b): Probe(source=a, target=b, answer=answer) for (a, b), answer in (perfect | (answers or {})).items()
+    }
+    seen = dict.fromkeys(PAIRS, 4) | (counts or {})
+    return Evidence(
+        probes=probes,
+        dropped={(a, b): count for (a, b), count in seen.items() if a in grudge[b]},
+        passed={(a, b): count for (a, b), count in seen.items() if a not in grudge[b]},
+        counted=frozenset(NODES),
+        blurred=blurred,
+        also_cut=also_cut,
+    )
+
+
+def test_a_perfect_partition_is_effective() -> None:
+    """All cut pairs silent, all whole ones answer, all directions counted."""
+    proof = judge(ALONE, evidence(), {})
+    assert proof.effective
+    assert proof.reason == "All 4 cut pairs were silent (16 packets dropped), all 2 whole ones answered."
+
+
+def test_a_one_way_cut_is_judged_by_its_counters() -> None:
+    """TCP is silent both ways; the direction that works is seen by the packets that passed."""
+    one_way = grudges.one_way(NODES, ["n1"])
+    assert judge(one_way, evidence(grudge=one_way), {}).effective
+    both_dead = evidence(grudge=one_way, counts={("n2", "n1"): 0})
+    assert "counters saw nothing from n2 to n1" in judge(one_way, both_dead, {}).reason
+
+
+@pytest.mark.parametrize(
+    ("seen", "reason"),
+    [
+        (evidence({("n2", "n1"): Answer.OPEN}), "Packets still passed from n2 to n1."),
+        (evidence({("n2", "n1"): Answer.REFUSED}), "Packets still passed from n2 to n1."),
+        (evidence({("n2", "n3"): Answer.SILENT}), "There was no answer from n2 to n3, which should have stayed whole."),
+        (evidence(counts={("n1", "n3"): 0}), "The packet counters saw nothing from n1 to n3."),
+        (evidence({("n1", "n2"): Answer.OPEN}, blurred=frozenset(NODES)), "Packets still passed from n1 to n2."),
+    ],
+)
+def test_what_contradicts_the_grudge_is_named(seen: Evidence, reason: str) -> None:
+    """A leak, a link that is too dead, and a rule that counts nothing each make the fault ineffective."""
+    proof = judge(ALONE, seen, {})
+    assert not proof.effective
+    assert proof.reason == reason
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        evidence({("n2", "n3"): Answer.SILENT, ("n3", "n2"): Answer.SILENT}, blurred=frozenset({"n3"})),
+        evidence({("n2", "n3"): Answer.SILENT}, also_cut=grudges.split(NODES, ["n2"])),
+        evidence(counts={("n3", "n1"): 0}, also_cut=grudges.split(NODES, ["n3"])),
+    ],
+)
+def test_what_another_fault_explains_is_no_contradiction(seen: Evidence) -> None:
+    """Silence where another fault cuts, stops or loses packets says nothing about this one."""
+    assert judge(ALONE, seen, {}).effective
+
+
+def test_without_any_probe_nothing_is_claimed() -> None:
+    """A partition that nobody could look at is not effective, and the problem is told."""
+    blind = Evidence(probes={}, dropped={}, passed={}, counted=frozenset(), blurred=frozenset(), also_cut=NOTHING)
+    proof = judge(ALONE, blind, {"n1": "probing failed: gone"})
+    assert not proof.effective
+    assert proof.reason == "No cut pair could be probed; n1: probing failed: gone."
+
+
+def test_counters_are_read_from_both_families() -> None:
+    """Addresses are normalized, rules without a target count what passed, other lines are skipped."""
+    text = """\
+-N LABRYS-3
+-A LABRYS-3 -s 10.0.0.1/32 -c 12 720 -j DROP
+-A LABRYS-3 -s 10.0.0.2/32 -c 5 300
+-A LABRYS-3 -s 10.0.0.3/32 -m statistic --mode random --probability 0.80000000019 -c 8 480 -j DROP
+-A LABRYS-3 -s fd00::0:1/128 -c 1 80 -j DROP
+-A LABRYS-3 -c 9 80 -j DROP
+"""
+    counters = rules.parse_counters(text)
+    assert [(c.source, c.drop, c.packets) for c in counters] == [
+        ("10.0.0.1", True, 12),
+        ("10.0.0.2", False, 5),
+        ("10.0.0.3", True, 8),
+        ("fd00::1", True, 1),
+    ]
+
+
+def test_rules_go_to_the_tables_of_their_family_and_are_hooked_in_last() -> None:
+    """IPv4 and IPv6 neighbours get their own program; nothing of a chain takes effect before all of it is there."""
+    four, six = Node(name="n1", address="10.0.0.1"), Node(name="n2", address="fd00::2")
+    script = rules.insert(5, [rules.Rule(sources=[four, six])]).splitlines()
+    assert "iptables -w 5 -A LABRYS-5 -s 10.0.0.1 -j DROP" in script
+    assert "ip6tables -w 5 -A LABRYS-5 -s fd00::2 -j DROP" in script
+    for program in ("iptables", "ip6tables"):
+        mine = [line for line in script if line.startswith(f"{program} ")]
+        assert mine[-1] == f"{program} -w 5 -I LABRYS 1 -j LABRYS-5"
+
+
+def test_a_name_is_no_address() -> None:
+    """A host name would be resolved by each node on its own; it is refused with what to do."""
+    with pytest.raises(FaultError, match="'db1.example' is no IP address; put the address into the inventory"):
+        rules.tool(Node(name="n1", address="db1.example"))
+
+
+def test_probes_are_told_apart() -> None:
+    """Open and refused both mean that packets went there and came back."""
+    text = """\
+n3 124
+n2 0
+n4 1 bash: connect: Connection refused bash: line 1: /dev/tcp/10.0.0.4/7000: Connection refused
+n5 1 bash: connect: No route to host
+n6 1 bash: connect: Connection timed out
+"""
+    probes = {probe.target: probe for probe in parse_probes("n1", text)}
+    assert [probes[f"n{i}"].answer for i in range(2, 7)] == ["open", "silent", "refused", "error", "silent"]
+    assert [probe.target for probe in probes.values() if probe.reached] == ["n2", "n4"]
+    assert "No route" in probes["n5"].text
+
+
+def test_a_look_tells_ports_and_the_processes_behind_them() -> None:
+    """Ports are read as hexadecimal, states as letters; a port without a visible process is still a port."""
+    look = parse_look("port 1B58 1234\nport 1F90 1235\nheld 1234 77 T\nheld 1234 78 S\n")
+    assert look.ports == {7000, 8080}
+    assert look.states == {77: "T", 78: "S"}
