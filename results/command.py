@@ -24,13 +24,13 @@ def report(run: str, store: Path) -> None:
     RUN is a run's folder, or within the store: `latest`, `<test>`, `<test>/<time>`, or an index (0 is the newest, -1 the
     oldest).
     """
-    from rich.console import Console  # noqa: PLC0415 - a command's own imports come when it is asked for
+    from rich.console import Console
 
-    from results.document import build  # noqa: PLC0415
-    from results.load import load_record  # noqa: PLC0415
-    from results.publish import draw  # noqa: PLC0415
-    from results.store import Store  # noqa: PLC0415
-    from results.terminal import print_summary  # noqa: PLC0415
+    from results.document import build
+    from results.load import load_record
+    from results.publish import draw
+    from results.store import Store
+    from results.terminal import print_summary
 
     found = Store(store).open_run(run)
     record = load_record(found)
@@ -45,8 +45,8 @@ def report(run: str, store: Path) -> None:
 @click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0 takes a free one.")
 def serve(store: Path, port: int) -> None:
     """Browses the store in a web browser, on this machine only."""
-    from results.serve import StoreServer  # noqa: PLC0415 - a command's own imports come when it is asked for
-    from results.store import Store  # noqa: PLC0415
+    from results.serve import StoreServer
+    from results.store import Store
 
     with StoreServer(Store(store), port) as server:
         click.echo(f"{server.url} shows {store}; Ctrl-C ends it", err=True)

@@ -103,7 +103,10 @@ def _find(entry: Value, by_index: Mapping[int, Operation]) -> Operation | None:
     if not isinstance(entry, dict):
         return None
     index = entry.get("invoke_index", entry.get("index"))
-    return by_index.get(index) if isinstance(index, int) else None
+    found = by_index.get(index) if isinstance(index, int) else None
+    if found is None or (entry.get("process", found.process), entry.get("f", found.f)) != (found.process, found.f):
+        return None  # an index into another history
+    return found
 
 
 def told(operation: Operation) -> str:

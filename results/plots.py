@@ -210,7 +210,20 @@ def _svg(figure: Figure, salt: str) -> str:
     text = io.StringIO()
     with mpl.rc_context({"svg.hashsalt": f"labrys-{salt}"}):
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-    return re.sub(r'\b(d|x|y|transform)="[^"]*"', _shortened, text.getvalue())
+    return re.sub(r'\b(d|x|y|width|height|transform)="[^"]*"', _shortened, _with_stable_clips(text.getvalue()))
+
+
+def _with_stable_clips(svg: str) -> str:
+    """Names clip paths by their order of use, one name for equal ones: matplotlib names them by addresses in memory."""
+    clips = dict(re.findall(r'<clipPath id="(\w+)">(.*?)</clipPath>', svg, flags=re.DOTALL))
+    names: dict[str, str] = {}
+    for used in re.findall(r"url\(#(\w+)\)", svg):
+        if used in clips:
+            names.setdefault(clips[used], f"clip{len(names)}")
+    svg = re.sub(r"url\(#(\w+)\)", lambda used: f"url(#{names.get(clips.get(used[1], ''), used[1])})", svg)
+    kept = "".join(f'<clipPath id="{name}">{shape}</clipPath>\n' for shape, name in names.items())
+    svg = re.sub(r'\s*<clipPath id="\w+">.*?</clipPath>', "", svg, flags=re.DOTALL)
+    return svg.replace("</svg>", f"<defs>{kept}</defs></svg>")
 
 
 def _shortened(attribute: re.Match[str]) -> str:

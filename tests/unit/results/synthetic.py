@@ -148,12 +148,20 @@ def simulate(
     final = [_applied(world, operation) for _, operation, _ in sorted(done, key=lambda entry: entry[0])]
     if stale:
         final = _plant_stale_read(final, faults)
+    kept = faults if stale else faults[:-1]  # the one without effect belongs to the run that went wrong
+    nemesis = [
+        (at_ns, -1, 2 * fault.planned.id + n)
+        for fault in kept
+        for n, at_ns in enumerate((fault.start_ns, fault.end_ns))
+    ]
     events = sorted(
-        [(op.start_ns, 0, i) for i, op in enumerate(final)] + [(op.end_ns or 0, 1, i) for i, op in enumerate(final)]
+        nemesis
+        + [(op.start_ns, 0, i) for i, op in enumerate(final)]
+        + [(op.end_ns or 0, 1, i) for i, op in enumerate(final)]
     )
     position = {(kind, i): index for index, (_, kind, i) in enumerate(events)}
     indexed = [replace(op, invoke_index=position[0, i], complete_index=position[1, i]) for i, op in enumerate(final)]
-    return sorted(indexed, key=lambda op: op.invoke_index), faults, world
+    return sorted(indexed, key=lambda op: op.invoke_index), kept, world
 
 
 def _arrivals(draw: random.Random, rate: float, duration_s: float) -> list[float]:
@@ -323,7 +331,7 @@ def record(*, seed: int = 7, operations: int = 3000, duration_s: float = 60.0, s
             reason="The system worked again 1.4 s after everything was healed.",
             details={"seconds": 1.4},
         ),
-        replace(faults_effective(faults)) if stale else faults_effective(faults[:-1]),
+        faults_effective(faults),
         progress(done, faults),
         client_errors(done),
     ]
@@ -348,12 +356,11 @@ def record(*, seed: int = 7, operations: int = 3000, duration_s: float = 60.0, s
             "values": "unique",
         },
     )
-    kept = faults if stale else faults[:-1]
     return RunRecord(
         test=info,
         duration_s=duration_s + 24.1,
         parts=parts,
-        faults=kept,
+        faults=faults,
         operations=done,
         sightings=sightings(world, faults, duration_s),
         timings={"ready": 3.2, "workload": duration_s, "check": 0.41},
@@ -374,9 +381,9 @@ def write_history(run: Run, made: RunRecord) -> None:
             )
     for fault in made.faults:
         told = {"fault": fault.planned.id, "targets": list(fault.targets)}
-        common = {"op_type": OpType.INFO, "process": NEMESIS, "value": told}
-        events.append((fault.start_ns, -1, {**common, "f": f"start-{fault.planned.kind}"}))
-        events.append((fault.end_ns, -1, {**common, "f": f"stop-{fault.planned.kind}"}))
+        event: dict[str, Any] = {"op_type": OpType.INFO, "process": NEMESIS, "value": told}
+        events.append((fault.start_ns, -1, {**event, "f": f"start-{fault.planned.kind}"}))
+        events.append((fault.end_ns, -1, {**event, "f": f"stop-{fault.planned.kind}"}))
     writer = HistoryWriter(run.history_jsonl, {"seed": made.test.seed})
     for time_ns, _, fields in sorted(events, key=lambda event: event[:2]):
         writer.append(time_ns=time_ns, **fields)

@@ -1,0 +1,226 @@
+"""The report works where it is read: in a browser, without a network, by mouse and by keyboard."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from results.publish import announce, publish
+from results.store import Store
+from tests.integration.results.browser import CHROMIUM, Browser
+from tests.unit.results.synthetic import record, write_logs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from results.record import RunRecord
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+
+
+@pytest.fixture(scope="module")
+def made() -> RunRecord:
+    """An invalid run of twenty thousand operations."""
+    return record(seed=11, operations=22_500, stale=True)
+
+
+@pytest.fixture(scope="module")
+def url(made: RunRecord, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The address of its report."""
+    store = Store(tmp_path_factory.mktemp("store"))
+    run = store.create_run(made.test.name, made.test.started_utc)
+    announce(run, made.test)
+    write_logs(run)
+    publish(run, made)
+    return run.report_html.as_uri()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One browser for all tests; each opens the page anew."""
+    with Browser() as browser:
+        yield browser
+
+
+def lanes(browser: Browser) -> tuple[int, int, int]:
+    """Returns how many operations are drawn, and the window in microseconds."""
+    drawn, window = browser.evaluate(
+        "(() => { const data = document.getElementById('lanes').dataset; return [data.drawn, data.window]; })()"
+    )
+    start, end = window.split()
+    return int(drawn), int(start), int(end)
+
+
+def canvas(browser: Browser) -> dict[str, Any]:
+    """Scrolls to the timeline and returns where its canvas is."""
+    browser.evaluate("document.getElementById('timeline').scrollIntoView()")
+    # A wheel soon after the page scrolled is taken for part of that scroll, so let that time pass.
+    browser.evaluate("new Promise(done => setTimeout(done, 300))")
+    browser.settle()
+    found: dict[str, Any] = browser.evaluate("document.querySelector('#lanes canvas').getBoundingClientRect().toJSON()")
+    return found
+
+
+def test_it_opens_without_a_complaint_and_without_a_network(browser: Browser, url: str) -> None:
+    """The only thing asked for is the file itself."""
+    browser.requests.clear()
+    browser.open(url)
+    assert browser.complaints == []
+    assert browser.requests == [url]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 800, 1280, 1900])
+def test_it_fits_every_width(browser: Browser, url: str, width: int, scheme: str) -> None:
+    """The page never scrolls sideways."""
+    browser.open(url, width=width, scheme=scheme)
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_can_be_read_in_either_theme(browser: Browser, url: str, scheme: str) -> None:
+    """Every text has a contrast of at least 4.5 against what is behind it (WCAG AA)."""
+    browser.open(url, scheme=scheme)
+    weak = browser.evaluate("""(() => {
+        const channel = (v) => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+        const rgb = (text) => {
+            const n = text.match(/[\\d.]+/g).map(Number);
+            const scale = text.startsWith("color(") ? 1 : 255;
+            return {v: n.slice(0, 3).map((c) => channel(c / scale)), a: n.length > 3 ? n[3] : 1};
+        };
+        const light = (c) => 0.2126 * c.v[0] + 0.7152 * c.v[1] + 0.0722 * c.v[2];
+        const behind = (e) => {
+            for (; e; e = e.parentElement) {
+                const c = rgb(getComputedStyle(e).backgroundColor);
+                if (c.a === 1) return c;
+            }
+            return {v: [1, 1, 1]};
+        };
+        const bad = [];
+        const walker = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
+        while (walker.nextNode()) {
+            const e = walker.currentNode.parentElement;
+            if (!walker.currentNode.textContent.trim() || e.closest("svg, script, style, .sr, noscript")) continue;
+            const [a, b] = [light(rgb(getComputedStyle(e).color)), light(behind(e))].sort((x, y) => y - x);
+            if ((a + 0.05) / (b + 0.05) < 4.5) bad.push(walker.currentNode.textContent.trim().slice(0, 40));
+        }
+        return [...new Set(bad)];
+    })()""")
+    assert weak == []
+
+
+def test_the_wheel_zooms_and_dragging_moves(browser: Browser, url: str, made: RunRecord) -> None:
+    """At the pointer; and what is drawn is what lies in the window."""
+    browser.open(url)
+    box = canvas(browser)
+    x, y = box["x"] + box["width"] * 0.6, box["y"] + 250
+    _, start, end = lanes(browser)
+    assert start == 0
+    for _ in range(12):
+        browser.wheel(x, y, -200)
+    drawn, near, far = lanes(browser)
+    assert far - near < (end - start) / 50
+    inside = sum(
+        1
+        for op in made.operations
+        if op.end_ns is not None and op.start_ns // 1000 <= far and op.end_ns // 1000 >= near
+    )
+    assert 0 < drawn <= inside
+    browser.mouse("Moved", x, y)
+    browser.mouse("Pressed", x, y, down=True)
+    browser.mouse("Moved", x - 200, y, down=True)
+    browser.mouse("Released", x - 200, y)
+    _, moved, _ = lanes(browser)
+    assert moved > near
+
+
+def test_the_keyboard_does_all_of_it(browser: Browser, url: str) -> None:
+    """Zoom, move, the whole run, and the violation."""
+    browser.open(url)
+    browser.evaluate("document.getElementById('lanes').focus()")
+    _, start, end = lanes(browser)
+    browser.key("+")
+    _, near, far = lanes(browser)
+    assert start < near < far < end
+    browser.key("ArrowRight")
+    assert lanes(browser)[1] > near
+    browser.key("0")
+    assert lanes(browser)[1:] == (start, end)
+    browser.key("v")
+    _, near, far = lanes(browser)
+    assert far - near < end / 5
+
+
+def test_the_violation_is_shown_and_named(browser: Browser, url: str, made: RunRecord) -> None:
+    """The button leads there, dims other keys, and a second press comes closer; a tooltip tells the operation."""
+    browser.open(url)
+    box = canvas(browser)
+    browser.evaluate("document.getElementById('go').click()")
+    browser.settle()
+    assert browser.evaluate("document.getElementById('key').selectedOptions[0].textContent").startswith("k0")
+    _, near, far = lanes(browser)
+    browser.evaluate("document.getElementById('go').click()")
+    browser.settle()
+    _, closer, end = lanes(browser)
+    assert end - closer <= far - near
+    example = made.parts[0].details["counterexample"]
+    read = example["operations"][-1]
+    assert closer < read["start_ns"] // 1000 < end
+    across = 84 + ((read["start_ns"] + read["end_ns"]) / 2000 - closer) / (end - closer) * (box["width"] - 84)
+    texts = []
+    for down in range(60, int(box["height"]), 6):
+        browser.mouse("Moved", box["x"] + across, box["y"] + down)
+        if not browser.evaluate("document.getElementById('tip').hidden"):
+            texts.append(browser.evaluate("document.getElementById('tip').innerText"))
+    assert any(f"read → {read['result']}" in text and "part of the counterexample" in text for text in texts)
+
+
+def test_twenty_thousand_operations_stay_fluid(browser: Browser, url: str) -> None:
+    """A move draws anew in a quarter of a second at most, also on a busy machine without a GPU (some 0.06 s at rest)."""
+    browser.open(url)
+    canvas(browser)
+    median_ms = browser.evaluate("""(async () => {
+        const times = [];
+        for (let n = 0; n < 8; n++) {
+            const began = performance.now();
+            document.getElementById(n % 2 ? "fit" : "in").click();
+            await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+            times.push(performance.now() - began);
+        }
+        return times.sort((a, b) => a - b)[4];
+    })()""")
+    assert median_ms < 250
+
+
+def test_the_reproduce_line_is_copied(browser: Browser, url: str, made: RunRecord) -> None:
+    """The button says that it did, and the line is selected or on the clipboard."""
+    browser.open(url)
+    browser.evaluate("document.querySelector('[data-copy]').click()")
+    browser.evaluate("new Promise(done => setTimeout(done, 100))")
+    assert browser.evaluate("document.querySelector('[data-copy]').textContent") in {"Copied", "Press Ctrl+C"}
+    assert browser.evaluate("document.getElementById('reproduce').textContent") == made.test.reproduce
+
+
+def test_the_theme_can_be_switched(browser: Browser, url: str) -> None:
+    """By a button, against what the system says."""
+    browser.open(url, scheme="light")
+    before = browser.evaluate("getComputedStyle(document.body).backgroundColor")
+    browser.evaluate("document.getElementById('theme').click()")
+    browser.settle()
+    assert browser.evaluate("getComputedStyle(document.body).backgroundColor") != before
+    assert browser.complaints == []
+
+
+def test_everything_but_the_timeline_is_there_without_scripts(browser: Browser, url: str, made: RunRecord) -> None:
+    """The verdict, the faults, the diagram and the plots need no JavaScript."""
+    browser.call("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        browser.call("Page.navigate", url=url)
+        root = browser.call("DOM.getDocument", depth=0)["root"]["nodeId"]
+        text = browser.call("DOM.getOuterHTML", nodeId=root)["outerHTML"]
+    finally:
+        browser.call("Emulation.setScriptExecutionDisabled", value=False)
+    assert made.parts[0].reason.split("'")[0] in text
+    assert 'class="example"' in text
+    assert text.count('class="topology"') == len(made.faults)

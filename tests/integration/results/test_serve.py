@@ -1,0 +1,220 @@
+"""The server shows the store to this machine only, and nothing that lies outside of it."""
+
+from __future__ import annotations
+
+import http.client
+import io
+import json
+import socket
+import threading
+import zipfile
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.errors import InputError
+from results.publish import announce, publish
+from results.serve import StoreServer
+from results.store import Run, Store
+from tests.unit.results.synthetic import record, write_history, write_logs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A finished run in a store, with foreign things in its folder."""
+    made = record(seed=11, operations=900, stale=True)
+    store = Store(tmp_path_factory.mktemp("served") / "store")
+    run = store.create_run(made.test.name, made.test.started_utc)
+    announce(run, made.test)
+    write_history(run, made)
+    write_logs(run)
+    publish(run, made)
+    store.finish(run)
+    (store.root.parent / "secret.txt").write_text("secret")
+    (run.path / "outside").symlink_to(store.root.parent / "secret.txt")
+    (run.path / "up").symlink_to("..")
+    (run.nodes_dir / "n1" / "evil.html").write_text(HOSTILE)
+    (run.nodes_dir / "n1" / f"{HOSTILE.replace('/', '')}.log").write_text("x")
+    return run
+
+
+@pytest.fixture
+def server(run: Run) -> Iterator[StoreServer]:
+    """A server of the store, on a free port."""
+    with StoreServer(Store(run.path.parents[1]), 0) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join(10)
+
+
+def get(
+    server: StoreServer, path: str, *, method: str = "GET", host: str | None = None
+) -> tuple[int, dict[str, str], bytes]:
+    """Asks for a path exactly as it is written."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=20)
+    try:
+        connection.putrequest(method, path, skip_host=host is not None)
+        if host is not None:
+            connection.putheader("Host", host)
+        connection.endheaders()
+        answer = connection.getresponse()
+        return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
+    finally:
+        connection.close()
+
+
+def place(run: Run) -> str:
+    """Returns the path of a run's page."""
+    return f"/run/{run.test_name}/{run.stamp}/"
+
+
+def test_it_listens_on_this_machine_only(server: StoreServer) -> None:
+    """The address is the loopback's."""
+    assert server.socket.getsockname()[0] == "127.0.0.1"
+
+
+def test_it_answers_to_no_foreign_name(server: StoreServer) -> None:
+    """A web site that points its own name at this machine is refused."""
+    port = server.server_address[1]
+    assert [get(server, "/", host=host)[0] for host in ("evil.example", f"evil.example:{port}", "")] == [403, 403, 403]
+    assert get(server, "/", host=f"localhost:{port}")[0] == 200
+
+
+def test_the_list_shows_searches_and_sorts(server: StoreServer, run: Run) -> None:
+    """Every run with its verdict and sentence; a search that finds nothing says so."""
+    for query in (
+        "",
+        "?q=invalid",
+        "?q=stale+k0&sort=verdict&up=1",
+        f"?q={run.stamp}",
+        "?page=0&sort=test",
+        "?page=x&sort=y",
+    ):
+        status, _, body = get(server, f"/{query}")
+        assert status == 200
+        assert f"{run.test_name}/{run.stamp}".encode() in body
+        assert "✗ invalid".encode() in body
+    assert b"No runs match" in get(server, "/?q=valid")[2]
+    assert HOSTILE.encode() not in get(server, "/?q=%3Cscript%3Ealert(1)%3C/script%3E")[2]
+
+
+def test_a_report_is_a_page_and_every_other_file_is_not(server: StoreServer, run: Run) -> None:
+    """Only the run's own report is HTML; the rest is text, an image, or a download, and none may run a script."""
+    kinds = {
+        "report.html": "text/html; charset=utf-8",
+        "nodes/n1/evil.html": "text/plain; charset=utf-8",
+        "nodes/n1/dledger.log": "text/plain; charset=utf-8",
+        "results.json": "application/json; charset=utf-8",
+        "history.jsonl": "text/plain; charset=utf-8",
+        "plots/rate.svg": "image/svg+xml",
+        "junit.xml": "text/plain; charset=utf-8",
+    }
+    for name, kind in kinds.items():
+        status, headers, body = get(server, place(run) + name)
+        assert (status, headers["content-type"], headers["x-content-type-options"]) == (200, kind, "nosniff")
+        assert body == (run.path / name).read_bytes()
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert "sandbox" in headers["content-security-policy"]
+
+
+def test_folders_are_listed_with_escaped_names(server: StoreServer, run: Run) -> None:
+    """And without a slash they lead to the one with it."""
+    status, _, body = get(server, place(run) + "nodes/n1/")
+    assert status == 200
+    assert b"dledger.log" in body
+    assert b"<script>alert(1)" not in body
+    assert get(server, place(run)[:-1])[:2][1]["location"] == place(run)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "outside", "up/", "../", "../../../secret.txt", "%2e%2e/%2e%2e/%2e%2e/secret.txt", "..%2f..%2f..%2fsecret.txt",
+        "nodes/../../../../secret.txt", "//etc/passwd", "%00", "nothing", "nodes/n1/dledger.log/x", "x" * 5000,
+    ],
+)  # fmt: skip
+def test_nothing_outside_of_a_run_is_served(server: StoreServer, run: Run, path: str) -> None:
+    """Neither by dots, encoded or not, nor by links, nor by anything odd."""
+    status, _, body = get(server, place(run) + path)
+    assert status == 404
+    assert b"secret" not in body or b"secret.txt" in body
+
+
+@pytest.mark.parametrize(
+    "path", ["/run/../../etc", "/run/latest/x/", "/zip/a/b.zip", "/zip/x", "/run", "/etc/passwd", "/%ff"]
+)
+def test_what_is_no_run_is_not_there(server: StoreServer, path: str) -> None:
+    """Runs are found by comparing names, never by joining them to a path."""
+    assert get(server, path)[0] == 404
+
+
+def test_a_run_is_sent_as_one_file(server: StoreServer, run: Run) -> None:
+    """Whole, and without what links lead to."""
+    status, headers, body = get(server, f"/zip/{run.test_name}/{run.stamp}.zip")
+    assert (status, headers["content-type"]) == (200, "application/zip")
+    archive = zipfile.ZipFile(io.BytesIO(body))
+    assert archive.testzip() is None
+    names = {name.partition("/")[2] for name in archive.namelist()}
+    assert {"report.html", "results.json", "nodes/n1/dledger.log"} <= names
+    assert not {"outside", "up"} & names
+
+
+def test_heads_have_no_body(server: StoreServer, run: Run) -> None:
+    """The same headers, and nothing after them."""
+    status, headers, body = get(server, place(run) + "report.html", method="HEAD")
+    assert (status, body) == (200, b"")
+    assert int(headers["content-length"]) == run.report_html.stat().st_size
+    assert get(server, "/", method="POST")[0] == 501
+
+
+def test_runs_are_compared(server: StoreServer, run: Run) -> None:
+    """Side by side; names that are none are left out."""
+    name = f"{run.test_name}/{run.stamp}"
+    body = get(server, f"/compare?run={name}&run={name}")[2]
+    assert body.count(run.stamp.encode()) >= 2
+    assert b"--read-mode" in body
+    assert b"Choose at least two" in get(server, f"/compare?run={name}&run=../x")[2]
+
+
+def test_the_run_that_goes_on_is_followed(tmp_path: Path) -> None:
+    """What is appended to its history is in the next answer; when it ends, nothing goes on."""
+    made = record(seed=7, operations=300)
+    store = Store(tmp_path / "store")
+    with StoreServer(store, 0) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            assert json.loads(get(server, "/live.json")[2]) == {"run": None}
+            run = store.create_run("going-on", made.test.started_utc)
+            assert json.loads(get(server, "/live.json")[2])["counts"] == {"ok": 0, "info": 0, "fail": 0}
+            write_history(run, made)
+            state = json.loads(get(server, "/live.json")[2])
+            assert state["run"] == f"going-on/{run.stamp}"
+            assert sum(state["counts"].values()) == len(made.operations)
+            assert "… running".encode() in get(server, "/")[2]
+            assert get(server, "/live")[0] == 200
+            publish(run, made)
+            store.finish(run)
+            assert json.loads(get(server, "/live.json")[2]) == {"run": None}
+            assert "✓ valid".encode() in get(server, "/")[2]
+        finally:
+            server.shutdown()
+            thread.join(10)
+
+
+def test_a_port_in_use_is_said(tmp_path: Path) -> None:
+    """With the way out."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(InputError, match=f"port {port} on 127.0.0.1 cannot be taken: .*--port"):
+            StoreServer(Store(tmp_path), port)

@@ -1,0 +1,145 @@
+"""Availability counts each operation at the time it was wanted, and invents no time that was not observed."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.faults import FaultRecord, PlannedFault
+from harness.op import Operation, OpType
+from results.availability import FaultAvailability, around
+
+S = 1_000_000_000
+ANSWERS = ("mismatch",)
+
+
+def operation(at_s: float, kind: OpType = OpType.OK, **changes: Any) -> Operation:
+    """Returns a read wanted at `at_s`."""
+    fields: dict[str, Any] = {
+        "process": 0, "f": "read", "value": None, "result": None, "type": kind, "start_ns": round(at_s * S),
+        "end_ns": round(at_s * S) + 1_000_000, "invoke_index": 0, "complete_index": 1, "node": "n1",
+    }  # fmt: skip
+    return Operation(**{**fields, **changes})
+
+
+def fault(start_s: float, end_s: float, number: int = 0) -> FaultRecord:
+    """Returns a fault that was on in between."""
+    planned = PlannedFault(id=number, kind="kill", target="one", start_s=start_s, end_s=end_s)
+    return FaultRecord(
+        planned=planned, targets=("n1",), start_ns=round(start_s * S), end_ns=round(end_s * S), proof=None
+    )
+
+
+def one(operations: list[Operation], *faults: FaultRecord) -> FaultAvailability:
+    """Returns the availability around the first fault."""
+    found = around(faults, operations, ANSWERS)[0]
+    assert found is not None
+    return found
+
+
+def test_first_and_sustained_ok_after_an_outage() -> None:
+    """Nothing for 3 s, then a lone answer, then again nothing, then all is well."""
+    bad = [operation(10 + i / 10, OpType.FAIL, error="no-leader") for i in range(60)]
+    bad[30] = operation(13)
+    good = [operation(16 + i / 10) for i in range(100)]
+    during = one([*bad, *good], fault(10, 20)).during
+    assert during.first_ok_s == pytest.approx(3)
+    assert during.sustained_ok_s == pytest.approx(6)
+    assert during.longest_gap_s == pytest.approx(3)
+    assert (during.operations, during.answered) == (100, 41)
+    assert during.errors == {"no-leader": 59}
+
+
+def test_sustained_needs_two_seconds_that_were_observed() -> None:
+    """A window that ends before two seconds of answers says nothing about sustained availability."""
+    operations = [operation(11 + i / 10) for i in range(9)]
+    during = one(operations, fault(10, 12)).during
+    assert during.first_ok_s == pytest.approx(1)
+    assert during.sustained_ok_s is None
+
+
+def test_what_was_never_answered_has_no_time() -> None:
+    """None, not zero, and the gap is the whole window."""
+    during = one([operation(11, OpType.INFO, error="timeout: 2 s")], fault(10, 12)).during
+    assert (during.first_ok_s, during.sustained_ok_s, during.longest_gap_s) == (None, None, 2.0)
+    assert during.errors == {"timeout": 1}
+
+
+def test_a_refusal_by_a_working_system_is_an_answer() -> None:
+    """A compare-and-set that did not match is available; one that found no leader is not."""
+    operations = [operation(11, OpType.FAIL, error="mismatch: 3"), operation(11.5, OpType.FAIL, error="not-leader")]
+    assert one(operations, fault(10, 12)).during.answered == 1
+
+
+def test_an_operation_belongs_to_when_it_was_wanted() -> None:
+    """Scheduled in the fault, sent after it: it counts for the fault."""
+    late = operation(13, scheduled_ns=round(11 * S))
+    found = one([late, operation(14)], fault(10, 12))
+    assert found.during.operations == 1
+    assert found.after is not None
+    assert found.after.operations == 1
+
+
+def test_after_ends_where_the_next_fault_begins() -> None:
+    """And names the faults that were on meanwhile."""
+    operations = [operation(i) for i in range(40)]
+    faults = [fault(10, 12), fault(20, 22, 1), fault(11, 15, 2)]
+    first = one(operations, *faults)
+    assert first.after is not None
+    assert (first.after.start_s, first.after.end_s) == (12.0, 20.0)
+    assert list(first.overlaps) == [2]
+
+
+def test_reads_after_recovery_do_not_count() -> None:
+    """The final phase is asked of a healed system, so it says nothing about availability."""
+    found = one([operation(11), operation(30, phase="final")], fault(10, 12))
+    assert found.after is None
+
+
+def test_a_fault_that_never_began_has_no_availability() -> None:
+    """None in its place, so that the others keep theirs."""
+    assert around([fault(5, 5)], [operation(5)], ANSWERS) == [None]
+
+
+def test_each_node_is_measured_by_its_own_clients() -> None:
+    """The clients of the node that was hit see the outage, the others do not."""
+    operations = [operation(10 + i / 10) for i in range(20)]
+    operations += [operation(10 + i / 10, OpType.INFO, node="n2", error="timeout") for i in range(20)]
+    found = one(operations, fault(10, 12))
+    assert found.nodes["n1"][0].answered == 20
+    assert found.nodes["n2"][0].answered == 0
+    assert found.during.answered == 20
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 400), st.sampled_from([OpType.OK, OpType.FAIL, OpType.INFO]), st.sampled_from(["n1", "n2"])
+        )
+    ),
+    st.integers(0, 300),
+    st.integers(1, 200),
+)
+def test_windows_agree_with_counting_by_hand(asked: list[tuple[int, OpType, str]], start: int, length: int) -> None:
+    """Counts add up over nodes; first ok, sustained ok and gaps are where a naive search finds them."""
+    operations = [operation(at / 10, kind, node=node) for at, kind, node in asked]
+    found = one(operations, fault(start / 10, (start + length) / 10)).during
+    inside = sorted((at, kind) for at, kind, _ in asked if start <= at < start + length)
+    good = [at for at, kind in inside if kind is OpType.OK]
+    assert (found.operations, found.answered) == (len(inside), len(good))
+    assert found.first_ok_s == (pytest.approx((good[0] - start) / 10) if good else None)
+    sustained = None
+    for at in sorted(set(good)):
+        ahead = [kind for when, kind in inside if at <= when <= at + 20]
+        # Of operations at one instant the order is not known; the module starts at the first good one.
+        if at + 20 <= start + length and ahead.count(OpType.OK) >= 0.95 * len(ahead):
+            sustained = (at - start) / 10
+            break
+    if len({at for at, _, _ in asked}) == len(asked):
+        assert found.sustained_ok_s == (None if sustained is None else pytest.approx(sustained))
+    edges = [start, *good, start + length]
+    assert found.longest_gap_s == pytest.approx(max(b - a for a, b in pairwise(edges)) / 10)

@@ -1,0 +1,155 @@
+"""A counterexample is drawn from the history's own operations, with the contradiction that is really in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from harness.op import Operation, OpType
+from results.counterexample import (
+    Counterexample,
+    contradiction,
+    diagram,
+    precedence,
+    read_counterexample,
+    told,
+)
+from results.document import counterexample
+
+if TYPE_CHECKING:
+    from results.record import RunRecord
+
+
+def operation(f: str, value: Any, start: int, end: int | None, **changes: Any) -> Operation:
+    """Returns an ok operation; a read's `value` is its result."""
+    fields: dict[str, Any] = {
+        "process": start, "f": f, "value": None if f == "read" else value, "result": value, "type": OpType.OK,
+        "start_ns": start, "end_ns": end, "invoke_index": start, "complete_index": None, "key": "k",
+    }  # fmt: skip
+    return Operation(**{**fields, **changes})
+
+
+def zones(*operations: Operation) -> list[tuple[Any, int, int, bool]]:
+    """Returns the zones that contradict each other."""
+    example = Counterexample(key="k", explanation="", operations=operations, culprit=None)
+    return [(z.value, z.start_ns, z.end_ns, z.forward) for z in contradiction(example, operations)]
+
+
+def test_a_stale_read_is_a_value_inside_the_stretch_of_another() -> None:
+    """1 is current from its write's end to its read's start; 2 must have been so in between."""
+    found = zones(operation("write", 1, 0, 10), operation("write", 2, 20, 30), operation("read", 1, 40, 50))
+    assert found == [(1, 10, 40, True), (2, 20, 30, False)]
+
+
+def test_two_values_cannot_both_be_current() -> None:
+    """Reads that flip back: both stretches overlap."""
+    found = zones(
+        operation("write", 1, 0, 10), operation("write", 2, 0, 11), operation("read", 1, 20, 30),
+        operation("read", 2, 40, 50), operation("read", 1, 60, 70),
+    )  # fmt: skip
+    assert [(value, forward) for value, _, _, forward in found] == [(1, True), (2, True)]
+
+
+def test_the_initial_value_was_current_before_everything() -> None:
+    """A read of nothing after a write has ended."""
+    found = zones(operation("read", None, 0, 3), operation("write", 1, 5, 10), operation("read", None, 20, 30))
+    assert found == [(None, 0, 20, True), (1, 5, 10, False)]
+
+
+def test_a_cas_knows_both_of_its_values() -> None:
+    """It read the old one and wrote the new one."""
+    found = zones(operation("write", 1, 0, 10), operation("cas", [1, 2], 20, 30), operation("read", 1, 40, 50))
+    assert found == [(1, 10, 40, True), (2, 20, 30, False)]
+
+
+def test_no_contradiction_is_drawn_where_values_are_not_unique() -> None:
+    """If two operations wrote the value, a read of it proves nothing about which."""
+    assert not zones(
+        operation("write", 1, 0, 10),
+        operation("write", 2, 20, 30),
+        operation("write", 1, 32, 38),
+        operation("read", 1, 40, 50),
+    )
+
+
+def test_no_contradiction_is_drawn_where_there_is_none() -> None:
+    """Overlapping operations can be ordered."""
+    assert not zones(operation("write", 1, 0, 10), operation("write", 2, 5, 30), operation("read", 1, 12, 50))
+
+
+def test_a_write_without_an_answer_may_take_effect_later() -> None:
+    """An info write ends nothing, so nothing is before anything because of it."""
+    late = operation("write", 2, 20, 30, type=OpType.INFO, result=None)
+    assert not zones(operation("write", 1, 0, 10), late, operation("read", 1, 40, 50))
+    assert precedence([operation("write", 1, 0, 10), late, operation("read", 1, 40, 50)]) == [(0, 1), (0, 2)]
+
+
+def test_precedence_leaves_out_what_follows() -> None:
+    """Of a chain only the neighbours are joined."""
+    assert precedence([operation("read", 1, n * 10, n * 10 + 5) for n in range(4)]) == [(0, 1), (1, 2), (2, 3)]
+    assert precedence([operation("read", 1, 0, 20), operation("read", 1, 10, 30)]) == []
+
+
+def test_the_examples_operations_are_the_historys(stale_record: RunRecord) -> None:
+    """They are found by their index; the culprit is the one that ended last, unless the checker names another."""
+    found = counterexample(stale_record.parts)
+    example = read_counterexample(found, stale_record.operations, "because")
+    assert example is not None
+    assert example.key == "k0"
+    assert [op.f for op in example.operations] == ["write", "write", "read"]
+    assert example.culprit is example.operations[-1]
+    assert all(op in stale_record.operations for op in example.operations)
+    assert len(contradiction(example, stale_record.operations)) == 2
+    named = read_counterexample({**found, "op": found["operations"][0]}, stale_record.operations, "because")
+    assert named is not None
+    assert named.culprit is named.operations[0]
+
+
+@pytest.mark.parametrize(
+    "found",
+    [None, {}, [], [None], [{"index": 10**9}], {"operations": "x"}, {"operations": [{"index": "1"}]}, 7, "text"],
+)
+def test_what_names_no_operation_is_no_example(stale_record: RunRecord, found: Any) -> None:
+    """Whatever a checker or a damaged file gives, nothing is made up."""
+    assert read_counterexample(found, stale_record.operations, "") is None
+
+
+def test_a_bare_list_of_events_is_understood(stale_record: RunRecord) -> None:
+    """Also by the index of a completion, and with the part's sentence as the explanation."""
+    operation = stale_record.operations[5]
+    example = read_counterexample([{"index": operation.complete_index}], stale_record.operations, "because")
+    assert example is not None
+    assert (example.operations[0], example.explanation) == (operation, "because")
+
+
+def test_the_diagram_is_well_formed_and_escaped() -> None:
+    """Values, nodes and errors are foreign."""
+    hostile = "</text><script>alert(1)</script>"
+    operations = (
+        operation("write", hostile, 0, 10, node=hostile),
+        operation("write", 2, 20, None, type=OpType.INFO, result=None, node="n1"),
+        operation("read", hostile, 40, 50),
+    )
+    example = Counterexample(key="k", explanation=hostile, operations=operations, culprit=operations[2])
+    svg = str(diagram(example, contradiction(example, operations)))
+    root = ET.fromstring(svg)  # noqa: S314 - our own drawing
+    assert not [element for element in root.iter() if element.tag == "script"]
+    assert "<script" not in svg
+
+
+@pytest.mark.parametrize(
+    ("op", "text"),
+    [
+        (operation("read", 5, 0, 1), "read → 5"),
+        (operation("read", None, 0, 1), "read → nil"),
+        (operation("read", None, 0, 1, type=OpType.INFO), "read"),
+        (operation("write", 5, 0, 1), "write 5"),
+        (operation("cas", [1, 2], 0, 1), "cas 1 → 2"),
+        (operation("enqueue", "x" * 99, 0, 1), f"enqueue {'x' * 23}…"),
+    ],
+)
+def test_operations_are_told_shortly(op: Operation, text: str) -> None:
+    """As a person would say them."""
+    assert told(op) == text

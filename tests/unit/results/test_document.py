@@ -1,0 +1,174 @@
+"""results.json keeps to its schema, says what the record says, and gives the record back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from harness.faults import FaultRecord, PlannedFault, Proof
+from harness.verdict import Part, Verdict
+from harness.watch import Sighting
+from results.document import build, checked, faults_from, jsonable, parts_from, reason_of, sightings_from, verdict_of
+from results.errors import BadRecord
+from results.record import test_document as as_document
+from results.record import test_from_document as from_document
+
+if TYPE_CHECKING:
+    from results.record import RunRecord
+
+SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "results.schema.json").read_text(encoding="utf-8"))
+TEXT = st.text(max_size=12)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=6,
+)
+DETAILS = st.dictionaries(TEXT, JSON, max_size=3)
+TIME_NS = st.integers(0, 10**15)
+PARTS = st.builds(Part, name=TEXT, verdict=st.sampled_from(Verdict), reason=TEXT, details=DETAILS)
+FAULTS = st.builds(
+    FaultRecord,
+    planned=st.builds(
+        PlannedFault,
+        id=st.integers(0, 99),
+        kind=TEXT,
+        target=TEXT | st.lists(TEXT, max_size=2).map(tuple),
+        start_s=st.floats(0, 1e6),
+        end_s=st.floats(0, 1e6),
+        options=st.dictionaries(TEXT, st.integers(), max_size=2),
+    ),
+    targets=st.lists(TEXT, max_size=3).map(tuple),
+    start_ns=TIME_NS,
+    end_ns=TIME_NS,
+    proof=st.none()
+    | st.builds(Proof, effective=st.booleans(), reason=TEXT, measured=st.dictionaries(TEXT, st.integers())),
+    details=st.dictionaries(TEXT, st.integers(), max_size=2),
+    error=st.none() | TEXT,
+)
+SIGHTINGS = st.builds(
+    Sighting, time_ns=TIME_NS, node=TEXT, role=st.none() | TEXT, term=st.none() | st.integers(), leader=st.none() | TEXT
+)
+
+
+def validate(document: Any) -> None:
+    """Holds a document to the schema, as a program would read it."""
+    Draft202012Validator(SCHEMA).validate(json.loads(json.dumps(document, allow_nan=False)))
+
+
+def test_the_schema_is_one() -> None:
+    """The schema itself is valid JSON Schema."""
+    Draft202012Validator.check_schema(SCHEMA)
+
+
+def test_documents_keep_to_the_schema(valid_record: RunRecord, stale_record: RunRecord) -> None:
+    """A valid run, an invalid one, and one that left almost nothing."""
+    for record in (valid_record, stale_record, replace(valid_record, parts=(), faults=(), operations=(), sightings=())):
+        validate(build(record))
+
+
+@given(st.lists(PARTS, max_size=4), st.lists(FAULTS, max_size=3), st.lists(SIGHTINGS, max_size=3))
+def test_any_record_keeps_to_the_schema_and_comes_back(
+    valid_record: RunRecord, parts: list[Part], faults: list[FaultRecord], sightings: list[Sighting]
+) -> None:
+    """Parts, faults and sightings are read back as they were written, to the nanosecond."""
+    document = build(replace(valid_record, operations=(), parts=parts, faults=faults, sightings=sightings))
+    validate(document)
+    read = json.loads(json.dumps(document))
+    assert list(checked(read, "here")["parts"]) == list(document["parts"])
+    assert [part.verdict for part in parts_from(read)] == [part.verdict for part in parts]
+    assert [part.reason for part in parts_from(read)] == [part.reason for part in parts]
+    assert [part.details for part in parts_from(read)] == [jsonable(part.details) for part in parts]
+    assert faults_from(read) == faults
+    assert sightings_from(read) == sightings
+
+
+def test_the_worst_part_decides_and_speaks() -> None:
+    """Invalid over unknown over valid; the sentence is that of the first part that decided, the others are named."""
+    parts = [
+        Part(name="a", verdict=Verdict.VALID, reason="fine."),
+        Part(name="b", verdict=Verdict.UNKNOWN, reason="who knows."),
+        Part(name="c", verdict=Verdict.INVALID, reason="wrong."),
+        Part(name="d", verdict=Verdict.INVALID, reason="also wrong."),
+    ]
+    assert verdict_of(parts) is Verdict.INVALID
+    assert reason_of(parts) == "wrong. Also invalid: d."
+    assert reason_of(parts[:2]) == "who knows."
+    assert reason_of(parts[:1]) == "fine."
+
+
+def test_nothing_judged_is_unknown() -> None:
+    """A run without parts is never valid."""
+    assert verdict_of([]) is Verdict.UNKNOWN
+    assert reason_of([]) == "Nothing was judged."
+
+
+def test_two_parts_of_one_name_are_both_kept(valid_record: RunRecord) -> None:
+    """Neither may hide the other."""
+    parts = [Part(name="p", verdict=Verdict.VALID, reason=""), Part(name="p", verdict=Verdict.INVALID, reason="bad")]
+    document = build(replace(valid_record, parts=parts))
+    assert [(name, part["valid"]) for name, part in document["parts"].items()] == [("p", True), ("p-2", False)]
+    assert document["valid"] is False
+
+
+def test_only_an_invalid_part_gives_a_counterexample(stale_record: RunRecord, valid_record: RunRecord) -> None:
+    """What an unknown part holds is not one."""
+    assert build(stale_record)["counterexample"]["key"] == "k0"
+    part = Part(name="p", verdict=Verdict.UNKNOWN, reason="", details={"counterexample": {"operations": [1]}})
+    assert build(replace(valid_record, parts=[part]))["counterexample"] is None
+
+
+def test_counts_add_up(valid_record: RunRecord) -> None:
+    """By type, by function, and in all."""
+    counts = build(valid_record)["counts"]
+    assert counts["operations"] == len(valid_record.operations)
+    assert counts["operations"] == counts["ok"] + counts["fail"] + counts["info"]
+    for kind in ("ok", "fail", "info"):
+        assert counts[kind] == sum(by_type[kind] for by_type in counts["by_f"].values())
+
+
+def test_what_json_cannot_say_becomes_text() -> None:
+    """Numbers of other libraries stay numbers; no value is dropped."""
+    value = {
+        1: float("inf"),
+        "n": np.int64(7),
+        "f": np.float64(0.5),
+        "s": {2, 1},
+        "t": (None, b"x"),
+        "e": Verdict.VALID,
+    }
+    assert jsonable(value) == {"1": "inf", "n": 7, "f": 0.5, "s": [1, 2], "t": [None, "b'x'"], "e": "valid"}
+
+
+def test_what_a_list_needs_comes_first(valid_record: RunRecord) -> None:
+    """Verdict, sentence, seed and reproduce line stand before everything that can be long."""
+    assert list(build(valid_record))[:7] == ["format", "version", "valid", "reason", "test", "seed", "reproduce"]
+
+
+@pytest.mark.parametrize("document", [None, [], {}, {"format": "other"}, {"format": "labrys-results", "version": 99}])
+def test_a_foreign_document_is_refused(document: Any) -> None:
+    """With the file and what was expected."""
+    with pytest.raises(BadRecord, match=r"here: expected"):
+        checked(document, "here")
+
+
+def test_a_test_comes_back_from_its_document(valid_record: RunRecord) -> None:
+    """test.json gives back what was announced, seed to the last bit."""
+    test = valid_record.test
+    assert from_document(json.loads(json.dumps(as_document(test))), "here") == test
+
+
+@pytest.mark.parametrize(
+    "change", [{"seed": "x"}, {"nodes": 3}, {"started": "noon"}, {"versions": None}, {"version": 2}, {"format": 1}]
+)
+def test_a_damaged_test_is_refused(valid_record: RunRecord, change: dict[str, Any]) -> None:
+    """No report is made of guesses."""
+    with pytest.raises(BadRecord, match="here"):
+        from_document({**as_document(valid_record.test), **change}, "here")

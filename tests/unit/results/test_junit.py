@@ -1,0 +1,62 @@
+"""JUnit: a case for each part, nothing unknown is green, and any text makes well-formed XML."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.errors import ExitCode
+from harness.suite import Case, CaseResult
+from harness.verdict import Part, Verdict
+from results.junit import junit_xml, of_cases, of_run
+
+if TYPE_CHECKING:
+    from results.record import RunRecord
+
+
+def parsed(text: str) -> ET.Element:
+    """Reads the document."""
+    return ET.fromstring(text.encode())  # noqa: S314 - our own document
+
+
+def test_each_part_is_a_case(stale_record: RunRecord) -> None:
+    """Invalid fails, unknown is an error, valid passes; counts and reproduce line are there."""
+    root = parsed(junit_xml([of_run(stale_record)]))
+    (suite,) = root.findall("testsuite")
+    assert [case.get("name") for case in suite.findall("testcase")] == [part.name for part in stale_record.parts]
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("6", "1", "1")
+    failed = suite.find("testcase/failure")
+    assert failed is not None
+    assert failed.get("message") == stale_record.parts[0].reason
+    output = suite.findtext("system-out")
+    assert output == f"reproduce: {stale_record.test.reproduce}"
+    assert [p.get("value") for p in suite.findall("properties/property")][:2] == [
+        str(stale_record.test.seed),
+        stale_record.test.reproduce,
+    ]
+
+
+@given(st.text(), st.text())
+def test_any_text_makes_well_formed_xml(valid_record: RunRecord, name: str, reason: str) -> None:
+    """Control characters, lone surrogates and markup come from systems under test."""
+    part = Part(name=name, verdict=Verdict.INVALID, reason=reason)
+    root = parsed(junit_xml([of_run(replace(valid_record, parts=[part]))]))
+    assert root.get("failures") == "1"
+
+
+def test_an_expected_verdict_passes() -> None:
+    """A negative control that is found invalid is a success; any other verdict of it is not."""
+
+    def result(exit_code: int) -> CaseResult:
+        case = Case(name="c", test="t", options={"read-mode": "unsafe"}, seed=7, expect=Verdict.INVALID)
+        return CaseResult(case=case, exit_code=exit_code, reason="because", seconds=1.5, run=None)
+
+    codes = (ExitCode.INVALID, ExitCode.VALID, ExitCode.UNKNOWN, ExitCode.INTERNAL)
+    suite = of_cases("nightly", [result(code) for code in codes])
+    assert [case.problem for case in suite.cases] == [None, "failure", "error", "error"]
+    root = parsed(junit_xml([suite]))
+    assert "labrys test --seed 7 --read-mode unsafe" in (root.findtext(".//testcase/system-out") or "")

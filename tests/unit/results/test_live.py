@@ -1,0 +1,100 @@
+"""The live view counts each whole line once, whatever way the file grows and whatever is in it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from results.live import MAX_SECONDS, Tail
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+    from results.record import RunRecord
+    from results.store import Run
+
+
+def line(**fields: Any) -> bytes:
+    """Returns an event's line."""
+    return json.dumps({"index": 0, "time": 0, "f": "read", "value": None, "process": 0, **fields}).encode() + b"\n"
+
+
+def test_it_counts_what_the_record_counts(stored_run: Run, stale_record: RunRecord) -> None:
+    """After the whole history was read: the same operations, no open ones, all faults healed."""
+    tail = Tail(stored_run.history_jsonl)
+    tail.read()
+    state = tail.state()
+    assert sum(state["counts"].values()) == len(stale_record.operations)
+    assert (state["faults"], state["past"], state["open"], state["strange"]) == ([], len(stale_record.faults), 0, 0)
+    assert sum(sum(row[1:]) for row in state["rates"]) == len(stale_record.operations)
+    assert 0 < state["p50_ms"] < state["p99_ms"]
+
+
+@given(st.lists(st.integers(1, 4000), max_size=30))
+def test_reading_in_pieces_is_reading_at_once(
+    stored_run: Run, tmp_path_factory: pytest.TempPathFactory, pieces: list[int]
+) -> None:
+    """A torn line is read when it is whole."""
+    data = stored_run.history_jsonl.read_bytes()[:60_000]
+    path = tmp_path_factory.getbasetemp() / "growing.jsonl"
+    tail, at = Tail(path), 0
+    path.write_bytes(b"")
+    for piece in [*pieces, len(data)]:
+        with path.open("ab") as file:
+            file.write(data[at : at + piece])
+        at += piece
+        tail.read()
+    whole = Tail(path)
+    whole.read()
+    assert tail.state() == whole.state()
+
+
+def test_faults_come_and_go(tmp_path: Path) -> None:
+    """A fault that is on is shown with its targets, until it is healed."""
+    path = tmp_path / "history.jsonl"
+    start = {"process": "nemesis", "type": "info", "f": "start-kill", "value": {"fault": 0, "targets": ["n1"]}}
+    path.write_bytes(line(**start) * 2)
+    tail = Tail(path)
+    tail.read()
+    assert tail.state()["faults"] == [{"kind": "kill", "targets": ["n1"]}]
+    with path.open("ab") as file:
+        file.write(line(**{**start, "f": "stop-kill"}) * 2)
+    tail.read()
+    assert (tail.state()["faults"], tail.state()["past"]) == ([], 1)
+
+
+@given(
+    st.lists(
+        st.binary(max_size=40).filter(lambda data: b"\n" not in data)
+        | st.sampled_from([b"{}", b"[1]", b'{"time": -1}', b"[" * 100_000])
+    )
+)
+def test_nonsense_is_counted_and_passed_over(tmp_path_factory: pytest.TempPathFactory, lines: list[bytes]) -> None:
+    """A view does not end because of what it shows."""
+    path = tmp_path_factory.getbasetemp() / "odd.jsonl"
+    path.write_bytes(b"".join(data + b"\n" for data in lines) + line(type="invoke") + line(type="ok", time=5))
+    tail = Tail(path)
+    tail.read()
+    assert tail.state()["counts"]["ok"] == 1
+
+
+def test_a_long_run_stays_small(tmp_path: Path) -> None:
+    """Only the last quarter of an hour of rates is kept."""
+    path = tmp_path / "history.jsonl"
+    path.write_bytes(b"".join(line(type="fail", time=second * 10**9) for second in range(2 * MAX_SECONDS)))
+    tail = Tail(path)
+    tail.read()
+    assert len(tail.state()["rates"]) == MAX_SECONDS
+    assert tail.state()["rates"][-1][0] == 2 * MAX_SECONDS - 1
+
+
+def test_a_history_that_is_not_there_yet_is_empty(tmp_path: Path) -> None:
+    """The view may be open before the run writes its first line."""
+    tail = Tail(tmp_path / "history.jsonl")
+    tail.read()
+    assert tail.state()["seconds"] == 0

@@ -1,0 +1,206 @@
+"""The report is one file that loads nothing, says what the record says, and cannot be broken by what it shows."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.op import OpType
+from harness.verdict import Part, Verdict
+from results.document import build
+from results.report import plots_of, render, tails
+from tests.unit.results.synthetic import record as made_record
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from results.record import RunRecord
+    from results.store import Run
+
+HOSTILE = "</script></text><img src=x onerror=alert(1)>\"'{{7*7}}\u202e"
+VOID = {"meta", "br", "input", "img", "link", "hr"}
+
+
+class Page(HTMLParser):
+    """Reads a page's elements, and checks that they close in order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Notes an element."""
+        self.found.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Notes an element that closes itself."""
+        self.found.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        """Closes the innermost element, which must be this one."""
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        """Notes text."""
+        self.text.append(data)
+
+
+def page_of(record: RunRecord, **changes: Any) -> str:
+    """Returns a run's report, without its plots unless they are given."""
+    return render(record, build(record), **{"drawn": {}, "logs": [], **changes})
+
+
+def test_the_first_screen_says_it_all(stale_record: RunRecord) -> None:
+    """Verdict, sentence, reproduce line, and each fault with its proof, before the timeline."""
+    text = page_of(stale_record)
+    first = text[: text.index('id="timeline"')]
+    assert 'class="verdict invalid"' in first
+    assert stale_record.test.reproduce in first
+    assert str(stale_record.test.seed) in first
+    for fault in stale_record.faults:
+        assert fault.planned.kind in first
+        assert fault.proof is not None
+        assert fault.proof.reason in first
+    assert "Why it is wrong" in first
+
+
+def test_a_valid_run_has_no_counterexample(valid_record: RunRecord) -> None:
+    """Nothing on the page looks for one."""
+    text = page_of(valid_record)
+    assert 'class="verdict valid"' in text
+    assert "Why it is wrong" not in text
+    assert "Show the violation" not in text
+
+
+def test_the_page_is_well_formed(stale_record: RunRecord, stored_run: Run) -> None:
+    """Every element closes, every id is there once, and every local link leads somewhere."""
+    page = Page(page_of(stale_record, drawn=plots_of(stale_record), logs=tails(stored_run.nodes_dir)))
+    ids = [attrs["id"] for _, attrs in page.found if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    links = [attrs["href"] for tag, attrs in page.found if tag == "a"]
+    assert all(link is not None and (link[1:] in ids if link.startswith("#") else "/" not in link) for link in links)
+    assert len([tag for tag, _ in page.found if tag == "details"]) >= 5
+
+
+def test_the_page_loads_nothing(stale_record: RunRecord) -> None:
+    """No address of anything, and a policy that forbids it."""
+    text = page_of(stale_record, drawn=plots_of(stale_record))
+    addresses = set(re.findall(r"https?://[^\s\"'<>)]+", text))
+    assert addresses <= {"http://www.w3.org/1999/xlink"}
+    assert "default-src 'none'" in text
+    assert not re.search(r"<(link|iframe|object|embed)\b|@import|\bsrc=", text)
+
+
+def test_foreign_text_stays_text(stale_record: RunRecord, tmp_path: Path) -> None:
+    """Whatever a history, a system, or a log says: no element, no script, no template is made of it."""
+    hostile = [
+        replace(op, key=HOSTILE, node=HOSTILE, error=HOSTILE, value=HOSTILE, f=HOSTILE, type=OpType.FAIL)
+        for op in stale_record.operations[:50]
+    ]
+    fault = stale_record.faults[0]
+    assert fault.proof is not None
+    test = replace(
+        stale_record.test,
+        name=HOSTILE,
+        reproduce=HOSTILE,
+        system=HOSTILE,
+        nodes=(HOSTILE, "n2"),
+        versions={HOSTILE: HOSTILE},
+        options={HOSTILE: HOSTILE},
+    )
+    part = Part(
+        name=HOSTILE,
+        verdict=Verdict.INVALID,
+        reason=HOSTILE,
+        details={"counterexample": [{"index": hostile[0].invoke_index}], HOSTILE: HOSTILE},
+    )
+    hit = replace(
+        fault,
+        planned=replace(fault.planned, kind=HOSTILE),
+        targets=(HOSTILE,),
+        details={"grudge": {HOSTILE: ["n2"]}},
+        error=HOSTILE,
+        proof=replace(fault.proof, reason=HOSTILE),
+    )
+    record = replace(
+        stale_record,
+        test=test,
+        operations=hostile,
+        parts=[part],
+        faults=[hit],
+        sightings=[replace(sighting, node=HOSTILE, role=HOSTILE) for sighting in stale_record.sightings[:3]],
+        problems=[HOSTILE],
+        timings={HOSTILE: 1.0},
+    )
+    (tmp_path / "n1").mkdir()
+    (tmp_path / "n1" / "x.log").write_text(HOSTILE)
+    text = page_of(record, drawn=plots_of(record), logs=tails(tmp_path))
+    page = Page(text)
+    assert not [attrs for tag, attrs in page.found if tag == "img" or "onerror" in attrs]
+    assert len([tag for tag, _ in page.found if tag == "script"]) == 3
+    assert "49" not in HOSTILE
+    assert "onerror=alert(1)&gt;" in text
+
+
+def test_the_timelines_data_is_read_back(stale_record: RunRecord) -> None:
+    """The element of data holds exactly the run's timeline."""
+    text = page_of(stale_record)
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    assert found is not None
+    data = json.loads(found[1])
+    assert len(data["s"]) == len(stale_record.operations)
+    assert len(data["marked"]) == 3
+
+
+def test_ten_thousand_operations_make_less_than_two_megabytes() -> None:
+    """With all plots."""
+    record = made_record(operations=11_500)
+    assert len(record.operations) > 10_000
+    assert len(page_of(record, drawn=plots_of(record)).encode()) < 2_000_000
+
+
+def test_equal_runs_make_equal_pages(stale_record: RunRecord) -> None:
+    """Nothing of the machine or the moment is in it."""
+    assert page_of(stale_record) == page_of(stale_record)
+
+
+@pytest.mark.parametrize("missing", ["operations", "faults", "sightings", "parts", "problems"])
+def test_a_record_with_holes_still_has_a_page(valid_record: RunRecord, missing: str) -> None:
+    """A run that broke off early is reported with what there is."""
+    holes: dict[str, Any] = {missing: ()}
+    Page(page_of(replace(valid_record, **holes)))
+
+
+def test_a_fault_that_never_began_is_told(valid_record: RunRecord) -> None:
+    """With its error, and without numbers."""
+    fault = replace(valid_record.faults[0], start_ns=5, end_ns=5, proof=None, error="no such program")
+    text = page_of(replace(valid_record, faults=[fault]))
+    assert "It never began." in text
+    assert "no such program" in text
+    assert "It was never proved." in text
+
+
+def test_logs_are_cut_to_their_ends(tmp_path: Path) -> None:
+    """A log of a gigabyte costs a few kilobytes; a torn first line is left out; links and folders are passed over."""
+    folder = tmp_path / "n1"
+    folder.mkdir()
+    (folder / "big.log").write_bytes(b"".join(b"line %d\n" % i for i in range(100_000)))
+    (folder / "short.log").write_bytes(b"only\xff line\n")
+    (folder / "link.log").symlink_to("/etc/passwd")
+    (folder / "folder.log").mkdir()
+    big, short = tails(tmp_path)
+    assert (big.node, big.name, big.cut, big.lines) == ("n1", "big.log", True, 60)
+    assert big.text.splitlines()[-1] == "line 99999"
+    assert (short.text, short.cut) == ("only\ufffd line", False)

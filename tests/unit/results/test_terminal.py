@@ -1,0 +1,96 @@
+"""The terminal's summary: verdict first, reproduce line last and in one piece, and no control over the terminal."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from rich.console import Console
+
+from harness.verdict import Part, Verdict
+from results.document import build
+from results.plain import one_line, plain
+from results.spoken import percent, seconds, size
+from results.terminal import print_summary
+
+if TYPE_CHECKING:
+    from results.record import RunRecord
+
+
+def printed(record: RunRecord, width: int, *, colour: bool = False) -> str:
+    """Returns what the summary of a run looks like."""
+    out = io.StringIO()
+    console = Console(file=out, width=width, force_terminal=colour, color_system="standard" if colour else None)
+    print_summary(console, build(record), report=Path("store/x/report.html"))
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_the_verdict_is_first_and_the_reproduce_line_last(stale_record: RunRecord, width: int) -> None:
+    """At any width the command can be copied whole."""
+    lines = printed(stale_record, width).strip().splitlines()
+    assert lines[0].startswith("✗ invalid  Process")
+    assert lines[-1] == f"reproduce  {stale_record.test.reproduce}"
+    assert lines[-2] == "report     store/x/report.html"
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_every_part_and_fault_is_told(stale_record: RunRecord, width: int) -> None:
+    """With a word beside every sign, also where there is no colour."""
+    text = printed(stale_record, width)
+    for part in stale_record.parts:
+        assert part.name in text
+    for fault in stale_record.faults:
+        assert fault.planned.kind in text
+    assert "not seen:" in text
+    assert "? unknown" in text
+    assert "\x1b" not in text
+
+
+def test_foreign_text_cannot_command_the_terminal(valid_record: RunRecord) -> None:
+    """Escape sequences and rich's own markup are shown, not obeyed."""
+    part = Part(name="p", verdict=Verdict.INVALID, reason="bad \x1b]0;owned\x07\x9b31m [bold red]x[/] \r\n y")
+    record = replace(valid_record, parts=[part], problems=["\x1b[2J"])
+    text = printed(record, 200)
+    assert "\x1b" not in text
+    assert "\x9b" not in text
+    assert "[bold red]x[/] y" in text
+
+
+def test_a_run_without_faults_has_no_table_of_them(valid_record: RunRecord) -> None:
+    """And many faults are cut, with a word about it."""
+    assert "ok again" not in printed(replace(valid_record, faults=()), 160)
+    many = [valid_record.faults[0]] * 50
+    assert "and 30 more faults; the report has all" in printed(replace(valid_record, faults=many), 160)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "—"),
+        (0, "0.0 s"),
+        (0.0004, "< 1 ms"),
+        (0.25, "250 ms"),
+        (1.25, "1.2 s"),
+        (599, "599.0 s"),
+        (900, "15.0 min"),
+    ],
+)
+def test_seconds_are_said_as_a_person_would(value: float | None, text: str) -> None:
+    """A dash for what was not observed, which is not zero."""
+    assert seconds(value) == text
+
+
+def test_shares_and_sizes() -> None:
+    """Nothing of nothing is not 100 %."""
+    assert (percent(1, 3), percent(0, 0)) == ("33.3 %", "—")
+    assert (size(12), size(2048), size(5 << 20), size(3 << 30)) == ("12 B", "2.0 KiB", "5.0 MiB", "3.0 GiB")
+
+
+def test_plain_text_shows_what_it_escapes() -> None:
+    """Tabs and newlines stay; everything else that controls becomes visible."""
+    assert plain("a\tb\nc\x00\x1b\x7f\x85\ud800") == "a\tb\nc\\x00\\x1b\\x7f\\x85\\ud800"
+    assert one_line(" a \n\t b\r\nc ") == "a b c"

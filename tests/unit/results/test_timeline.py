@@ -1,0 +1,142 @@
+"""The timeline holds every operation exactly, in lanes that never collide, or says what it leaves out."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.op import Operation, OpType
+from harness.watch import Sighting
+from results import timeline as module
+from results.timeline import embedded, end_ns_of, leaders, timeline
+
+if TYPE_CHECKING:
+    import pytest
+
+    from results.record import RunRecord
+
+
+def of(record: RunRecord, **changes: Any) -> dict[str, Any]:
+    """Returns the timeline of a run."""
+    whole: dict[str, Any] = {
+        "operations": record.operations,
+        "faults": record.faults,
+        "sightings": record.sightings,
+        "nodes": record.test.nodes,
+    }
+    return timeline(**{**whole, **changes})
+
+
+def test_every_operation_is_in_it(stale_record: RunRecord) -> None:
+    """Starts, lengths, types and values come back from the columns."""
+    data = of(stale_record)
+    operations = stale_record.operations
+    assert [op.start_ns // 1000 for op in operations] == list(accumulate(data["s"]))
+    assert [op.invoke_index for op in operations] == data["i"]
+    assert [str(op.type) for op in operations] == [("ok", "info", "fail")[kind] for kind in data["t"]]
+    assert [op.key for op in operations] == [data["keys"][key] for key in data["k"]]
+    assert [op.node for op in operations] == [data["nodes"][data["lanes"][lane]] for lane in data["l"]]
+    reads = [
+        (op, value) for op, value in zip(operations, data["v"], strict=True) if op.f == "read" and op.type is OpType.OK
+    ]
+    assert all(op.result == value for op, value in reads)
+
+
+LIVES = st.lists(
+    st.tuples(st.integers(0, 8), st.integers(0, 1000), st.integers(0, 300), st.sampled_from(["n1", "n2", None])),
+    max_size=60,
+)
+
+
+@given(LIVES)
+def test_lanes_never_collide(lives: list[tuple[int, int, int, str | None]]) -> None:
+    """A process stays in one lane of its node, and no two processes are in one lane at the same time."""
+    free: dict[int, tuple[int, str | None]] = {}
+    operations: list[Operation] = []
+    for process, start, length, node in sorted(lives, key=lambda life: life[1]):
+        if free.get(process, (-1, node))[0] >= start or free.get(process, (0, node))[1] != node:
+            continue
+        free[process] = (start + length, node)
+        operations.append(
+            Operation(
+                process=process,
+                f="read",
+                value=None,
+                result=None,
+                type=OpType.OK,
+                start_ns=start,
+                end_ns=start + length,
+                invoke_index=len(operations),
+                complete_index=None,
+                node=node,
+            )
+        )
+    data = timeline(operations=operations, faults=(), sightings=(), nodes=("n1", "n2"))
+    lanes: dict[int, dict[int, tuple[int, int]]] = {}
+    for op, lane in zip(operations, data["l"], strict=True):
+        place = data["lanes"][lane]
+        assert (None if place is None else data["nodes"][place]) == op.node
+        assert isinstance(op.process, int)
+        first, last = lanes.setdefault(lane, {}).get(op.process, (op.start_ns, 0))
+        lanes[lane][op.process] = (first, max(last, end_ns_of(op)))
+    assert all(len({lane for lane, own in lanes.items() if process in own}) == 1 for process in free)
+    for own in lanes.values():
+        for (_, end), (start, _) in pairwise(sorted(own.values())):
+            assert end < start
+
+
+def test_nothing_in_the_data_can_end_its_element() -> None:
+    """A value that looks like markup stays data, and is read back as it was."""
+    data = {"x": "</script><!--<script>\u2028 & \ud800"}
+    text = embedded(data)
+    assert not set("<>&\u2028") & set(text)
+    assert json.loads(text) == data
+
+
+def test_a_long_run_shows_the_stretch_around_the_counterexample(
+    stale_record: RunRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And tells how many operations there are in all."""
+    monkeypatch.setattr(module, "MAX_OPERATIONS", 100)
+    marked = stale_record.operations[700].invoke_index
+    data = of(stale_record, marked=[marked], culprit=marked)
+    assert len(data["s"]) == 100
+    assert data["total"] == len(stale_record.operations)
+    assert data["i"][data["culprit"]] == marked
+    first_fault = min(fault.start_ns for fault in stale_record.faults)
+    around = of(stale_record)
+    assert around["s"][0] * 1000 < first_fault < (sum(around["s"]) + 1) * 1000
+
+
+def test_the_leader_is_who_claims_it_in_the_highest_term() -> None:
+    """A deposed leader that still claims an old term does not lead, and is not forgotten when the new one falls silent."""
+
+    def seen(second: int, node: str, role: str | None, term: int | None) -> Sighting:
+        return Sighting(time_ns=second, node=node, role=role, term=term)
+
+    changes = leaders(
+        [
+            seen(0, "n1", "leader", 1), seen(0, "n2", "follower", 1), seen(5, "n2", "leader", 2), seen(7, "n2", None, None),
+            seen(8, "n1", "follower", 2),
+        ]
+    )  # fmt: skip
+    assert changes == [(0, "n1", 1), (5, "n2", 2), (7, "n1", 1), (8, None, None)]
+
+
+def test_an_operation_without_an_end_is_drawn_from_its_start(stale_record: RunRecord) -> None:
+    """Its length is -1, which no real one has."""
+    data = of(stale_record, operations=[replace(stale_record.operations[0], end_ns=None, type=OpType.INFO)])
+    assert data["d"] == [-1]
+
+
+def test_long_values_are_cut(stale_record: RunRecord) -> None:
+    """A value of a megabyte does not make a page of gigabytes."""
+    data = of(
+        stale_record, operations=[replace(stale_record.operations[0], f="write", value="x" * 10**6, type=OpType.INFO)]
+    )
+    assert len(data["v"][0]) < 100
