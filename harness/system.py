@@ -61,9 +61,11 @@ class System(Protocol):
 
     Attributes:
         name: As on the command line, e.g. `dledger`.
+        dumps_replicas: Whether `replica` can dump a replica's state.
     """
 
     name: str
+    dumps_replicas: bool
 
     def versions(self) -> Mapping[str, str]:
         """Returns the versions of what is tested, e.g. `{"dledger": "0.4.0"}`, for the record."""
@@ -148,5 +150,5 @@ class System(Protocol):
         ...
 
     async def replica(self, node: Node, timeout_s: float) -> ReplicaState | None:
-        """Dumps the state of `node`; None if the system or the node cannot tell."""
+        """Dumps the state of `node`; None if it does not answer in time, or cannot tell just now."""
         ...

@@ -65,6 +65,7 @@ FATAL = (
     r"OutOfMemoryError",
     r"StackOverflowError",
     r"IllegalAccessError",
+    r"NoClassDefFoundError",
     r"A fatal error has been detected",
     r"FATAL ",
 )
@@ -75,9 +76,11 @@ class DLedgerSystem:
 
     Attributes:
         name: `dledger`.
+        dumps_replicas: True.
     """
 
     name = "dledger"
+    dumps_replicas = True
 
     def __init__(self, cluster: Cluster, options: DLedgerOptions) -> None:
         self._cluster = cluster
@@ -91,7 +94,7 @@ class DLedgerSystem:
         return {"dledger": DLEDGER_VERSION}
 
     def install(self, node: Node) -> None:
-        """Puts the jar on the node: linked where the node sees this machine's file, copied where it has no such one yet."""
+        """Puts the jar on the node, if it is not there yet: a copy, since a jar that changes under a JVM breaks it."""
         if not JAR.is_file():
             raise InfrastructureError(f"{JAR} is not built yet; `make {JAR.relative_to(JAR.parents[5])}` builds it")
         remote = self._cluster.remote(node)
@@ -105,7 +108,7 @@ class DLedgerSystem:
         own, here = has.format(NODE_JAR), has.format(shlex.quote(str(JAR)))
         placed = remote.run(
             f"mkdir -p {Path(NODE_JAR).parent} {LOG_DIR}; "
-            f"{own} || {{ {here} && ln -sf {shlex.quote(str(JAR))} {NODE_JAR}; }}",
+            f"{own} || {{ {here} && cp {shlex.quote(str(JAR))} {NODE_JAR}; }}",
             check=False,
         )
         if placed.status != 0:

@@ -30,6 +30,7 @@ class Registers:
     """One register in memory, as a system on three nodes; it writes down what is done to it."""
 
     name = "registers"
+    dumps_replicas = True
 
     def __init__(self) -> None:
         self.calls: list[str] = []
