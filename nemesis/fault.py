@@ -15,7 +15,7 @@ from harness.capabilities import ROOT
 from nemesis import options as opt
 from nemesis import targets as tgt
 from nemesis.errors import FaultError, PlanError
-from nemesis.grudges import minority
+from nemesis.grudges import minority, union
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -166,6 +166,15 @@ class Fault(abc.ABC):
     def blurs(self) -> frozenset[str]:
         """Returns the nodes whose packets may be lost or late because of this fault, so that a probe proves nothing there."""
         return frozenset()
+
+    def also_cut(self) -> Grudge:
+        """Returns what the other faults cut at the moment."""
+        cuts = (other.cut() for other in self.field.others(self))
+        return union(self.field.names, [cut for cut in cuts if cut is not None])
+
+    def blurred(self) -> frozenset[str]:
+        """Returns the nodes whose packets may be lost or late because of the other faults."""
+        return frozenset().union(*(other.blurs() for other in self.field.others(self)))
 
     async def act(self, nodes: Sequence[str], action: Callable[[Node], T], what: str) -> Outcomes[T]:
         """Runs a blocking action on nodes at once, and keeps the failures as problems of this fault.

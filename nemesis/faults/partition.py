@@ -12,15 +12,14 @@ import abc
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.capabilities import IPTABLES
 from harness.faults import Begun, Proof
 from nemesis import rules
 from nemesis.errors import FaultError
-from nemesis.fault import Fault, Impact, sentence
+from nemesis.fault import Impact
+from nemesis.faults.ruled import RuleFault
 from nemesis.grudges import talks, union
 from nemesis.probes import Probe, probe_from
 from nemesis.topology import describe
-from nemesis.undo import SHELL_TIMEOUT_S, making, undoing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 PROBE_TIMEOUT_S = 0.7
 SECOND_PROBE_TIMEOUT_S = 2.5
 HEALED_TIMEOUT_S = 10.0
-END_TIMEOUT_S = 20.0
 FALLBACK_PORT = 22
 
 
@@ -59,7 +57,7 @@ class Evidence:
     also_cut: Mapping[str, frozenset[str]]
 
 
-class Partition(Fault):
+class Partition(RuleFault):
     """A grudge, applied. Subclasses say which."""
 
     PROOF: ClassVar[str] = (
@@ -70,13 +68,7 @@ class Partition(Fault):
     def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
         super().__init__(planned=planned, targets=targets, field=field)
         self.grudge = self.grudge_of(field.names, targets, self.options)
-        self._hooked = False
         self._proof: Proof | None = None
-
-    @classmethod
-    def needs(cls, nodes: Sequence[Node]) -> frozenset[str]:
-        """Returns what packet rules need for the address families of the nodes."""
-        return cls.NEEDS | (frozenset(map(rules.needed_capability, nodes)) or {IPTABLES})
 
     @classmethod
     @abc.abstractmethod
@@ -96,40 +88,27 @@ class Partition(Fault):
 
     def cut(self) -> Grudge | None:
         """Returns the grudge while its rules may be in place."""
-        return self.grudge if self._hooked else None
+        return self.grudge if self.hooked else None
 
     async def begin(self) -> Begun:
         """Hooks the rules in on all nodes at once."""
-        self._hooked = True
-        effects = {name: self._effect(name) for name in self.field.names}
-
-        def apply(node: Node) -> None:
-            undo = rules.remove(self.id, self._programs)
-            self.field.shell(node).run(
-                making(self.name, effect=effects[node.name], undo=undo), timeout_s=SHELL_TIMEOUT_S
-            )
-
-        await self.act(self.field.names, apply, "inserting packet rules")
+        await self.insert({name: self._rules(name) for name in self.field.names})
         topology = describe(self.grudge)
         grudge: dict[str, Value] = {node: sorted(dropped) for node, dropped in self.grudge.items()}
         return Begun(
             targets=self.targets, details={"grudge": grudge, "topology": topology, "problems": dict(self.problems)}
         )
 
-    @property
-    def _programs(self) -> list[str]:
-        return sorted({rules.tool(node) for node in self.field.nodes})
-
-    def _effect(self, name: str) -> str:
+    def _rules(self, name: str) -> list[rules.Rule]:
         dropped = [node for node in self.field.nodes if node.name in self.grudge[name]]
         heard = [node for node in self.field.nodes if node.name not in self.grudge[name] and node.name != name]
-        return rules.insert(self.id, [rules.Rule(sources=dropped), rules.Rule(sources=heard, drop=False)])
+        return [rules.Rule(sources=dropped), rules.Rule(sources=heard, drop=False)]
 
     async def prove(self) -> Proof:
         """Probes every pair, reads the counters, and compares both with the grudge."""
         probes = await self._probe_all(PROBE_TIMEOUT_S)
-        also_cut = self._also_cut()
-        blurred = self._blurred()
+        also_cut = self.also_cut()
+        blurred = self.blurred()
         whole = union(self.field.names, [self.grudge, also_cut])
         unanswered = {
             (a, b)
@@ -138,15 +117,15 @@ class Partition(Fault):
         }
         if unanswered:  # a lost packet is sent again only after a second, so ask those once more with more patience
             probes |= await self._probe_all(SECOND_PROBE_TIMEOUT_S, unanswered)
-        counted = await self.act(self.field.names, self._read_counters, "reading packet counters")
+        counted = await self.act(self.field.names, self.read_counters, "reading packet counters")
         dropped, passed = self._by_pair(counted.done)
         evidence = Evidence(
             probes=probes,
             dropped=dropped,
             passed=passed,
             counted=frozenset(counted.done),
-            blurred=blurred | self._blurred(),
-            also_cut=union(self.field.names, [also_cut, self._also_cut()]),
+            blurred=blurred | self.blurred(),
+            also_cut=union(self.field.names, [also_cut, self.also_cut()]),
         )
         self._proof = judge(self.grudge, evidence, self.problems)
         return self._proof
@@ -164,10 +143,6 @@ class Partition(Fault):
         asked = await self.act(sorted({a for a, _ in wanted}), ask, "probing")
         return {(probe.source, probe.target): probe for probes in asked.done.values() for probe in probes}
 
-    def _read_counters(self, node: Node) -> list[rules.Counter]:
-        script = rules.show(self.id, self._programs)
-        return rules.parse_counters(self.field.shell(node).run(script, timeout_s=SHELL_TIMEOUT_S).stdout)
-
     def _by_pair(
         self, counted: Mapping[str, list[rules.Counter]]
     ) -> tuple[dict[tuple[str, str], int], dict[tuple[str, str], int]]:
@@ -180,54 +155,30 @@ class Partition(Fault):
                 side[names.get(counter.source, counter.source), receiver] = counter.packets
         return dropped, passed
 
-    def _also_cut(self) -> Grudge:
-        cuts = (other.cut() for other in self.field.others(self))
-        return union(self.field.names, [cut for cut in cuts if cut is not None])
-
-    def _blurred(self) -> frozenset[str]:
-        return frozenset().union(*(other.blurs() for other in self.field.others(self)))
-
     async def end(self) -> Proof | None:
         """Reads the counters a last time, removes the rules, and probes until every healed pair answers.
 
         Raises:
             FaultError: Some node still has the rules, or some pair still does not answer.
         """
-        last: dict[str, list[rules.Counter]] = {}
-
-        def undo(node: Node) -> None:
-            counters = self._read_counters(node)
-            self.field.shell(node).run(undoing(self.name), timeout_s=SHELL_TIMEOUT_S)
-            last[node.name] = counters
-
-        async def undone() -> bool:
-            missing = [name for name in self.field.names if name not in last]
-            failed.clear()
-            failed.update((await self.field.each(missing, undo)).failed)
-            return not failed
-
-        failed: dict[str, Exception] = {}
-        await self.field.until(undone, END_TIMEOUT_S)
-        if failed:
-            raise FaultError(f"fault {self.name} is not healed: {sentence(failed)}")
-        self._hooked = False
+        last = await self.remove(self.field.names)
         await self._verify_healed()
         return self._final_proof(last)
 
     async def _verify_healed(self) -> None:
         cut = {(a, b) for a in self.field.names for b in self.field.names if b not in talks(self.grudge, a)}
-        others = self._also_cut()
-        waiting = {(a, b) for a, b in cut if b in talks(others, a) and not {a, b} & self._blurred()}
+        others = self.also_cut()
+        waiting = {(a, b) for a, b in cut if b in talks(others, a) and not {a, b} & self.blurred()}
 
         async def answered() -> bool:
             probes = await self._probe_all(SECOND_PROBE_TIMEOUT_S, waiting)
-            others = self._also_cut()
+            others = self.also_cut()
             waiting.difference_update(
                 pair
                 for pair in tuple(waiting)
                 if (pair in probes and probes[pair].reached)
                 or pair[1] not in talks(others, pair[0])
-                or set(pair) & self._blurred()
+                or set(pair) & self.blurred()
             )
             return not waiting
 

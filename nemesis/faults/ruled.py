@@ -1,0 +1,87 @@
+"""Faults made of packet rules: inserting a fault's own chain, reading its counters, removing it and seeing that it is gone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.capabilities import IPTABLES
+from nemesis import rules
+from nemesis.errors import FaultError
+from nemesis.fault import Fault, sentence
+from nemesis.undo import SHELL_TIMEOUT_S, making, undoing
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from harness.faults import PlannedFault
+    from harness.node import Node
+    from nemesis.field import Field
+
+END_TIMEOUT_S = 20.0
+
+
+class RuleFault(Fault):
+    """A fault that is a chain of rules on some nodes.
+
+    Attributes:
+        hooked: Whether the rules may be in place.
+    """
+
+    def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
+        super().__init__(planned=planned, targets=targets, field=field)
+        self.hooked = False
+
+    @classmethod
+    def needs(cls, nodes: Sequence[Node]) -> frozenset[str]:
+        """Returns what packet rules need for the address families of the nodes."""
+        return cls.NEEDS | (frozenset(map(rules.needed_capability, nodes)) or {IPTABLES})
+
+    async def insert(self, wanted: Mapping[str, Sequence[rules.Rule]]) -> None:
+        """Hooks the rules in, by node, on all of these nodes at once."""
+        self.hooked = True
+        undo = rules.remove(self.id, self._programs)
+        scripts = {
+            name: making(self.name, effect=rules.insert(self.id, own), undo=undo) for name, own in wanted.items()
+        }
+
+        def apply(node: Node) -> None:
+            self.field.shell(node).run(scripts[node.name], timeout_s=SHELL_TIMEOUT_S)
+
+        await self.act(sorted(wanted), apply, "inserting packet rules")
+
+    def read_counters(self, node: Node) -> list[rules.Counter]:
+        """Reads the counters of this fault's chain on a node; none where the chain is gone."""
+        script = rules.show(self.id, self._programs)
+        return rules.parse_counters(self.field.shell(node).run(script, timeout_s=SHELL_TIMEOUT_S).stdout)
+
+    async def remove(self, names: Sequence[str]) -> dict[str, list[rules.Counter]]:
+        """Reads the counters a last time and removes the rules, trying again for a while where that fails.
+
+        Returns:
+            Node to its last counters.
+
+        Raises:
+            FaultError: Some node still has the rules, or cannot be reached.
+        """
+        last: dict[str, list[rules.Counter]] = {}
+        failed: dict[str, Exception] = {}
+
+        def undo(node: Node) -> None:
+            counters = self.read_counters(node)
+            self.field.shell(node).run(undoing(self.name), timeout_s=SHELL_TIMEOUT_S)
+            last[node.name] = counters
+
+        async def undone() -> bool:
+            failed.clear()
+            failed.update((await self.field.each([name for name in names if name not in last], undo)).failed)
+            return not failed
+
+        await self.field.until(undone, END_TIMEOUT_S)
+        if failed:
+            raise FaultError(f"fault {self.name} is not healed: {sentence(failed)}")
+        self.hooked = False
+        return last
+
+    @property
+    def _programs(self) -> list[str]:
+        return sorted({rules.tool(node) for node in self.field.nodes})
