@@ -75,7 +75,7 @@ public final class Main {
                 return "cannot listen on " + options.address() + ": " + cause.getMessage();
             }
         }
-        return error.toString();
+        return error.getClass() == IOException.class ? error.getMessage() : error.toString();
     }
 
     /** Ends the process at once: the library's threads would keep it alive, and its shutdown takes seconds. */

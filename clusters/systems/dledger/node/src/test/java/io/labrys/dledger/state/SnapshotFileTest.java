@@ -1,0 +1,117 @@
+package io.labrys.dledger.state;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.Map;
+import java.util.TreeMap;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class SnapshotFileTest {
+    private static final RegisterState.Copy COPY =
+        new RegisterState.Copy(41, new TreeMap<>(Map.of("a", 1L, "é", Long.MIN_VALUE, "z", -1L)));
+
+    @TempDir
+    private Path directory;
+    private Path file;
+
+    @BeforeEach
+    void name() {
+        file = directory.resolve("data");
+    }
+
+    /** What was saved is loaded, also when there is nothing in it, and no temporary file stays. */
+    @Test
+    void roundTrip() throws IOException {
+        for (RegisterState.Copy copy : new RegisterState.Copy[] {COPY, new RegisterState.Copy(RegisterState.NOTHING, Map.of())}) {
+            SnapshotFile.save(copy, file);
+            assertEquals(copy, SnapshotFile.load(file));
+        }
+        try (var names = Files.list(directory)) {
+            assertEquals(1, names.count());
+        }
+    }
+
+    /** A torn file is refused, wherever it was torn. */
+    @Test
+    void torn() throws IOException {
+        SnapshotFile.save(COPY, file);
+        byte[] whole = Files.readAllBytes(file);
+        for (int length = 0; length < whole.length; length++) {
+            Files.write(file, Arrays.copyOf(whole, length));
+            assertThrows(DamagedSnapshotException.class, () -> SnapshotFile.load(file), "length " + length);
+        }
+    }
+
+    /** A file of the right length with zeros at its end, as a lost page leaves it, is refused. */
+    @Test
+    void zeroed() throws IOException {
+        SnapshotFile.save(COPY, file);
+        byte[] bytes = Files.readAllBytes(file);
+        Arrays.fill(bytes, bytes.length / 2, bytes.length, (byte) 0);
+        Files.write(file, bytes);
+        assertThrows(DamagedSnapshotException.class, () -> SnapshotFile.load(file));
+    }
+
+    /** A file with one flipped bit is refused, whichever it is. */
+    @Test
+    void flipped() throws IOException {
+        SnapshotFile.save(COPY, file);
+        byte[] bytes = Files.readAllBytes(file);
+        for (int bit = 0; bit < bytes.length * 8; bit++) {
+            bytes[bit / 8] ^= (byte) (1 << bit % 8);
+            Files.write(file, bytes);
+            assertThrows(DamagedSnapshotException.class, () -> SnapshotFile.load(file), "bit " + bit);
+            bytes[bit / 8] ^= (byte) (1 << bit % 8);
+        }
+    }
+
+    /** A file with something behind it is refused. */
+    @Test
+    void longer() throws IOException {
+        SnapshotFile.save(COPY, file);
+        byte[] bytes = Files.readAllBytes(file);
+        Files.write(file, Arrays.copyOf(bytes, bytes.length + 1));
+        assertThrows(DamagedSnapshotException.class, () -> SnapshotFile.load(file));
+    }
+
+    /** What an interrupted save left behind does not disturb the next one. */
+    @Test
+    void leftOver() throws IOException {
+        Files.write(directory.resolve("data.tmp"), new byte[1000]);
+        SnapshotFile.save(COPY, file);
+        assertEquals(COPY, SnapshotFile.load(file));
+    }
+
+    /** A state that the library could not send is not saved, and an older file stays as it was. */
+    @Test
+    void tooLarge() throws IOException {
+        SnapshotFile.save(COPY, file);
+        byte[] before = Files.readAllBytes(file);
+        Map<String, Long> large = new TreeMap<>();
+        String longKey = "x".repeat(1000);
+        for (long i = 0; i * 1000 < SnapshotFile.MAX_BYTES; i++) {
+            large.put(longKey + i, i);
+        }
+        IOException refusal = assertThrows(IOException.class,
+            () -> SnapshotFile.save(new RegisterState.Copy(1, large), file));
+        assertTrue(refusal.getMessage().contains("cannot send"), refusal.getMessage());
+        assertArrayEquals(before, Files.readAllBytes(file));
+        assertFalse(Files.exists(directory.resolve("data.tmp")));
+    }
+
+    /** A file that is not there is an ordinary I/O error. */
+    @Test
+    void missing() {
+        assertThrows(IOException.class, () -> SnapshotFile.load(file));
+    }
+}
