@@ -14,7 +14,7 @@ from nemesis import targets as tgt
 from nemesis.errors import FaultError
 from nemesis.field import Field
 from nemesis.grudges import minority
-from nemesis.kinds import find_kind
+from nemesis.kinds import find_kind, missing_capabilities
 from nemesis.options import ORDER
 from nemesis.undo import undo_everything
 
@@ -45,7 +45,7 @@ class Conductor:
         """Finds the targets and breaks them.
 
         Raises:
-            FaultError: There is no leader to aim at, or no node to hit, or no node could be broken.
+            FaultError: A node lacks a capability, there is no leader to aim at or no node to hit, or none could be broken.
         """
         made = await self._make(fault)
         self._field.faults[fault.id] = made
@@ -103,6 +103,9 @@ class Conductor:
 
     async def _make(self, planned: PlannedFault) -> Fault:
         kind = find_kind(planned.kind)
+        lacking = missing_capabilities([planned.kind], await self._field.capabilities(), self._field.nodes)
+        if lacking:
+            raise FaultError(f"fault {planned.id} is refused: {lacking[0]}")
         names = self._field.names
         target = planned.target if isinstance(planned.target, str) else tuple(planned.target)
         leader = await self._field.leader(LEADER_TIMEOUT_S) if tgt.is_role(target) else None

@@ -35,6 +35,7 @@ PROCESS = "process"
 DISK = "disk"
 CLOCK = "clock"
 EGRESS = "egress"
+INGRESS = "ingress"
 LEADERSHIP = "leadership"
 
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from harness.cluster import on_nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
+    from harness.capabilities import Capabilities
     from harness.cluster import Cluster
     from harness.node import Node
     from harness.remote import Remote
@@ -66,6 +67,10 @@ class Field:
         """Returns the shell on a node."""
         return self._cluster.remote(node)
 
+    async def capabilities(self) -> Mapping[str, Capabilities]:
+        """Returns what the nodes can do; probed once."""
+        return await asyncio.to_thread(self._cluster.capabilities)
+
     def others(self, fault: Fault) -> list[Fault]:
         """Returns the other faults that are on."""
         return [other for other in self.faults.values() if other is not fault]
@@ -88,16 +93,20 @@ class Field:
         return not self._under_way
 
     async def leader(self, timeout_s: float) -> str | None:
-        """Asks all nodes, until one says in the highest term heard that it leads; None if none does in time."""
-        found = await self.until(self._leader_now, timeout_s)
-        return found or None
+        """Asks all nodes, until one says that it leads; None if none does in time."""
+        found = await self.leader_and_term(timeout_s)
+        return found[0] if found else None
 
-    async def _leader_now(self) -> str | None:
-        statuses = await self.statuses()
-        leading = [status for status in statuses if status.role == "leader"]
+    async def leader_and_term(self, timeout_s: float) -> tuple[str, int | None] | None:
+        """Asks all nodes, until one says that it leads; the one with the highest term, where several do."""
+        return await self.until(self._leader_now, timeout_s)
+
+    async def _leader_now(self) -> tuple[str, int | None] | None:
+        leading = [status for status in await self.statuses() if status.role == "leader"]
         if not leading:
             return None
-        return max(leading, key=lambda status: -1 if status.term is None else status.term).node
+        latest = max(leading, key=lambda status: -1 if status.term is None else status.term)
+        return latest.node, latest.term
 
     async def statuses(self) -> Sequence[NodeStatus]:
         """Returns what the nodes that answer say about themselves."""

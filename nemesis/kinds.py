@@ -15,7 +15,7 @@ from harness.suggest import did_you_mean
 from nemesis import options as opt
 from nemesis import targets as tgt
 from nemesis.errors import PlanError
-from nemesis.faults import partitions, process
+from nemesis.faults import egress, leadership, loss, partitions, process
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -96,6 +96,19 @@ _LIST = (
     Kind(name="minor-pause", fault=process.Pause, target=tgt.MINORITY, aliases=("minor-suspend",), in_all=False),
     Kind(name="major-pause", fault=process.Pause, target=tgt.MAJORITY, aliases=("major-suspend",), in_all=False),
     Kind(name="fixed-pause", fault=process.Pause, target=None, aliases=("fixed-suspend",), in_all=False),
+    Kind(name="packet-loss", fault=loss.Loss, target=tgt.RANDOM, aliases=("random-loss", "loss", "flaky")),
+    Kind(name="minor-loss", fault=loss.Loss, target=tgt.MINORITY, in_all=False),
+    Kind(name="major-loss", fault=loss.Loss, target=tgt.MAJORITY, in_all=False),
+    Kind(name="fixed-loss", fault=loss.Loss, target=None, in_all=False),
+    Kind(name="packet-delay", fault=egress.Delay, target=tgt.RANDOM, aliases=("random-delay", "delay", "slow")),
+    Kind(name="minor-delay", fault=egress.Delay, target=tgt.MINORITY, in_all=False),
+    Kind(name="major-delay", fault=egress.Delay, target=tgt.MAJORITY, in_all=False),
+    Kind(name="fixed-delay", fault=egress.Delay, target=None, in_all=False),
+    Kind(name="packet-duplicate", fault=egress.Duplicate, target=tgt.RANDOM),
+    Kind(name="packet-reorder", fault=egress.Reorder, target=tgt.RANDOM),
+    Kind(name="packet-corrupt", fault=egress.Corrupt, target=tgt.RANDOM),
+    Kind(name="packet-rate", fault=egress.Rate, target=tgt.RANDOM),
+    Kind(name="leadership-transfer", fault=leadership.Transfer, target=tgt.FOLLOWER, aliases=("transfer",)),
 )
 
 KINDS: Mapping[str, Kind] = MappingProxyType({kind.name: kind for kind in _LIST})

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from harness.remote import Remote
 
 DISCARD_PORT = 9
+FALLBACK_PORT = 22  # where a system names no port of its own
 DATAGRAMS = 3
 OVERHEAD_S = 10.0
 
@@ -76,6 +77,19 @@ def probe_from(remote: Remote, targets: Sequence[Node], *, port: int, timeout_s:
     script = "export LC_ALL=C\n" + "\n".join(lines) + "\nwait\n"
     result = remote.run(f"exec bash -c {shlex.quote(script)}", timeout_s=timeout_s + OVERHEAD_S)
     return parse_probes(remote.node, result.stdout)
+
+
+def connect_times_ms(
+    remote: Remote, targets: Sequence[Node], *, port: int, count: int, timeout_s: float = 2.0
+) -> list[float]:
+    """Opens `count` connections to each target, one after another, and returns how long those took that came about."""
+    script = f"""export LC_ALL=C
+for ((i = 0; i < {count}; i++)); do for a in {" ".join(node.address for node in targets)}; do
+  timeout {timeout_s:g} bash -c 's=$EPOCHREALTIME; exec 3<>/dev/tcp/'$a'/{port} && echo $s $EPOCHREALTIME' 2>/dev/null
+done; done; true"""
+    limit_s = count * len(targets) * timeout_s + OVERHEAD_S
+    lines = remote.run(f"exec bash -c {shlex.quote(script)}", timeout_s=limit_s).stdout.split()
+    return [(float(end) - float(start)) * 1000 for start, end in zip(lines[::2], lines[1::2], strict=False)]
 
 
 def parse_probes(source: str, text: str) -> list[Probe]:

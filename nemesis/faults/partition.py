@@ -18,7 +18,7 @@ from nemesis.errors import FaultError
 from nemesis.fault import Impact
 from nemesis.faults.ruled import RuleFault
 from nemesis.grudges import talks, union
-from nemesis.probes import Probe, probe_from
+from nemesis.probes import FALLBACK_PORT, Probe, probe_from
 from nemesis.topology import describe
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 PROBE_TIMEOUT_S = 0.7
 SECOND_PROBE_TIMEOUT_S = 2.5
 HEALED_TIMEOUT_S = 10.0
-FALLBACK_PORT = 22
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

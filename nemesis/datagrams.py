@@ -1,0 +1,76 @@
+"""Measures what happens to datagrams between nodes: how many of those sent arrive, and how often they arrive.
+
+Datagrams go to a port where nobody listens. The receiving kernel counts each that arrives there (`NoPorts`), before and
+independent of anything that made the fault, so that packet tables or a queueing discipline which claim to lose, double or
+hold packets are measured from outside. Damaged datagrams are counted apart, as checksum errors.
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nemesis.probes import DISCARD_PORT
+from nemesis.undo import SHELL_TIMEOUT_S
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.node import Node
+    from harness.remote import Remote
+
+LITTLE = 8
+_ARRIVED = ("NoPorts", "Udp6NoPorts")
+_DAMAGED = ("InCsumErrors", "Udp6InCsumErrors")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrivals:
+    """A node's counters of datagrams.
+
+    Attributes:
+        arrived: Those that came whole, for ports where nobody listens.
+        damaged: Those that came with a wrong checksum.
+    """
+
+    arrived: int
+    damaged: int
+
+    def since(self, before: Arrivals) -> Arrivals:
+        """Returns what came after `before`."""
+        return Arrivals(arrived=self.arrived - before.arrived, damaged=self.damaged - before.damaged)
+
+
+def read_arrivals(remote: Remote) -> Arrivals:
+    """Reads a node's counters, of both address families together."""
+    script = "cat /proc/net/snmp /proc/net/snmp6 2>/dev/null || cat /proc/net/snmp"
+    return parse_arrivals(remote.run(script, timeout_s=SHELL_TIMEOUT_S).stdout)
+
+
+def parse_arrivals(text: str) -> Arrivals:
+    """Reads /proc/net/snmp (a line of names, a line of numbers) and /proc/net/snmp6 (a name and a number a line)."""
+    counters: dict[str, int] = {}
+    names: list[str] = []
+    for line in text.splitlines():
+        words = line.split()
+        if words[:1] == ["Udp:"] and not words[1].isdigit():
+            names = words[1:]
+        elif words[:1] == ["Udp:"]:
+            counters.update(zip(names, map(int, words[1:]), strict=False))
+        elif len(words) == 2 and words[0] in (*_ARRIVED, *_DAMAGED):
+            counters[words[0]] = int(words[1])
+    return Arrivals(
+        arrived=sum(counters.get(name, 0) for name in _ARRIVED), damaged=sum(counters.get(name, 0) for name in _DAMAGED)
+    )
+
+
+def send(remote: Remote, targets: Sequence[Node], *, count: int, size: int = LITTLE) -> None:
+    """Sends `count` datagrams of `size` bytes from a node to each target, as fast as the node can, one after another."""
+    addresses = " ".join(node.address for node in targets)
+    script = (
+        f"text=$(printf '%{size - 1}s' x)\n"
+        f'for ((i = 0; i < {count}; i++)); do for a in {addresses}; do echo "$text" > /dev/udp/$a/{DISCARD_PORT}; done; '
+        "done 2>/dev/null\ntrue"
+    )
+    remote.run(f"exec bash -c {shlex.quote(script)}", timeout_s=SHELL_TIMEOUT_S)

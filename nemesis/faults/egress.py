@@ -1,0 +1,298 @@
+"""Faults of a node's sending side, by a queueing discipline: delay, duplicates, reordering, damage, a narrow link.
+
+The discipline sits at the root of the device that leads to the other nodes, under a handle of our own, and shapes all that
+the node sends there. Its effect is measured from outside it: by the time a TCP connection takes, and by how many datagrams
+arrive at the other nodes, how often, and how many damaged, compared with the same measurement just before.
+"""
+
+from __future__ import annotations
+
+import abc
+import statistics
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.capabilities import NETEM, ROOT, TBF
+from harness.faults import Begun, Proof
+from nemesis import options as opt
+from nemesis.datagrams import LITTLE, Arrivals, read_arrivals, send
+from nemesis.errors import FaultError
+from nemesis.fault import EGRESS, Fault, sentence
+from nemesis.grudges import talks
+from nemesis.probes import FALLBACK_PORT, connect_times_ms
+from nemesis.undo import SHELL_TIMEOUT_S, making, undoing
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from harness.faults import PlannedFault
+    from harness.node import Node
+    from nemesis.field import Field
+
+HANDLE = "1ab:"
+CONNECTS = 8
+END_TIMEOUT_S = 20.0
+_UNDO = f"""
+for dev in $(tc qdisc show | sed -n 's/^qdisc [a-z]* {HANDLE} dev \\([^ ]*\\) root.*/\\1/p'); do
+  tc qdisc del dev $dev root handle {HANDLE}
+done
+[ -z "$(tc qdisc show | grep ' {HANDLE} ')" ]
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """A measurement of what one node sends.
+
+    Attributes:
+        connect_ms: The times of TCP connections to other nodes.
+        sent: Datagrams that were sent.
+        arrived: Those that arrived whole, counted as often as they arrived.
+        damaged: Those that arrived with a wrong checksum.
+    """
+
+    connect_ms: tuple[float, ...]
+    sent: int
+    arrived: int
+    damaged: int
+
+    @property
+    def median_ms(self) -> float | None:
+        """Returns the median time of a connection; None if none came about."""
+        return statistics.median(self.connect_ms) if self.connect_ms else None
+
+    @property
+    def ratio(self) -> float:
+        """Returns how many datagrams arrived for each that was sent."""
+        return self.arrived / self.sent if self.sent else 0.0
+
+
+class Egress(Fault):
+    """A queueing discipline on the targets. Subclasses say which, and what must be seen of it."""
+
+    PROOF: ClassVar[str] = "connection times and datagrams that arrive at the other nodes, before and during"
+    NEEDS: ClassVar[frozenset[str]] = frozenset({ROOT, NETEM})
+    GROUPS: ClassVar[frozenset[str]] = frozenset({EGRESS})
+    DATAGRAMS: ClassVar[int] = 100
+    SIZE: ClassVar[int] = LITTLE
+
+    def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
+        super().__init__(planned=planned, targets=targets, field=field)
+        self.before: dict[str, Sample] = {}
+
+    @abc.abstractmethod
+    def discipline(self) -> str:
+        """Returns the discipline as `tc` takes it."""
+
+    @abc.abstractmethod
+    def seen(self, before: Sample, during: Sample) -> tuple[bool, str]:
+        """Says whether the effect shows between two measurements, and the measured effect in words."""
+
+    def blurs(self) -> frozenset[str]:
+        """Returns the targets."""
+        return frozenset(self.targets)
+
+    async def begin(self) -> Begun:
+        """Measures once without the fault, then sets the discipline on every target."""
+        self.before = await self._sample()
+        await self.act(self.targets, self._set, f"setting `{self.discipline()}`")
+        return Begun(targets=self.targets, details={"discipline": self.discipline(), "problems": dict(self.problems)})
+
+    def _set(self, node: Node) -> None:
+        peer = next(other for other in self.field.nodes if other.name != node.name)
+        effect = (
+            f"dev=$(ip -o route get {peer.address} | sed -n 's/.* dev \\([^ ]*\\).*/\\1/p')\n"
+            f"tc qdisc add dev $dev root handle {HANDLE} {self.discipline()}"
+        )
+        self.field.shell(node).run(making(self.name, effect=effect, undo=_UNDO), timeout_s=SHELL_TIMEOUT_S)
+
+    async def prove(self) -> Proof:
+        """Measures again with the fault on, and compares."""
+        during = await self._sample()
+        texts = []
+        effective = bool(during)
+        for name, sample in sorted(during.items()):
+            before = self.before.get(name)
+            good, text = self.seen(before, sample) if before else (False, "was not measured before the fault")
+            effective = effective and good
+            texts.append(f"{name} {text}")
+        texts += [f"{node}: {text}" for node, text in self.problems.items()]
+        measured = {
+            name: {
+                "median_ms_before": self.before[name].median_ms if name in self.before else None,
+                "median_ms": sample.median_ms,
+                "sent": sample.sent,
+                "arrived": sample.arrived,
+                "damaged": sample.damaged,
+            }
+            for name, sample in sorted(during.items())
+        }
+        return Proof(
+            effective=effective, reason=f"{'; '.join(texts) or 'nothing could be measured'}.", measured=measured
+        )
+
+    async def _sample(self) -> dict[str, Sample]:
+        """Measures every target, one after another, so that their datagrams are told apart."""
+        samples = {}
+        for name in self.targets:
+            cut, blurred = self.also_cut(), self.blurred()
+            peers = [other for other in self.field.names if other != name and other in talks(cut, name)]
+            peers = [other for other in peers if other not in blurred and other not in self.targets][:2] or peers[:1]
+            if peers:
+                samples.update(await self._sample_one(name, peers))
+        return samples
+
+    async def _sample_one(self, name: str, peers: list[str]) -> dict[str, Sample]:
+        port = next(iter(self.field.system.ports()), FALLBACK_PORT)
+        targets = [self.field.node(peer) for peer in peers]
+
+        def connect_and_send(node: Node) -> list[float]:
+            times = connect_times_ms(self.field.shell(node), targets, port=port, count=CONNECTS)
+            send(self.field.shell(node), targets, count=self.DATAGRAMS, size=self.SIZE)
+            return times
+
+        before = (await self.act(peers, self._arrivals, "reading datagram counters")).done
+        times = (await self.act([name], connect_and_send, "sending datagrams")).done
+        after = (await self.act(sorted(before), self._arrivals, "reading datagram counters")).done
+        came = [after[peer].since(before[peer]) for peer in after]
+        if name not in times:
+            return {}
+        return {
+            name: Sample(
+                connect_ms=tuple(times[name]),
+                sent=self.DATAGRAMS * len(came),
+                arrived=sum(arrivals.arrived for arrivals in came),
+                damaged=sum(arrivals.damaged for arrivals in came),
+            )
+        }
+
+    def _arrivals(self, node: Node) -> Arrivals:
+        return read_arrivals(self.field.shell(node))
+
+    async def end(self) -> Proof | None:
+        """Removes the discipline from every target.
+
+        Raises:
+            FaultError: A node still has it, or cannot be reached.
+        """
+        waiting = set(self.targets)
+        failed: dict[str, Exception] = {}
+
+        def undo(node: Node) -> None:
+            self.field.shell(node).run(undoing(self.name), timeout_s=SHELL_TIMEOUT_S)
+
+        async def undone() -> bool:
+            outcomes = await self.field.each(sorted(waiting), undo)
+            waiting.difference_update(outcomes.done)
+            failed.clear()
+            failed.update(outcomes.failed)
+            return not waiting
+
+        if not await self.field.until(undone, END_TIMEOUT_S):
+            raise FaultError(f"fault {self.name} is not healed: {sentence(failed)}")
+        return None
+
+
+def _shown(sample: Sample) -> str:
+    return "no connection" if sample.median_ms is None else f"{sample.median_ms:.1f} ms"
+
+
+class Delay(Egress):
+    """`packet-delay`."""
+
+    SUMMARY: ClassVar[str] = "What the target sends is late, by a time that varies."
+    OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
+        "delay_ms": opt.number(100, 1, 10_000, "The mean delay."),
+        "jitter_ms": opt.number(50, 0, 10_000, "How much it varies."),
+    }
+
+    def discipline(self) -> str:
+        """Returns netem's delay, normally distributed where it varies."""
+        jitter = self.options["jitter_ms"]
+        varies = f" {jitter:g}ms distribution normal" if jitter else ""
+        return f"netem delay {self.options['delay_ms']:g}ms{varies}"
+
+    def seen(self, before: Sample, during: Sample) -> tuple[bool, str]:
+        """Wants connections to take at least half of the delay longer."""
+        late = during.median_ms is not None and before.median_ms is not None
+        grown = late and (during.median_ms or 0.0) - (before.median_ms or 0.0) >= float(self.options["delay_ms"]) / 2
+        return bool(grown), f"connects in {_shown(during)}, before in {_shown(before)}"
+
+
+class Duplicate(Egress):
+    """`packet-duplicate`."""
+
+    SUMMARY: ClassVar[str] = "A part of what the target sends arrives twice."
+    OPTIONS: ClassVar[Mapping[str, opt.Option]] = {"percent": opt.number(20, 1, 100, "The part that is doubled.")}
+
+    def discipline(self) -> str:
+        """Returns netem's duplication."""
+        return f"netem duplicate {self.options['percent']:g}%"
+
+    def seen(self, before: Sample, during: Sample) -> tuple[bool, str]:  # noqa: ARG002
+        """Wants at least half of the extra datagrams."""
+        wanted = 1 + self.options["percent"] / 200
+        return during.ratio >= wanted, f"sent {during.sent} datagrams, of which {during.arrived} arrived"
+
+
+class Corrupt(Egress):
+    """`packet-corrupt`."""
+
+    SUMMARY: ClassVar[str] = "A bit is flipped in a part of what the target sends."
+    OPTIONS: ClassVar[Mapping[str, opt.Option]] = {"percent": opt.number(5, 1, 100, "The part that is damaged.")}
+    DATAGRAMS: ClassVar[int] = 400
+
+    def discipline(self) -> str:
+        """Returns netem's corruption."""
+        return f"netem corrupt {self.options['percent']:g}%"
+
+    def seen(self, before: Sample, during: Sample) -> tuple[bool, str]:
+        """Wants damaged datagrams, or fewer that arrive (damage to an IP header is dropped before UDP counts it)."""
+        fewer = before.ratio - during.ratio >= self.options["percent"] / 400
+        text = f"sent {during.sent} datagrams, of which {during.arrived} arrived whole and {during.damaged} damaged"
+        return during.damaged > before.damaged or fewer, text
+
+
+class Reorder(Egress):
+    """`packet-reorder`."""
+
+    SUMMARY: ClassVar[str] = "A part of what the target sends overtakes the rest, which is late."
+    OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
+        "percent": opt.number(25, 1, 99, "The part that goes at once."),
+        "delay_ms": opt.number(20, 1, 10_000, "How late the rest is."),
+    }
+
+    def discipline(self) -> str:
+        """Returns netem's reordering."""
+        return f"netem delay {self.options['delay_ms']:g}ms reorder {self.options['percent']:g}% 50%"
+
+    def seen(self, before: Sample, during: Sample) -> tuple[bool, str]:
+        """Wants both: connections that take the delay, and connections that take none of it."""
+        limit_ms = (before.median_ms or 0.0) + float(self.options["delay_ms"]) / 2
+        late = sum(time_ms >= limit_ms for time_ms in during.connect_ms)
+        text = f"made {late} of {len(during.connect_ms)} connections late, the others overtook them"
+        return 0 < late < len(during.connect_ms), text
+
+
+class Rate(Egress):
+    """`packet-rate`."""
+
+    SUMMARY: ClassVar[str] = "The target's link is narrow: what it sends beyond a rate is dropped."
+    NEEDS: ClassVar[frozenset[str]] = frozenset({ROOT, TBF})
+    OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
+        "kbit": opt.number(1000, 64, 1_000_000, "The rate in kbit/s."),
+        "latency_ms": opt.number(50, 1, 10_000, "How long a packet may wait before it is dropped."),
+    }
+    DATAGRAMS: ClassVar[int] = 200
+    SIZE: ClassVar[int] = 1400
+
+    def discipline(self) -> str:
+        """Returns a token bucket with a burst of a few packets."""
+        return f"tbf rate {self.options['kbit']:g}kbit burst 16kb latency {self.options['latency_ms']:g}ms"
+
+    def seen(self, before: Sample, during: Sample) -> tuple[bool, str]:
+        """Wants a burst to lose a tenth more than before."""
+        text = (
+            f"sent a burst of {during.sent} large datagrams, of which {during.arrived} arrived, before {before.arrived}"
+        )
+        return before.ratio - during.ratio >= 0.1, text

@@ -1,0 +1,80 @@
+"""Leadership transfer, through the system's own means: no node fails, but another one leads from now on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.faults import Begun, Proof
+from nemesis import targets as tgt
+from nemesis.errors import FaultError, PlanError
+from nemesis.fault import LEADERSHIP, Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.faults import PlannedFault
+    from nemesis.field import Field
+
+TRANSFER_TIMEOUT_S = 8.0
+LEADER_TIMEOUT_S = 6.0
+
+
+class Transfer(Fault):
+    """`leadership-transfer`."""
+
+    SUMMARY: ClassVar[str] = "The system is asked to let the target lead."
+    PROOF: ClassVar[str] = "another node led before, in a lower term; the target says that it leads"
+    NEEDS: ClassVar[frozenset[str]] = frozenset()
+    GROUPS: ClassVar[frozenset[str]] = frozenset({LEADERSHIP})
+    TARGETS: ClassVar[tuple[str, ...]] = (tgt.FOLLOWER, tgt.ONE)
+
+    def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
+        super().__init__(planned=planned, targets=targets, field=field)
+        self._before: tuple[str, int | None] | None = None
+        self._accepted = False
+
+    @classmethod
+    def check_target(cls, kind: str, target: str | Sequence[str], nodes: Sequence[str]) -> str | tuple[str, ...]:
+        """Returns the target: one node."""
+        checked = super().check_target(kind, target, nodes)
+        if not isinstance(checked, str) and len(checked) != 1:
+            raise PlanError(f"{kind} takes one node that shall lead, and {len(checked)} are named")
+        return checked
+
+    async def begin(self) -> Begun:
+        """Asks for the transfer, within a bounded time.
+
+        Raises:
+            FaultError: No node says that it leads, so there is nothing to transfer.
+        """
+        self._before = await self.field.leader_and_term(LEADER_TIMEOUT_S)
+        if self._before is None:
+            raise FaultError(f"fault {self.name}: no node says that it leads, so there is no leadership to transfer")
+        (target,) = self.targets
+        self._accepted = await self.field.system.lead(self.field.node(target), TRANSFER_TIMEOUT_S)
+        leader, term = self._before
+        return Begun(targets=self.targets, details={"from": leader, "from_term": term, "accepted": self._accepted})
+
+    async def prove(self) -> Proof:
+        """Asks the nodes who leads now."""
+        now = await self.field.leader_and_term(LEADER_TIMEOUT_S)
+        (target,) = self.targets
+        before = self._before
+        measured = {"before": list(before or ()), "now": list(now or ()), "accepted": self._accepted}
+        if before is None or now is None:
+            return Proof(effective=False, reason="No node said that it leads.", measured=measured)
+        was, became = _said(before), _said(now)
+        if before[0] == target:
+            return Proof(effective=False, reason=f"{was} already led, so nothing was transferred.", measured=measured)
+        if now[0] != target:
+            return Proof(effective=False, reason=f"{became} leads, not {target}; {was} led before.", measured=measured)
+        return Proof(effective=True, reason=f"{became} leads; {was} led before.", measured=measured)
+
+    async def end(self) -> Proof | None:
+        """Does nothing: a transfer is an event, and leaves nothing to heal."""
+        return None
+
+
+def _said(leader: tuple[str, int | None]) -> str:
+    node, term = leader
+    return node if term is None else f"{node} (term {term})"

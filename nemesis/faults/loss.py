@@ -1,0 +1,192 @@
+"""Packet loss by packet tables: the target drops a random part of what the other nodes send it.
+
+The kernel needs no queueing discipline for this, only the `statistic` match. The loss is measured by datagrams that the
+other nodes send and the target's UDP counters, and compared with what the rules themselves counted.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.capabilities import IPTABLES_STATISTIC, ROOT
+from harness.faults import Begun, Proof
+from nemesis import options as opt
+from nemesis import rules
+from nemesis.datagrams import Arrivals, read_arrivals, send
+from nemesis.errors import FaultError
+from nemesis.fault import INGRESS, Impact
+from nemesis.faults.ruled import RuleFault
+from nemesis.grudges import talks
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from harness.faults import PlannedFault
+    from harness.node import Node
+    from harness.op import Value
+    from nemesis.field import Field
+
+DATAGRAMS = 150  # from each other node to each target
+HEALED_DATAGRAMS = 20
+HEALED_TIMEOUT_S = 10.0
+DISABLING = 0.5
+SIGMAS = 5.0
+LEAST_TOLERANCE = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """What became of datagrams to one node.
+
+    Attributes:
+        sent: How many were sent to it.
+        arrived: How many its kernel saw.
+    """
+
+    sent: int
+    arrived: int
+
+    @property
+    def lost(self) -> float:
+        """Returns the part that was lost."""
+        return 1.0 - min(self.arrived, self.sent) / self.sent if self.sent else 0.0
+
+
+class Loss(RuleFault):
+    """`packet-loss`."""
+
+    SUMMARY: ClassVar[str] = "The target loses a random part of the packets that other nodes send it."
+    PROOF: ClassVar[str] = (
+        "datagrams sent by the other nodes against those the target's kernel counts; the rules' counters"
+    )
+    NEEDS: ClassVar[frozenset[str]] = frozenset({ROOT, IPTABLES_STATISTIC})
+    GROUPS: ClassVar[frozenset[str]] = frozenset({INGRESS})
+    OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
+        "probability": opt.number(0.8, 0.01, 1.0, "The part of the packets that is lost.")
+    }
+
+    def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
+        super().__init__(planned=planned, targets=targets, field=field)
+        self.probability = float(self.options["probability"])
+        self._proof: Proof | None = None
+
+    @classmethod
+    def impact(cls, nodes: Sequence[str], targets: tuple[str, ...], options: Mapping[str, Value]) -> Impact:  # noqa: ARG003
+        """Returns the targets as down where most of their packets are lost."""
+        heavy = options["probability"] >= DISABLING
+        return Impact(down=frozenset(targets) if heavy else frozenset())
+
+    def blurs(self) -> frozenset[str]:
+        """Returns the targets while the rules may be in place."""
+        return frozenset(self.targets) if self.hooked else frozenset()
+
+    async def begin(self) -> Begun:
+        """Hooks the rules in on every target: one that counts, then one that drops at random."""
+        chance = f"-m statistic --mode random --probability {self.probability:.6f}"
+
+        def own(name: str) -> list[rules.Rule]:
+            others = [node for node in self.field.nodes if node.name != name]
+            return [rules.Rule(sources=others, drop=False), rules.Rule(sources=others, match=chance)]
+
+        await self.insert({name: own(name) for name in self.targets})
+        details = {"probability": self.probability, "problems": dict(self.problems)}
+        return Begun(targets=self.targets, details=details)
+
+    async def prove(self) -> Proof:
+        """Sends datagrams to every target, and compares what arrived with what was asked for."""
+        deliveries = await self._measure(DATAGRAMS)
+        self._proof = judge(self.probability, deliveries, self.problems)
+        return self._proof
+
+    async def _measure(self, count: int) -> dict[str, Delivery]:
+        """Sends from every other node that no other fault keeps from the target, and counts at the target."""
+        cut, blurred = self.also_cut(), self.blurred()
+        senders = {
+            name: [
+                other
+                for other in self.field.names
+                if other != name and other in talks(cut, name) and other not in blurred
+            ]
+            for name in self.targets
+            if name not in blurred
+        }
+        senders = {name: sources for name, sources in senders.items() if sources}
+
+        def shoot(node: Node) -> None:
+            targets = [self.field.node(name) for name, sources in senders.items() if node.name in sources]
+            send(self.field.shell(node), targets, count=count)
+
+        if not senders:
+            return {}
+        before = (await self.act(sorted(senders), self._arrivals, "reading datagram counters")).done
+        sources = sorted({source for own in senders.values() for source in own})
+        sent = (await self.act(sources, shoot, "sending datagrams")).done
+        after = (await self.act(sorted(before), self._arrivals, "reading datagram counters")).done
+        return {
+            name: Delivery(
+                sent=count * sum(source in sent for source in senders[name]),
+                arrived=after[name].since(before[name]).arrived,
+            )
+            for name in after
+        }
+
+    def _arrivals(self, node: Node) -> Arrivals:
+        return read_arrivals(self.field.shell(node))
+
+    async def end(self) -> Proof | None:
+        """Removes the rules and verifies that datagrams arrive again.
+
+        Raises:
+            FaultError: The rules could not be removed, or datagrams are still lost.
+        """
+        last = await self.remove(self.targets)
+        lossy: dict[str, Delivery] = {}
+
+        async def whole() -> bool:
+            deliveries = await self._measure(HEALED_DATAGRAMS)
+            lossy.clear()
+            lossy.update({name: delivery for name, delivery in deliveries.items() if delivery.lost > LEAST_TOLERANCE})
+            return not lossy
+
+        if not await self.field.until(whole, HEALED_TIMEOUT_S):
+            texts = "; ".join(f"{name} still loses {delivery.lost:.0%}" for name, delivery in lossy.items())
+            raise FaultError(f"fault {self.name}: its rules are removed, but {texts}")
+        return self._final_proof(last)
+
+    def _final_proof(self, last: Mapping[str, list[rules.Counter]]) -> Proof | None:
+        seen = sum(counter.packets for counters in last.values() for counter in counters if not counter.drop)
+        dropped = sum(counter.packets for counters in last.values() for counter in counters if counter.drop)
+        counted = f"In all the rules dropped {dropped} of {seen} packets."
+        if self._proof is None:
+            return Proof(
+                effective=dropped > 0,
+                reason=f"{counted} The fault ended before the loss could be measured.",
+                measured={"dropped_total": dropped, "seen_total": seen},
+            )
+        return Proof(
+            effective=self._proof.effective,
+            reason=f"{self._proof.reason} {counted}",
+            measured={**self._proof.measured, "dropped_total": dropped, "seen_total": seen},
+        )
+
+
+def judge(probability: float, deliveries: Mapping[str, Delivery], problems: Mapping[str, str]) -> Proof:
+    """Compares the measured losses with the probability: within five standard deviations, or five per cent."""
+    texts = []
+    effective = bool(deliveries)
+    for name, delivery in sorted(deliveries.items()):
+        tolerance = SIGMAS * math.sqrt(probability * (1 - probability) / max(delivery.sent, 1))
+        near = delivery.sent > 0 and abs(delivery.lost - probability) <= max(tolerance, LEAST_TOLERANCE)
+        effective = effective and near
+        asked = "" if near else f", not the {probability:.0%} that were asked for"
+        texts.append(f"{name} lost {delivery.lost:.1%} of {delivery.sent} datagrams{asked}")
+    if not deliveries:
+        texts.append("no datagrams could be sent to any target")
+    texts += [f"{node}: {text}" for node, text in problems.items()]
+    measured = {
+        name: {"sent": delivery.sent, "arrived": delivery.arrived, "lost": round(delivery.lost, 4)}
+        for name, delivery in sorted(deliveries.items())
+    }
+    return Proof(effective=effective, reason=f"{'; '.join(texts)}.", measured={"delivery": measured})
