@@ -17,25 +17,43 @@
   const total = Math.max(1, data.end);
   const marked = new Set(data.marked);
 
-  // Rows: a header for each node, then its lanes.
+  // Rows: a header for each node, then its lanes. Where there are many lanes, only those that have something (of the chosen key)
+  // in the window get a row, and rows are as high as the room allows.
   const laneOps = data.lanes.map(() => []);
   for (let i = 0; i < count; i++) laneOps[data.l[i]].push(i);
-  const laneHeight = data.lanes.length <= 30 ? 18 : data.lanes.length <= 60 ? 15 : 12;
-  const rows = [];
+  const crowded = data.lanes.length > 60;
+  const rows = new Array(data.lanes.length).fill(-1);
   const groupTop = new Map();
-  let contentHeight = 0, lastNode;
-  data.lanes.forEach((node, lane) => {
-    if (node !== lastNode || lane === 0) {
+  let laneHeight = data.lanes.length <= 30 ? 18 : 15, contentHeight = 0;
+  const groups = [...data.nodes.keys(), ...(data.lanes.includes(null) ? [null] : [])];
+  const lanesOf = new Map(groups.map((node) => [node, []]));
+  data.lanes.forEach((node, lane) => lanesOf.get(node).push(lane));
+
+  function layOut() {
+    const seen = (lane) => {
+      const ops = laneOps[lane];
+      for (let n = firstVisible(ops); n < ops.length && start[ops[n]] <= to; n++) {
+        if (chosen === null || data.k[ops[n]] === chosen || marked.has(ops[n])) return true;
+      }
+      return false;
+    };
+    const kept = data.lanes.map((_, lane) => !crowded || seen(lane));
+    if (crowded) {
+      const room = height - top - groups.length * GROUP - 6;
+      laneHeight = Math.max(4, Math.min(18, Math.floor(room / Math.max(1, kept.filter(Boolean).length))));
+    }
+    contentHeight = 0;
+    for (const node of groups) {
       groupTop.set(node, contentHeight);
       contentHeight += GROUP;
-      lastNode = node;
+      for (const lane of lanesOf.get(node)) {
+        rows[lane] = kept[lane] ? contentHeight : -1;
+        if (kept[lane]) contentHeight += laneHeight;
+      }
     }
-    rows.push(contentHeight);
-    contentHeight += laneHeight;
-  });
-  data.nodes.forEach((_, node) => {
-    if (!groupTop.has(node)) { groupTop.set(node, contentHeight); contentHeight += GROUP; }
-  });
+    spacer.style.height = `${Math.max(0, top + contentHeight + 6 - height)}px`;
+  }
+
   const top = RULER + data.kinds.length * STRIP + (data.leaders.length ? STRIP : 0) + 4;
 
   const scroller = document.getElementById("lanes");
@@ -72,13 +90,12 @@
 
   function resize() {
     readColours();
-    const whole = top + contentHeight + 6;
+    const whole = top + groups.length * GROUP + data.lanes.length * (crowded ? 18 : laneHeight) + 6;
     const limit = Math.max(260, Math.min(innerHeight * 0.72, 760));
     height = Math.min(whole, limit);
     scroller.style.height = `${height}px`;
     width = scroller.clientWidth;
     fit(canvas, width, height);
-    spacer.style.height = `${Math.max(0, whole - height)}px`;
     fit(overview, overview.parentElement.clientWidth - 24, 58);
     queue();
   }
@@ -114,6 +131,7 @@
   }
 
   function draw() {
+    layOut();
     const scroll = scroller.scrollTop;
     context.clearRect(0, 0, width, height);
     context.save();
@@ -152,7 +170,7 @@
       context.fillRect(x1, scroll, x2 - x1, height);
       context.globalAlpha = fault.effective ? 0.17 : 0.06;
       data.lanes.forEach((node, lane) => {
-        if (fault.targets.includes(node)) context.fillRect(x1, rows[lane], x2 - x1, laneHeight);
+        if (rows[lane] >= 0 && fault.targets.includes(node)) context.fillRect(x1, rows[lane], x2 - x1, laneHeight);
       });
     }
     context.globalAlpha = 1;
@@ -199,13 +217,13 @@
     let drawn = 0;
     data.lanes.forEach((_, lane) => {
       const y = rows[lane];
-      if (y + laneHeight < scroll || y > scroll + height) return;
+      if (y < 0 || y + laneHeight < scroll || y > scroll + height) return;
       const ops = laneOps[lane];
       const first = firstVisible(ops);
       const last = { ok: -1, info: -1, fail: -1 };
       context.fillStyle = colours.faint;
       context.font = "9.5px system-ui, sans-serif";
-      if (ops.length && laneHeight >= 12) context.fillText(`p ${data.p[ops[Math.min(first, ops.length - 1)]]}`, 40, y + laneHeight / 2);
+      if (ops.length && laneHeight >= 9) context.fillText(`p ${data.p[ops[Math.min(first, ops.length - 1)]]}`, 40, y + laneHeight / 2);
       for (let n = first; n < ops.length; n++) {
         const i = ops[n];
         if (start[i] > to) break;
@@ -216,7 +234,7 @@
         last[type] = x2;
         const dim = chosen !== null && data.k[i] !== chosen;
         const read = isRead(i);
-        const h = read ? Math.round(laneHeight * 0.42) : laneHeight - 2 * GAP;
+        const h = read ? Math.max(1, Math.round(laneHeight * 0.42)) : laneHeight - (laneHeight < 9 ? 1 : 2 * GAP);
         const style = `${type} ${dim ? "dim" : read ? "read" : "full"}`;
         if (!paths.has(style)) paths.set(style, new Path2D());
         paths.get(style).rect(x1, y + (laneHeight - h) / 2, x2 - x1, h);
@@ -230,7 +248,7 @@
           context.fillRect(x2, y + (laneHeight - h) / 2, 22, h);
           context.globalAlpha = 1;
         }
-        if (x2 - x1 > 38 && !dim) labels.push([i, x1, x2, y, read]);
+        if (x2 - x1 > 38 && !dim && laneHeight >= 11) labels.push([i, x1, x2, y, read]);
       }
     });
     for (const [style, path] of paths) {
@@ -261,20 +279,21 @@
       const x1 = x(start[i]), x2 = Math.max(x1 + 3, x(end[i]));
       if (x2 < GUTTER || x1 > width) continue;
       const y = rows[data.l[i]];
+      if (y < 0) continue;
       context.strokeStyle = colours.invalid;
       context.lineWidth = i === data.culprit ? 2.5 : 1.5;
       context.strokeRect(Math.max(GUTTER, x1) - 1.5, y + 0.5, Math.min(width, x2) - Math.max(GUTTER, x1) + 3, laneHeight - 1);
       const text = said(i);
       context.font = "600 10.5px system-ui, sans-serif";
       const needed = context.measureText(text).width;
-      if (x2 - x1 > needed + 8 || to - from > 0.5 * total) continue;
+      if ((x2 - x1 > needed + 8 && laneHeight >= 11) || to - from > 0.5 * total) continue;
       const left = x2 + needed + 12 < width ? x2 + 5 : x1 - needed - 11;
       context.fillStyle = colours.card;
-      context.fillRect(left - 1, y + 1, needed + 6, laneHeight - 2);
+      context.fillRect(left - 1, y + laneHeight / 2 - 6, needed + 6, 12);
       context.fillStyle = colours.invalid;
       context.fillText(text, left + 2, y + laneHeight / 2 + 0.5);
     }
-    if (hovered >= 0) {
+    if (hovered >= 0 && rows[data.l[hovered]] >= 0) {
       context.strokeStyle = colours.ink;
       context.lineWidth = 1.5;
       context.strokeRect(x(start[hovered]) - 1, rows[data.l[hovered]] + 0.5, Math.max(3, x(end[hovered]) - x(start[hovered])) + 2, laneHeight - 1);
@@ -428,7 +447,7 @@
   function hit(px, py) {
     const y = py - top + scroller.scrollTop;
     if (py < top) return -1;
-    const lane = rows.findIndex((row) => y >= row && y < row + laneHeight);
+    const lane = rows.findIndex((row) => row >= 0 && y >= row && y < row + laneHeight);
     if (lane < 0) return -1;
     const ops = laneOps[lane];
     const slack = 3 * (to - from) / (width - GUTTER);
@@ -549,8 +568,9 @@
     close = !close;
     const first = Math.min(...places.map((i) => start[i])), last = Math.max(...places.map((i) => end[i]));
     const room = Math.max((last - first) * 0.35, 1000);
-    scroller.scrollTop = rows[data.l[culprit]] - (height - top) / 2;
     move(first - room, last + room);
+    layOut();
+    scroller.scrollTop = rows[data.l[culprit]] - (height - top) / 2;
   }
 
   const counts = new Map();

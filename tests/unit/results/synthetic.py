@@ -108,7 +108,7 @@ def _fault(index: int, kind: str, hit: tuple[str, ...], start_s: float, length_s
 
 
 def simulate(
-    *, seed: int, operations: int, duration_s: float, stale: bool
+    *, seed: int, operations: int, duration_s: float, stale: bool, pool: int
 ) -> tuple[list[Operation], list[FaultRecord], World]:
     """Plays the run and returns its operations in the order of their invokes."""
     draw = stream(seed, "synthetic")
@@ -125,10 +125,10 @@ def simulate(
         for node in NODES
         for at_s in _arrivals(stream(seed, f"load/{node}"), rate, duration_s)
     )  # fmt: skip
-    free: dict[str, list[int]] = {node: list(range(i * 8, i * 8 + 8)) for i, node in enumerate(NODES)}
+    free: dict[str, list[int]] = {node: list(range(i * pool, (i + 1) * pool)) for i, node in enumerate(NODES)}
     busy: list[tuple[float, str, int]] = []
     done: list[tuple[float, Operation, float]] = []
-    counter, crashed = 0, len(NODES) * 8
+    counter, crashed = 0, len(NODES) * pool
     for at_s, node in arrivals:
         while busy and busy[0][0] <= at_s:
             _, owner, process = heapq.heappop(busy)
@@ -302,9 +302,11 @@ def sightings(world: World, faults: Sequence[FaultRecord], duration_s: float) ->
     return seen
 
 
-def record(*, seed: int = 7, operations: int = 3000, duration_s: float = 60.0, stale: bool = False) -> RunRecord:
-    """Returns a whole made-up run."""
-    done, faults, world = simulate(seed=seed, operations=operations, duration_s=duration_s, stale=stale)
+def record(
+    *, seed: int = 7, operations: int = 3000, duration_s: float = 60.0, stale: bool = False, pool: int = 8
+) -> RunRecord:
+    """Returns a whole made-up run; `pool` is how many operations of a node's clients may be in flight."""
+    done, faults, world = simulate(seed=seed, operations=operations, duration_s=duration_s, stale=stale, pool=pool)
     linearizable = Part(
         name="linearizable",
         verdict=Verdict.VALID,
