@@ -7,31 +7,36 @@ What the libraries leave open is closed here, each point measured against OpenSS
 - opening a channel on a dead link waits an hour by default, and keepalives are sent but their answers are not counted; so
   channels get a time-out of their own, and TCP itself gives a dead peer up (`TCP_USER_TIMEOUT`);
 - Nagle's algorithm costs 40 ms a command, so it is off;
-- a status of -1 means a signal or a lost connection, and the transport tells which;
-- the library's time-out ends the wait, not the remote process; so a command runs under `timeout`, which ends its process group.
+- a status of -1 is a lost connection or an ended channel, and the transport tells which; a signal never looks like it, for a
+  shell on the node turns it into 128 + its number;
+- a time-out on this side ends the wait, not the remote process; so a command runs under `timeout` in a process group of its
+  own, which is killed at the deadline, whatever becomes of the connection.
+
+A command that starts a background process has to redirect its output: the session ends when nobody holds it open any more.
 """
 
 from __future__ import annotations
 
 import contextlib
-import io
 import secrets
 import shlex
 import socket
 import threading
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import fabric
-import invoke
 import paramiko
 
 from harness.errors import CommandFailed, CommandTimeout, NodeError, NodeUnreachable
+from harness.remote import files
+from harness.remote.exchange import MAX_OUTPUT_BYTES, exchange
 from harness.remote.protocol import DEFAULT_TIMEOUT_S, Result
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
 CONNECT_TIMEOUT_S = 3.0
@@ -39,11 +44,17 @@ CHANNEL_TIMEOUT_S = 5.0
 DEAD_PEER_MS = 6000
 KEEPALIVE_S = 2
 SESSIONS = 8
-KILL_AFTER_S = 2
-GRACE_S = 5.0
-TIMED_OUT_STATUSES = frozenset({124, 137})
+SESSION_WAIT_S = 120.0
+GRACE_S = 10.0
+COPY_TIMEOUT_S = 120.0
+STALLED_COPY_S = 20.0
+KILLED_STATUS = 128 + 9
 STAGING_DIR = "/tmp"  # noqa: S108 - on the node, under an unguessable name
+NO_SUCH_FILE_STATUS = 44
 LOST = (paramiko.SSHException, OSError, EOFError)
+
+# $1 is the deadline in seconds, $2 the command line. `timeout` kills its own process group, itself included.
+WRAPPER = 'timeout -s KILL "$1" sh -c "$2"; exit $?'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +66,8 @@ class Endpoint:
         port: Its port.
         user: The login; commands go through `sudo -n` unless it is root.
         key: The private key's file.
-        known_hosts: The file with the node's host key. Without one the key is taken as it comes, for this process only.
+        known_hosts: The file with the node's host key. With neither this nor `host_key` the key is taken as it comes.
+        host_key: The node's host key itself, as `ssh-ed25519 AAAA...`; it goes before `known_hosts`.
     """
 
     host: str
@@ -63,6 +75,10 @@ class Endpoint:
     user: str
     key: Path
     known_hosts: Path | None = None
+    host_key: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.user}@{self.host}:{self.port}"
 
 
 class FabricRemote:
@@ -72,74 +88,92 @@ class FabricRemote:
         node: The node's name.
     """
 
-    def __init__(self, node: str, endpoint: Endpoint) -> None:
+    def __init__(
+        self,
+        node: str,
+        endpoint: Endpoint,
+        *,
+        place: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
+    ) -> None:
+        """Makes a shell that connects when it is first used.
+
+        Args:
+            node: The node's name, for errors.
+            endpoint: How it is reached.
+            place: Entered by the thread that connects, while it connects: where the endpoint can be reached.
+        """
         self.node = node
         self._endpoint = endpoint
+        self._place = place
         self._opening = threading.Lock()
         self._sessions = threading.BoundedSemaphore(SESSIONS)
         self._connection: fabric.Connection | None = None
+        self._last_failure: tuple[float, str] | None = None
         self._sudo = "" if endpoint.user == "root" else "sudo -n "
 
     def run(
         self, command: str, *, timeout_s: float = DEFAULT_TIMEOUT_S, check: bool = True, stdin: str | None = None
     ) -> Result:
         """Runs a command line; see `harness.remote.Remote.run`."""
-        wrapped = f"{self._sudo}timeout -k {KILL_AFTER_S} {timeout_s:g} sh -c {shlex.quote(command)}"
-        began_s = time.monotonic()
-        with self._session() as connection:
+        wrapped = f"{self._sudo}sh -c {shlex.quote(WRAPPER)} sh {timeout_s:.3f} {shlex.quote(command)}"
+        with self._session(command) as connection:
+            began_s = time.monotonic()
             try:
-                done = connection.run(
-                    wrapped,
-                    hide=True,
-                    warn=True,
-                    in_stream=io.StringIO(stdin) if stdin is not None else False,
-                    timeout=timeout_s + KILL_AFTER_S + GRACE_S,
-                )
-            except invoke.exceptions.CommandTimedOut as error:
-                # `timeout` on the node has ended the process, or the node hangs: nothing more is known.
-                raise CommandTimeout(self.node, command, timeout_s) from error
+                channel = connection.transport.open_session(timeout=CHANNEL_TIMEOUT_S)
+                done = exchange(channel, wrapped, stdin=(stdin or "").encode(), limit_s=timeout_s + GRACE_S)
             except LOST as error:
                 raise self._lost(command, error) from error
-            if done.exited == -1 and not self._alive(connection):
-                raise self._lost(command, "the connection was lost before it ended")
-        if done.exited in TIMED_OUT_STATUSES and time.monotonic() - began_s >= timeout_s:
+            took_s = time.monotonic() - began_s
+            if done.status == -1 and not done.expired and not done.flooded and not _alive(connection):
+                raise self._lost(command, "it was lost before the command ended")
+        if done.flooded:
+            raise NodeError(
+                self.node, f"`{command}` wrote more than {MAX_OUTPUT_BYTES} bytes; fetch files with `get` instead"
+            )
+        if done.expired:
+            raise self._lost(command, f"{GRACE_S:g} s after its deadline of {timeout_s:g} s there is no answer")
+        if done.status == KILLED_STATUS and took_s >= timeout_s:
             raise CommandTimeout(self.node, command, timeout_s)
-        if check and done.exited != 0:
-            raise CommandFailed(self.node, command, done.exited, done.stderr)
-        return Result(node=self.node, command=command, status=done.exited, stdout=done.stdout, stderr=done.stderr)
+        if done.held:
+            raise NodeError(
+                self.node,
+                f"`{command}` ended with status {done.status}, but a process it started holds its output open; "
+                "redirect the output of background processes",
+            )
+        stdout, stderr = (stream.decode("utf-8", "replace") for stream in (done.stdout, done.stderr))
+        if check and done.status != 0:
+            raise CommandFailed(self.node, command, done.status, stderr)
+        return Result(node=self.node, command=command, status=done.status, stdout=stdout, stderr=stderr)
 
     def put(self, local: Path, remote: str, *, mode: int = 0o644) -> None:
         """Copies a local file to the node; see `harness.remote.Remote.put`."""
         with local.open("rb") as content:
-            self._place(content, remote, mode)
+            self._replace(files.chunks(content), remote, mode)
 
     def write(self, remote: str, content: str, *, mode: int = 0o644) -> None:
         """Writes a text file on the node; see `harness.remote.Remote.write`."""
-        self._place(io.BytesIO(content.encode()), remote, mode)
+        self._replace([content.encode()], remote, mode)
 
     def get(self, remote: str, local: Path) -> None:
         """Copies a file of the node here; see `harness.remote.Remote.get`."""
-        source = remote
-        if self._sudo:
-            source = f"{STAGING_DIR}/labrys-{secrets.token_hex(8)}"
-            copied = self.run(
-                f"[ -e {shlex.quote(remote)} ] || exit 44; "
-                f"install -m 600 -o {shlex.quote(self._endpoint.user)} {shlex.quote(remote)} {source}",
-                check=False,
-                timeout_s=120,
-            )
-            if copied.status == 44:
-                raise FileNotFoundError(f"{self.node}: there is no file {remote}")
-            if copied.status != 0:
-                raise CommandFailed(self.node, copied.command, copied.status, copied.stderr)
+        if not self._sudo:
+            self._download(remote, remote, local)
+            return
+        staged = self._staged_name()
+        source, user = shlex.quote(remote), shlex.quote(self._endpoint.user)
+        copied = self.run(
+            f"[ -e {source} ] || exit {NO_SUCH_FILE_STATUS}; install -m 600 -o {user} {source} {staged}",
+            check=False,
+            timeout_s=COPY_TIMEOUT_S,
+        )
+        if copied.status == NO_SUCH_FILE_STATUS:
+            raise FileNotFoundError(f"{self.node}: there is no file {remote}")
+        if copied.status != 0:
+            raise CommandFailed(self.node, copied.command, copied.status, copied.stderr)
         try:
-            with self._sftp(f"get {remote}") as sftp:
-                sftp.get(source, str(local))
-        except FileNotFoundError as error:
-            raise FileNotFoundError(f"{self.node}: there is no file {remote}") from error
+            self._download(staged, remote, local)
         finally:
-            if self._sudo:
-                self.run(f"rm -f {source}")
+            self.run(f"rm -f {staged}")
 
     def close(self) -> None:
         """Closes the connection. A later call opens it again."""
@@ -148,56 +182,84 @@ class FabricRemote:
         if connection is not None:
             connection.close()
 
-    def _place(self, content: Any, remote: str, mode: int) -> None:
+    def _replace(self, content: files.Content, remote: str, mode: int) -> None:
         """Uploads to a temporary file and renames it, so that readers see the old file or the new one."""
-        suffix = secrets.token_hex(8)
-        temporary = f"{STAGING_DIR}/labrys-{suffix}" if self._sudo else f"{remote}.labrys-{suffix}"
-        with self._sftp(f"put {remote}") as sftp:
-            sftp.putfo(content, temporary)
-            sftp.chmod(temporary, mode)
-            if not self._sudo:
-                sftp.posix_rename(temporary, remote)
-        if self._sudo:
-            beside = f"{remote}.labrys-{suffix}"
-            self.run(
-                f"install -m {mode:o} {temporary} {shlex.quote(beside)} && rm -f {temporary} && "
-                f"mv -f {shlex.quote(beside)} {shlex.quote(remote)}"
-            )
+        if not self._sudo:
+            self._upload(content, remote, mode)
+            return
+        staged = self._staged_name()
+        self._upload(content, staged, 0o600)
+        target, beside = shlex.quote(remote), shlex.quote(f"{remote}.labrys-{secrets.token_hex(8)}")
+        self.run(
+            f"install -m {mode:o} {staged} {beside} && mv -f {beside} {target}; s=$?; rm -f {staged} {beside}; exit $s",
+            timeout_s=COPY_TIMEOUT_S,
+        )
+
+    def _upload(self, content: files.Content, remote: str, mode: int) -> None:
+        try:
+            with self._sftp(f"writing {remote}") as sftp:
+                files.replace(sftp, content, remote, mode=mode)
+        except FileNotFoundError as error:
+            raise NodeError(self.node, f"writing {remote}: its directory does not exist") from error
+
+    def _download(self, source: str, called: str, local: Path) -> None:
+        with self._sftp(f"reading {called}") as sftp:
+            files.fetch(sftp, source, local)
+
+    def _staged_name(self) -> str:
+        return f"{STAGING_DIR}/labrys-{secrets.token_hex(8)}"
 
     @contextlib.contextmanager
     def _sftp(self, what: str) -> Iterator[paramiko.SFTPClient]:
-        with self._session() as connection:
+        with self._session(what) as connection:
             try:
-                sftp = paramiko.SFTPClient.from_transport(connection.transport)
-                if sftp is None:
-                    raise self._lost(what, "the node opened no SFTP session")
-                with sftp:
+                channel = connection.transport.open_session(timeout=CHANNEL_TIMEOUT_S)
+                channel.settimeout(STALLED_COPY_S)
+                channel.invoke_subsystem("sftp")
+                with paramiko.SFTPClient(channel) as sftp:
                     yield sftp
-            except FileNotFoundError:
-                raise
+            except FileNotFoundError as error:
+                raise FileNotFoundError(f"{self.node}: {what}: there is no such file") from error
             except PermissionError as error:
                 raise NodeError(self.node, f"{what}: permission denied for {self._endpoint.user}") from error
+            except TimeoutError as error:
+                raise self._lost(what, f"nothing came for {STALLED_COPY_S:g} s") from error
             except LOST as error:
-                if self._alive(connection):
+                if _alive(connection):
                     raise NodeError(self.node, f"{what} failed: {error}") from error
                 raise self._lost(what, error) from error
 
     @contextlib.contextmanager
-    def _session(self) -> Iterator[fabric.Connection]:
+    def _session(self, what: str) -> Iterator[fabric.Connection]:
         """Gives a place among the connection's sessions, on an open connection."""
-        with self._sessions:
+        if not self._sessions.acquire(timeout=SESSION_WAIT_S):
+            raise NodeError(
+                self.node, f"`{what}` was not started: all {SESSIONS} sessions have been busy for {SESSION_WAIT_S:g} s"
+            )
+        try:
             yield self._open()
+        finally:
+            self._sessions.release()
 
     def _open(self) -> fabric.Connection:
+        asked_s = time.monotonic()
         with self._opening:
-            if self._connection is not None and self._alive(self._connection):
+            if self._connection is not None and _alive(self._connection):
                 return self._connection
+            if self._last_failure is not None and self._last_failure[0] >= asked_s:
+                # Somebody tried while we waited for the lock; one by one, a crowd would wait a time-out each.
+                raise NodeUnreachable(self.node, self._last_failure[1])
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
-            connection = self._connect()
-            self._connection = connection
-            return connection
+            tried_s = time.monotonic()
+            try:
+                with self._place():
+                    self._connection = self._connect()
+            except LOST as error:
+                self._last_failure = tried_s, self._explain(error)
+                raise NodeUnreachable(self.node, self._last_failure[1]) from error
+            return self._connection
 
     def _connect(self) -> fabric.Connection:
         endpoint = self._endpoint
@@ -216,33 +278,48 @@ class FabricRemote:
                 "auth_timeout": CHANNEL_TIMEOUT_S,
             },
         )
-        where = f"{endpoint.user}@{endpoint.host}:{endpoint.port}"
-        if endpoint.known_hosts is not None:
-            connection.client.load_host_keys(str(endpoint.known_hosts))
-            connection.client.set_missing_host_key_policy(paramiko.RejectPolicy())
         try:
+            self._trust(connection.client)
             connection.open()
-        except paramiko.AuthenticationException as error:
-            raise NodeUnreachable(
-                self.node, f"{where} does not accept the key {endpoint.key}: {error}; is it in authorized_keys there?"
-            ) from error
-        except paramiko.BadHostKeyException as error:
-            raise NodeUnreachable(
-                self.node, f"{where} shows another host key than {endpoint.known_hosts} has: {error}"
-            ) from error
-        except LOST as error:
-            raise NodeUnreachable(self.node, f"{where} cannot be reached over SSH: {error}") from error
+        except BaseException:
+            connection.client.close()
+            raise
         transport = connection.transport
         transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, DEAD_PEER_MS)
         transport.set_keepalive(KEEPALIVE_S)
         return connection
 
-    def _alive(self, connection: fabric.Connection) -> bool:
-        transport = connection.transport
-        return transport is not None and transport.is_active()
+    def _trust(self, client: paramiko.SSHClient) -> None:
+        """Lets the client take only the node's own host key, where it is known."""
+        endpoint = self._endpoint
+        if endpoint.host_key is not None:
+            name = endpoint.host if endpoint.port == 22 else f"[{endpoint.host}]:{endpoint.port}"
+            entry = paramiko.hostkeys.HostKeyEntry.from_line(f"{name} {endpoint.host_key}")
+            if entry is None or entry.key is None:
+                raise paramiko.SSHException(f"{endpoint.host_key!r} is no host key")
+            client.get_host_keys().add(name, entry.key.get_name(), entry.key)
+        elif endpoint.known_hosts is not None:
+            client.load_host_keys(str(endpoint.known_hosts))
+        else:
+            return
+        client.set_missing_host_key_policy(paramiko.RejectPolicy())
+
+    def _explain(self, error: Exception) -> str:
+        endpoint = self._endpoint
+        if isinstance(error, paramiko.AuthenticationException):
+            return f"{endpoint} does not accept the key {endpoint.key}: {error}; is it in authorized_keys there?"
+        if isinstance(error, paramiko.BadHostKeyException):
+            pinned = endpoint.known_hosts if endpoint.host_key is None else "the pinned key"
+            return f"{endpoint} shows another host key than {pinned}: {error}; is it still the same machine?"
+        return f"{endpoint} cannot be reached over SSH: {error}"
 
     def _lost(self, what: str, why: object) -> NodeUnreachable:
         return NodeUnreachable(
             self.node, f"`{what}`: the SSH connection does not answer, so its effect is unknown: {why}"
         )
+
+
+def _alive(connection: fabric.Connection) -> bool:
+    transport = connection.transport
+    return transport is not None and transport.is_active()

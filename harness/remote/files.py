@@ -1,0 +1,68 @@
+"""Files over SFTP: replaced in one step, read while they grow, and with no doubt about which side an error is from."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from typing import IO, TYPE_CHECKING, TypeAlias
+
+from harness.errors import InfrastructureError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    import paramiko
+
+CHUNK_BYTES = 32768
+READ_AHEAD = 64
+
+Content: TypeAlias = "Iterable[bytes]"
+
+
+def chunks(file: IO[bytes]) -> Iterator[bytes]:
+    """Yields the rest of an open file."""
+    while chunk := file.read(CHUNK_BYTES):
+        yield chunk
+
+
+def replace(sftp: paramiko.SFTPClient, content: Content, path: str, *, mode: int) -> None:
+    """Writes a file beside `path`, never readable by more than `mode` says, and renames it.
+
+    Each chunk's answer is awaited: pipelined writes would be faster, but paramiko drops their errors.
+    """
+    temporary = f"{path}.labrys-{secrets.token_hex(8)}"
+    try:
+        with sftp.open(temporary, "wx") as file:
+            file.chmod(mode)
+            for chunk in content:
+                file.write(chunk)
+        sftp.posix_rename(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):  # the first error is the one to tell
+            sftp.remove(temporary)
+        raise
+
+
+def fetch(sftp: paramiko.SFTPClient, path: str, local: Path) -> None:
+    """Copies a file here; of a file that grows meanwhile, at least what it had at the beginning.
+
+    Raises:
+        InfrastructureError: The local file cannot be written.
+    """
+    with sftp.open(path, "rb") as file, contextlib.ExitStack() as stack:
+        file.prefetch(file.stat().st_size, READ_AHEAD)
+        with _here(local):
+            target = stack.enter_context(local.open("wb", buffering=0))
+        while chunk := file.read(CHUNK_BYTES):
+            with _here(local):
+                target.write(chunk)
+
+
+@contextlib.contextmanager
+def _here(path: Path) -> Iterator[None]:
+    """Tells an error with a file of this machine from one with the node's."""
+    try:
+        yield
+    except OSError as error:
+        raise InfrastructureError(f"{path}: cannot be written on this machine: {error.strerror}") from error
