@@ -1,0 +1,177 @@
+"""Cuts a stream of text into the tokens of EDN, a line at a time, and knows where each of them stood.
+
+Where a token stood is found only when it is refused, by cutting its line again. So cutting is a few calls for each line: a line
+without strings, comments, tags and characters, as most are in a history, is split at spaces and brackets; any other is cut by a
+regular expression. A line is read in pieces of bounded length; a token that goes on in the next piece, and a string that goes
+on in the next line, are put together in time proportional to their length, up to a bound.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NoReturn, Protocol
+
+from checker.edn.errors import EdnError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MAX_TOKEN_CHARACTERS = 1 << 20
+PIECE_CHARACTERS = 1 << 16
+
+_SPACE: Final = " \t\n\r\f\v\x1c\x1d\x1e\x1f,"
+_END: Final = r'\s\x1c-\x1f,"()\[\]{};\\'
+# Every quantifier is possessive, so that nothing is tried twice; and a text must not end in space, or that is tried everywhere.
+_TOKEN: Final = re.compile(
+    r"[\s\x1c-\x1f,]*+("
+    rf"[^{_END}#^`~@][^{_END}^`~@]*+"  # a name or a number
+    r"|[()\[\]{}]"
+    r'|"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+    r"|#[{_]"
+    r"|;[^\n]*+"
+    rf"|\\.[^{_END}]*+"  # a character
+    rf"|#[^{_END}]*+"  # a tag
+    r"|\S)",
+    re.ASCII | re.DOTALL,
+)
+_PLAIN_TOKEN: Final = re.compile(r"[\s\x1c-\x1f,]*+([()\[\]{}]|[^\s\x1c-\x1f,()\[\]{}]++)", re.ASCII)
+_STRING_REST: Final = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
+_QUOTE: Final = '"'
+
+
+class TextStream(Protocol):
+    """Text that can be read by lines; any text file."""
+
+    def readline(self, size: int = -1, /) -> str:
+        """Returns the next line with its newline, or at most `size` characters of it; empty at the end."""
+        ...
+
+
+class Tokens:
+    """Yields the tokens of a stream in lists, each of one line or of a part of it.
+
+    Attributes:
+        line: The line of the list yielded last.
+    """
+
+    def __init__(self, stream: TextStream, *, name: str, max_token: int) -> None:
+        """Prepares to read.
+
+        Args:
+            stream: The text.
+            name: What to call it in errors.
+            max_token: The greatest length of a token.
+        """
+        self.line = 0
+        self._readline = stream.readline
+        self._name = name
+        self._max_token = max_token
+        self._text = ""  # what is being cut
+        self._column = 0  # how much of its line was before it
+        self._grammar = _TOKEN  # how it was cut
+
+    def __iter__(self) -> Iterator[list[str]]:
+        """Yields the lists.
+
+        Raises:
+            EdnError: A token is too long.
+        """
+        while text := self._readline(PIECE_CHARACTERS):
+            self.line += 1
+            self._text, self._column = text, 0
+            if text[-1] != "\n":
+                yield from self._with_open_end()
+            elif _QUOTE in text or "#" in text or ";" in text or "\\" in text or not text.isascii():
+                tokens = self._cut(text)
+                if _QUOTE in tokens:
+                    yield from self._with_open_end()
+                else:
+                    yield tokens
+            else:
+                self._grammar = _PLAIN_TOKEN
+                text = text.replace(",", " ").replace("{", " { ").replace("}", " } ")
+                yield text.replace("[", " [ ").replace("]", " ] ").replace("(", " ( ").replace(")", " ) ").split()
+
+    def refuse(self, number: int, reason: str) -> NoReturn:
+        """Raises an error about a token.
+
+        Args:
+            number: Its number in the list yielded last.
+            reason: What is wrong with it.
+        """
+        for place, match in enumerate(self._grammar.finditer(self._text.rstrip(_SPACE))):
+            if place == number:
+                self._refuse_at(match.start(1), reason)
+        self._refuse_at(len(self._text), reason)
+
+    def refuse_end(self, reason: str) -> NoReturn:
+        """Raises an error about the end of the text."""
+        self._refuse_at(len(self._text), reason)
+
+    def _refuse_at(self, offset: int, reason: str) -> NoReturn:
+        raise EdnError(self._name, max(self.line, 1), self._column + offset + 1, reason)
+
+    def _with_open_end(self) -> Iterator[list[str]]:
+        """Yields the tokens of a line, or of several, where the last one may go on after what was read."""
+        while True:
+            start, in_string = self._last_token()
+            if in_string:
+                rest = self._text[start:]
+                yield self._cut(self._text[:start])
+                self._column += start
+                token, line, column, after = self._string(rest)
+                yield self._cut(token)
+                self.line, self._column, self._text = line, column, after
+                continue
+            more = "" if self._text.endswith("\n") else self._readline(PIECE_CHARACTERS)
+            if not more:
+                yield self._cut(self._text)
+                return
+            rest = self._text[start:]
+            yield self._cut(self._text[:start])
+            self._column += start
+            if len(rest) > self._max_token:
+                self._refuse_at(0, f"expected at most {self._max_token} characters without a space")
+            self._text = rest + more
+
+    def _cut(self, text: str) -> list[str]:
+        self._text, self._grammar = text, _TOKEN
+        return _TOKEN.findall(text.rstrip(_SPACE))
+
+    def _last_token(self) -> tuple[int, bool]:
+        """Returns where the first string that is not closed begins and true, or where the last token begins and false."""
+        start = len(self._text)
+        for match in _TOKEN.finditer(self._text.rstrip(_SPACE)):
+            start = match.start(1)
+            if match[1] == _QUOTE:
+                return start, True
+        return start, False
+
+    def _string(self, begun: str) -> tuple[str, int, int, str]:
+        """Reads on to the end of a string.
+
+        Args:
+            begun: What there is of it.
+
+        Returns:
+            The whole string; line, column and text of what follows it on its last line.
+        """
+        parts, size = [begun], len(begun)
+        line, column = self.line, self._column
+        escaping = _STRING_REST.match(begun, 1).end() < len(begun)  # type: ignore[union-attr]  # matches anything
+        while True:
+            if parts[-1].endswith("\n"):
+                line, column = line + 1, 0
+            else:
+                column += len(parts[-1])
+            piece = self._readline(PIECE_CHARACTERS)
+            if not piece:
+                self._refuse_at(0, "the string that begins here is never closed")
+            end = _STRING_REST.match(piece, int(escaping)).end()  # type: ignore[union-attr]  # matches anything
+            if piece[end : end + 1] == _QUOTE:
+                return "".join([*parts, piece[: end + 1]]), line, column + end + 1, piece[end + 1 :]
+            escaping = end < len(piece)
+            parts.append(piece)
+            size += len(piece)
+            if size > self._max_token:
+                self._refuse_at(0, f"expected a string of at most {self._max_token} characters")
