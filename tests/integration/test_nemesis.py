@@ -56,9 +56,9 @@ Server(("::", {PORT}), Echo).serve_forever()
 
 class Echo:
     """The smallest system there is: see the module."""
+
     name = "echo"
     dumps_replicas = False
-    name = "echo"
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
