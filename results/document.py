@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 FORMAT = "labrys-results"
 VERSION = 1
+MAX_DEPTH = 60
 _NS = 1_000_000_000
 _TYPES = (OpType.OK, OpType.FAIL, OpType.INFO)
 
@@ -109,7 +110,7 @@ def counterexample(parts: Iterable[Part]) -> Value:
     return None
 
 
-def jsonable(value: Value) -> Value:
+def jsonable(value: Value, depth: int = 0) -> Value:
     """Returns `value` as JSON can say it: floats that are not numbers, and whatever else it cannot say, become text."""
     said: Value
     match value:
@@ -119,12 +120,14 @@ def jsonable(value: Value) -> Value:
             said = int(value)
         case numbers.Real():
             said = float(value) if math.isfinite(value) else str(value)
+        case _ if depth >= MAX_DEPTH:
+            said = "(nested too deeply)"
         case Mapping():
-            said = {str(key): jsonable(member) for key, member in value.items()}
+            said = {str(key): jsonable(member, depth + 1) for key, member in value.items()}
         case list() | tuple():
-            said = [jsonable(member) for member in value]
+            said = [jsonable(member, depth + 1) for member in value]
         case set() | frozenset():
-            said = sorted((jsonable(member) for member in value), key=repr)
+            said = sorted((jsonable(member, depth + 1) for member in value), key=repr)
         case _:
             said = str(value)
     return said

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from results.document import build
+from results.edn import results_edn
 from results.record import test_document
 from results.store import write_text
 
@@ -33,6 +34,7 @@ def publish(run: Run, record: RunRecord) -> Mapping[str, Value]:
     """
     document = build(record)
     run.write_json(run.results_json, document)
+    write_text(run.results_edn, results_edn(document))
     draw(run, record, document)
     return document
 
