@@ -47,6 +47,11 @@ class TextStream(Protocol):
         ...
 
 
+def _without_end_space(text: str) -> str:
+    stripped = text.rstrip(_SPACE)
+    return text[: len(stripped) + 1] if stripped.endswith("\\") else stripped  # a comma can be a character
+
+
 class Tokens:
     """Yields the tokens of a stream in lists, each of one line or of a part of it.
 
@@ -99,7 +104,7 @@ class Tokens:
             number: Its number in the list yielded last.
             reason: What is wrong with it.
         """
-        for place, match in enumerate(self._grammar.finditer(self._text.rstrip(_SPACE))):
+        for place, match in enumerate(self._grammar.finditer(_without_end_space(self._text))):
             if place == number:
                 self._refuse_at(match.start(1), reason)
         self._refuse_at(len(self._text), reason)
@@ -136,12 +141,12 @@ class Tokens:
 
     def _cut(self, text: str) -> list[str]:
         self._text, self._grammar = text, _TOKEN
-        return _TOKEN.findall(text.rstrip(_SPACE))
+        return _TOKEN.findall(_without_end_space(text))
 
     def _last_token(self) -> tuple[int, bool]:
         """Returns where the first string that is not closed begins and true, or where the last token begins and false."""
         start = len(self._text)
-        for match in _TOKEN.finditer(self._text.rstrip(_SPACE)):
+        for match in _TOKEN.finditer(_without_end_space(self._text)):
             start = match.start(1)
             if match[1] == _QUOTE:
                 return start, True

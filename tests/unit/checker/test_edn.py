@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import pickle
+import re
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +60,7 @@ K = Keyword
         (r"\u0041", Char("A")),
         (r"\o101", Char("A")),
         (r"\(", Char("(")),
+        ("\\,\n", Char(",")),
         (r"\"", Char('"')),
         (r"\\", Char("\\")),
         (":a", K("a")),
@@ -288,7 +290,7 @@ atoms = (
     | texts
     | st.builds(Char, st.characters(max_codepoint=0xD7FF))
     | st.builds(Keyword, qualified)
-    | st.builds(Symbol, qualified)
+    | st.builds(Symbol, qualified.filter(lambda name: re.match(r"[-+]\d", name) is None))
 )
 
 
