@@ -1,0 +1,163 @@
+"""Writes history.edn: the history as Jepsen writes it, so that knossos, elle-cli and jepsen.history can read it.
+
+What they ask for, and what is kept here: one map on each line with the keys index, time, type, process, f, value and then
+extras; nothing but nil, booleans, numbers, strings, keywords, vectors and maps, because knossos has no reader for tags; a
+completion that failed or is unknown has the very value of its invoke, or knossos refuses the history; the process of a fault is
+`:nemesis`. An operation on a key has the value `[key value]`, as Jepsen's independent generators write it, and such a file
+has to be read with the word that it is keyed; `write_key_histories` writes a file for each key without that, and without the
+nemesis, which is what knossos' command line takes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, TextIO
+
+from checker.edn.values import Keyword
+from checker.edn.writer import dumps, keywordized
+from harness.errors import InfrastructureError
+from harness.op import NEMESIS, OpType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
+
+    from harness.op import Op, Process, Value
+
+TRANSACTION = "txn"
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_SLUG_CHARACTERS = 40
+
+
+def write_history(path: Path, ops: Iterable[Op]) -> int:
+    """Writes a whole history, faults included; replaces the file if there is one.
+
+    Args:
+        path: The file.
+        ops: The events, in their order; taken one at a time.
+
+    Returns:
+        How many events were written.
+
+    Raises:
+        InputError: A value is not what EDN can say; no file is left.
+        InfrastructureError: The file cannot be written; no file is left.
+    """
+    return _replacing(path, lambda file: _write(file, ops, keyed=True))
+
+
+def write_key_histories(directory: Path, ops: Iterable[Op]) -> Mapping[str | None, Path]:
+    """Writes one history for each key, of clients' events alone, with the indexes that they have in the whole history.
+
+    Args:
+        directory: Where; it is made if it is not there.
+        ops: The events of the whole history.
+
+    Returns:
+        The file of each key, in the order of their first events; None is the key of events without one.
+
+    Raises:
+        InputError: A value is not what EDN can say.
+        InfrastructureError: A file cannot be written.
+    """
+    by_key: dict[str | None, list[Op]] = {}
+    for op in ops:
+        if op.process != NEMESIS:
+            by_key.setdefault(op.key, []).append(op)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InfrastructureError(f"{directory}: cannot be made: {error.strerror}") from error
+    files: dict[str | None, Path] = {}
+    for number, (key, own) in enumerate(by_key.items()):
+        slug = "" if key is None else "-" + _UNSAFE.sub("_", key)[:_SLUG_CHARACTERS]
+        files[key] = directory / f"{number:04d}{slug}.edn"
+        _replacing(files[key], _writer_of(own))
+    return files
+
+
+def _writer_of(ops: list[Op]) -> Callable[[TextIO], int]:
+    return lambda file: _write(file, ops, keyed=False)
+
+
+def _replacing(path: Path, write: Callable[[TextIO], int]) -> int:
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        with partial.open("w", encoding="utf-8", newline="\n") as file:
+            count = write(file)
+        partial.replace(path)
+    except OSError as error:
+        raise InfrastructureError(f"{path}: the history cannot be written: {error.strerror}") from error
+    finally:
+        partial.unlink(missing_ok=True)
+    return count
+
+
+def _write(file: TextIO, ops: Iterable[Op], *, keyed: bool) -> int:
+    invoked: dict[Process, Value] = {}
+    names: dict[str, str] = {}
+    count = 0
+    for op in ops:
+        value = op.value
+        if op.process != NEMESIS:
+            if op.type is OpType.INVOKE:
+                invoked[op.process] = value
+            else:
+                argument = invoked.pop(op.process, value)
+                value = value if op.type is OpType.OK else argument
+        file.write(_line(op, value, names, keyed=keyed))
+        count += 1
+    return count
+
+
+def _line(op: Op, value: Value, names: dict[str, str], *, keyed: bool) -> str:
+    text = _value(op.f, value)
+    if keyed and op.key is not None:
+        text = f"[{dumps(op.key)} {text}]"
+    process = op.process if type(op.process) is int else _name(str(op.process), names)
+    line = (
+        f"{{:index {op.index}, :time {op.time_ns}, :type :{op.type}, :process {process}, "
+        f":f {_name(op.f, names)}, :value {text}"
+    )
+    if op.node is not None:
+        line += f", :node {dumps(op.node)}"
+    if op.error is not None:
+        line += f", :error {dumps(op.error)}"
+    if op.scheduled_ns is not None:
+        line += f", :scheduled {op.scheduled_ns}"
+    if op.phase is not None:
+        line += f", :phase {_name(op.phase, names)}"
+    return line + "}\n"
+
+
+def _value(f: str, value: Value) -> str:
+    if value is None:
+        return "nil"
+    if type(value) is int:
+        return dumps(value)
+    return dumps(_micro_operations(value) if f == TRANSACTION else keywordized(value))
+
+
+def _micro_operations(value: Value) -> Value:
+    """Returns a transaction with its functions as keywords: `[["r", "x", null]]` as `[[:r "x" nil]]`."""
+    if not isinstance(value, list):
+        return keywordized(value)
+    return [
+        [_keyword(part[0]), *map(keywordized, part[1:])] if isinstance(part, list) and part else keywordized(part)
+        for part in value
+    ]
+
+
+def _name(name: str, names: dict[str, str]) -> str:
+    known = names.get(name)
+    if known is None:
+        known = names[name] = dumps(_keyword(name))
+    return known
+
+
+def _keyword(name: Value) -> Value:
+    try:
+        return Keyword(name) if isinstance(name, str) else name
+    except ValueError:
+        return name
