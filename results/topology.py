@@ -59,7 +59,8 @@ def picture(fault: FaultRecord, nodes: Sequence[str], leader: str | None) -> Mar
     """Draws the cluster as a ring of nodes while the fault was on.
 
     Args:
-        fault: The fault. With a grudge, the links that still worked are drawn, one-way ones as arrows.
+        fault: The fault. With a grudge, the links that still worked are drawn, one-way ones as arrows; without, those
+            between nodes that were not hit.
         nodes: All nodes.
         leader: Who led when it began, if that is known; gets a ring.
     """
@@ -72,7 +73,8 @@ def picture(fault: FaultRecord, nodes: Sequence[str], leader: str | None) -> Mar
         )
         for index, node in enumerate(nodes)
     }
-    parts = [_link(places[a], places[b], grudge, a, b) for i, a in enumerate(nodes) for b in nodes[i + 1 :]]
+    linked = nodes if grudge is not None else [node for node in nodes if node not in fault.targets]
+    parts = [_link(places[a], places[b], grudge, a, b) for i, a in enumerate(linked) for b in linked[i + 1 :]]
     parts += [
         Markup('<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="{}"/>{}<text x="{:.1f}" y="{:.1f}">{}</text>').format(
             "hit" if node in fault.targets else "up",

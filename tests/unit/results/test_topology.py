@@ -49,7 +49,8 @@ def test_nodes_that_were_hit_and_the_leader_are_marked() -> None:
 
 
 def test_a_grudge_that_is_none_is_not_drawn() -> None:
-    """A damaged record draws the whole cluster, and one of no nodes draws nothing."""
+    """A damaged record draws the links of the nodes that were not hit, and one of no nodes draws nothing."""
     for odd in ("x", 7, {"n1": "n2"}):
         assert str(picture(fault(odd), NODES, None)).count("<line") == 10
+        assert str(picture(fault(odd, "n1", "n2"), NODES, None)).count("<line") == 3
     assert "<line" not in str(picture(fault(None), (), None))
