@@ -1,10 +1,14 @@
-//! Exact linearizability analyzers over integer columns.
+//! Exact linearizability analyzers over integer columns. Only `python` knows about Python.
 
-use pyo3::prelude::*;
+pub mod brute;
+mod hash;
+pub mod models;
+pub mod near;
+pub mod ops;
+#[cfg(feature = "python")]
+mod python;
+pub mod search;
+pub mod solve;
 
-/// The Python module `checker._kernel`.
-#[pymodule]
-fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    Ok(())
-}
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,389 @@
+//! The operations of one history as columns, and what a check of them says.
+//!
+//! Every analyzer reads the same columns: an opcode `f`, two arguments `a` and `b`, an optional list argument, and the
+//! interval `[s, e]`. The order of two operations is given by their intervals alone: `x` precedes `y` iff `e(x) < s(y)`.
+//! Equal positions are concurrent. `e == INF` marks an operation that may or may not have happened.
+
+/// The end of an operation that never returned.
+pub const INF: i64 = i64::MAX;
+/// Before everything.
+pub const NEG: i64 = i64::MIN;
+/// No operation.
+pub const NONE: u32 = u32::MAX;
+
+/// Opcodes. Which of them a history may hold depends on its family.
+pub mod op {
+    /// Register: reads `a`.
+    pub const READ: u8 = 0;
+    /// Register: writes `a`.
+    pub const WRITE: u8 = 1;
+    /// Register: finds `a` and writes `b`.
+    pub const CAS: u8 = 2;
+    /// Register: finds something other than `a`.
+    pub const CAS_FAIL: u8 = 3;
+    /// Mutex: `a` is the process.
+    pub const ACQUIRE: u8 = 4;
+    /// Mutex: `a` is the process.
+    pub const RELEASE: u8 = 5;
+    /// Queue: adds `a` at the end.
+    pub const ENQUEUE: u8 = 6;
+    /// Queue: takes `a`.
+    pub const DEQUEUE: u8 = 7;
+    /// Queue: takes whatever comes next; only a crashed dequeue is like that.
+    pub const DEQUEUE_ANY: u8 = 8;
+    /// Queue: finds nothing.
+    pub const DEQUEUE_EMPTY: u8 = 9;
+    /// Set: adds `a`.
+    pub const ADD: u8 = 10;
+    /// Set: removes `a`, whether it is there or not.
+    pub const REMOVE: u8 = 11;
+    /// Set: finds `a` there (`b` is 1) or not (`b` is 0).
+    pub const CONTAINS: u8 = 12;
+    /// Set: reads exactly the elements in the list, which is sorted and has no duplicates.
+    pub const READ_SET: u8 = 13;
+    /// Counter: adds `a`.
+    pub const INCREMENT: u8 = 14;
+    /// Counter: reads `a`.
+    pub const READ_COUNT: u8 = 15;
+    /// Counter: adds `a` and returns `b`, the count before.
+    pub const FETCH_ADD: u8 = 16;
+    /// Sequence: appends the list.
+    pub const APPEND: u8 = 17;
+    /// Sequence: replaces everything by the list.
+    pub const PUT: u8 = 18;
+    /// Sequence: reads exactly the list.
+    pub const READ_LIST: u8 = 19;
+    /// Several registers: the list holds triples (0 read or 1 write or 2 read anything, register, value), done in order.
+    pub const TXN: u8 = 20;
+    /// Any other: the class `a` of a model of the user's own.
+    pub const CUSTOM: u8 = 21;
+    /// Always legal, changes nothing.
+    pub const NOOP: u8 = 22;
+    /// The greatest opcode.
+    pub const LAST: u8 = 22;
+}
+
+/// What the columns describe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// One cell: read, write, cas, failed cas.
+    Register,
+    /// A lock that anyone may release.
+    Mutex,
+    /// A lock that only its holder may release.
+    OwnerMutex,
+    /// Several cells, changed together.
+    MultiRegister,
+    /// Elements that come and go.
+    Set,
+    /// Elements that only come.
+    GrowSet,
+    /// A sum.
+    Counter,
+    /// First in, first out.
+    Fifo,
+    /// A bag.
+    Bag,
+    /// A list or a string: append, put, read all.
+    Sequence,
+    /// Anything goes.
+    Noop,
+    /// A model of the user's own.
+    Custom,
+}
+
+impl Family {
+    /// The family of that name.
+    pub fn of(name: &str) -> Option<Self> {
+        Some(match name {
+            "register" => Self::Register,
+            "mutex" => Self::Mutex,
+            "owner-mutex" => Self::OwnerMutex,
+            "multi-register" => Self::MultiRegister,
+            "set" => Self::Set,
+            "grow-set" => Self::GrowSet,
+            "counter" => Self::Counter,
+            "fifo-queue" => Self::Fifo,
+            "unordered-queue" => Self::Bag,
+            "sequence" => Self::Sequence,
+            "noop" => Self::Noop,
+            "custom" => Self::Custom,
+            _ => return None,
+        })
+    }
+
+    /// Whether a history of this family may hold the opcode.
+    pub fn allows(self, f: u8) -> bool {
+        match self {
+            Self::Register => f <= op::CAS_FAIL,
+            Self::Mutex | Self::OwnerMutex => f == op::ACQUIRE || f == op::RELEASE,
+            Self::MultiRegister => f == op::TXN,
+            Self::Set => (op::ADD..=op::READ_SET).contains(&f),
+            Self::GrowSet => matches!(f, op::ADD | op::CONTAINS | op::READ_SET),
+            Self::Counter => (op::INCREMENT..=op::FETCH_ADD).contains(&f),
+            Self::Fifo | Self::Bag => (op::ENQUEUE..=op::DEQUEUE_EMPTY).contains(&f),
+            Self::Sequence => (op::APPEND..=op::READ_LIST).contains(&f),
+            Self::Noop => f == op::NOOP,
+            Self::Custom => f == op::CUSTOM,
+        }
+    }
+}
+
+/// Whether an operation never changes the state, so that a crashed one says nothing.
+pub fn observes(f: u8) -> bool {
+    matches!(
+        f,
+        op::READ
+            | op::CAS_FAIL
+            | op::DEQUEUE_EMPTY
+            | op::CONTAINS
+            | op::READ_SET
+            | op::READ_COUNT
+            | op::READ_LIST
+            | op::NOOP
+    )
+}
+
+/// Borrowed columns of one history.
+#[derive(Clone, Copy, Debug)]
+pub struct Ops<'a> {
+    /// Opcodes.
+    pub f: &'a [u8],
+    /// First arguments.
+    pub a: &'a [i64],
+    /// Second arguments.
+    pub b: &'a [i64],
+    /// Starts.
+    pub s: &'a [i64],
+    /// Ends, or `INF`.
+    pub e: &'a [i64],
+    /// Bounds of the list arguments in `flat`, one more than operations; empty if there are no lists.
+    pub off: &'a [i64],
+    /// List arguments, one after the other.
+    pub flat: &'a [i64],
+}
+
+impl<'a> Ops<'a> {
+    /// The number of operations.
+    pub fn len(&self) -> usize {
+        self.f.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.f.is_empty()
+    }
+
+    /// The list argument of an operation.
+    pub fn list(&self, i: usize) -> &'a [i64] {
+        if self.off.is_empty() {
+            &[]
+        } else {
+            &self.flat[self.off[i] as usize..self.off[i + 1] as usize]
+        }
+    }
+
+    /// Says what is wrong with the columns, if anything is.
+    pub fn validate(&self, family: Family) -> Result<(), String> {
+        let n = self.f.len();
+        if n >= NONE as usize / 2 {
+            return Err(format!("expected fewer than {} operations, found {n}", NONE / 2));
+        }
+        for (name, len) in [("a", self.a.len()), ("b", self.b.len()), ("s", self.s.len()), ("e", self.e.len())] {
+            if len != n {
+                return Err(format!("expected columns of one length: f has {n} entries, {name} has {len}"));
+            }
+        }
+        if !self.off.is_empty() {
+            if self.off.len() != n + 1 {
+                return Err(format!("expected {} list bounds, found {}", n + 1, self.off.len()));
+            }
+            let sorted = self.off.windows(2).all(|pair| pair[0] <= pair[1]);
+            if self.off[0] != 0 || !sorted || self.off[n] as usize != self.flat.len() {
+                return Err("expected list bounds that rise from 0 to the number of list elements".into());
+            }
+        }
+        for i in 0..n {
+            if !family.allows(self.f[i]) {
+                return Err(format!("operation {i}: opcode {} does not belong to {family:?}", self.f[i]));
+            }
+            if self.e[i] < self.s[i] || self.s[i] == INF || self.s[i] == NEG {
+                return Err(format!("operation {i}: it ends at {} but starts at {}", self.e[i], self.s[i]));
+            }
+        }
+        match family {
+            Family::MultiRegister => self.validate_transactions(),
+            Family::Set | Family::GrowSet => self.validate_sets(),
+            Family::Mutex | Family::OwnerMutex => match self.a.iter().position(|&owner| !(0..INF).contains(&owner)) {
+                Some(i) => Err(format!("operation {i}: {} is no process", self.a[i])),
+                None => Ok(()),
+            },
+            Family::Custom => match self.a.iter().position(|&class| !(0..i64::from(NONE)).contains(&class)) {
+                Some(i) => Err(format!("operation {i}: {} is no class", self.a[i])),
+                None => Ok(()),
+            },
+            _ => Ok(()),
+        }
+    }
+
+    fn validate_transactions(&self) -> Result<(), String> {
+        for i in 0..self.len() {
+            let list = self.list(i);
+            if list.len() % 3 != 0 || list.chunks(3).any(|m| !(0..=2).contains(&m[0]) || !(0..1 << 20).contains(&m[1])) {
+                return Err(format!("operation {i}: expected triples (kind, register, value)"));
+            }
+        }
+        Ok(())
+    }
+
+    fn validate_sets(&self) -> Result<(), String> {
+        for i in 0..self.len() {
+            if self.list(i).windows(2).any(|pair| pair[0] >= pair[1]) {
+                return Err(format!("operation {i}: expected a sorted list without duplicates"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Owned columns.
+#[derive(Clone, Debug, Default)]
+pub struct Owned {
+    /// See `Ops`.
+    pub f: Vec<u8>,
+    /// See `Ops`.
+    pub a: Vec<i64>,
+    /// See `Ops`.
+    pub b: Vec<i64>,
+    /// See `Ops`.
+    pub s: Vec<i64>,
+    /// See `Ops`.
+    pub e: Vec<i64>,
+    /// See `Ops`.
+    pub off: Vec<i64>,
+    /// See `Ops`.
+    pub flat: Vec<i64>,
+}
+
+impl Owned {
+    /// Adds an operation.
+    pub fn push(&mut self, f: u8, a: i64, b: i64, list: &[i64], s: i64, e: i64) {
+        if self.off.is_empty() {
+            self.off.push(0);
+        }
+        self.f.push(f);
+        self.a.push(a);
+        self.b.push(b);
+        self.s.push(s);
+        self.e.push(e);
+        self.flat.extend_from_slice(list);
+        self.off.push(self.flat.len() as i64);
+    }
+
+    /// The columns.
+    pub fn view(&self) -> Ops<'_> {
+        Ops { f: &self.f, a: &self.a, b: &self.b, s: &self.s, e: &self.e, off: &self.off, flat: &self.flat }
+    }
+
+    /// The history up to and with one return: what returned later is pending, what started later is not there. Of returns
+    /// at the same position those of operations with higher numbers are later.
+    ///
+    /// Returns the columns and the original index of each operation in them.
+    pub fn prefix(ops: &Ops, end: (i64, u32)) -> (Self, Vec<u32>) {
+        let mut out = Self::default();
+        let mut index = Vec::new();
+        for i in 0..ops.len() {
+            let pending = (ops.e[i], i as u32) > end;
+            if ops.s[i] > end.0 || (pending && observes(ops.f[i])) {
+                continue;
+            }
+            out.push(ops.f[i], ops.a[i], ops.b[i], ops.list(i), ops.s[i], if pending { INF } else { ops.e[i] });
+            index.push(i as u32);
+        }
+        (out, index)
+    }
+}
+
+/// Why a near-linear analyzer says that a history is not linearizable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A value was seen that nothing wrote.
+    Phantom,
+    /// A value was seen before its writer began.
+    Future,
+    /// Two values were both certainly current at one time, or one was seen again after it had gone.
+    Stale,
+    /// Two effective cas from one value.
+    LostUpdate,
+    /// A chain of cas that begins nowhere.
+    Cycle,
+    /// What is forced by values contradicts real time within one chain.
+    Order,
+    /// Reads that cannot both be prefixes of one history of the object.
+    Fork,
+    /// Something that can happen once was seen twice.
+    Duplicate,
+    /// Something that was certainly there was passed over.
+    Lost,
+    /// A count that is higher than all increments can make it.
+    TooHigh,
+    /// A count that is lower than finished increments make it.
+    TooLow,
+    /// Two holders at one time.
+    Overlap,
+    /// Found empty while something was certainly there.
+    NotEmpty,
+    /// Found by the general search.
+    Search,
+}
+
+impl Kind {
+    /// The name that Python knows.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Phantom => "phantom",
+            Self::Future => "future",
+            Self::Stale => "stale",
+            Self::LostUpdate => "lost-update",
+            Self::Cycle => "cycle",
+            Self::Order => "order",
+            Self::Fork => "fork",
+            Self::Duplicate => "duplicate",
+            Self::Lost => "lost",
+            Self::TooHigh => "too-high",
+            Self::TooLow => "too-low",
+            Self::Overlap => "overlap",
+            Self::NotEmpty => "not-empty",
+            Self::Search => "search",
+        }
+    }
+}
+
+/// What a near-linear analyzer says.
+#[derive(Clone, Debug)]
+pub enum Near {
+    /// Linearizable, in this order of effective operations if one was asked for.
+    Valid(Option<Vec<u32>>),
+    /// Not linearizable, because of these operations.
+    Invalid {
+        /// Why.
+        kind: Kind,
+        /// The operations that contradict each other.
+        core: Vec<u32>,
+    },
+    /// This analyzer does not apply, for this reason.
+    Unsuited(&'static str),
+}
+
+impl Near {
+    /// A refutation.
+    pub fn invalid(kind: Kind, core: &[u32]) -> Self {
+        let mut unique: Vec<u32> = Vec::with_capacity(core.len());
+        for &i in core {
+            if i != NONE && !unique.contains(&i) {
+                unique.push(i);
+            }
+        }
+        Self::Invalid { kind, core: unique }
+    }
+}

@@ -1,0 +1,341 @@
+//! The boundary to Python: columns come in by the buffer protocol, outcomes go out as dictionaries.
+//!
+//! The interpreter lock is released while anything is decided. The work runs on threads of its own; the caller's thread looks
+//! every 20 ms whether a signal came or the caller cancelled. Nothing here trusts a column: lengths, bounds and opcodes are
+//! checked before use, and a panic becomes an ordinary error.
+
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use pyo3::buffer::{Element, PyBuffer};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList};
+
+use crate::ops::{Family, Ops, NONE};
+use crate::search::budget::Limits;
+use crate::search::machine::{Oracle, ILLEGAL};
+use crate::search::Progress;
+use crate::solve::{solve_all, Algorithm, OracleSource, Outcome, Problem as Question};
+
+/// How often the caller's thread looks for signals.
+const POLL: Duration = Duration::from_millis(20);
+
+/// A one-dimensional contiguous buffer that Python keeps alive.
+struct Column<T: Element>(PyBuffer<T>);
+
+impl<T: Element> Column<T> {
+    fn new(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let buffer = PyBuffer::<T>::get(object).map_err(|error| {
+            PyTypeError::new_err(format!("column {name}: expected a buffer of {}-byte integers: {error}", size_of::<T>()))
+        })?;
+        if buffer.dimensions() != 1 || !buffer.is_c_contiguous() {
+            return Err(PyTypeError::new_err(format!("column {name}: expected one contiguous dimension")));
+        }
+        Ok(Self(buffer))
+    }
+
+    fn slice(&self) -> &[T] {
+        let length = self.0.item_count();
+        if length == 0 {
+            return &[];
+        }
+        // SAFETY: the buffer is contiguous, aligned and of this element type, as `PyBuffer::get` and `new` checked, and the
+        // exporter may not move or free it while it is exported. The caller promises not to write to it meanwhile; a write
+        // could give a wrong answer, but no access out of bounds, as every index that comes from a column is checked.
+        unsafe { std::slice::from_raw_parts(self.0.buf_ptr().cast::<T>(), length) }
+    }
+}
+
+/// A history of one object and its model.
+#[pyclass(frozen, module = "checker._kernel")]
+struct Problem {
+    family: Family,
+    f: Column<u8>,
+    columns: [Column<i64>; 4],
+    lists: Option<[Column<i64>; 2]>,
+    initial: Vec<i64>,
+    custom: Option<CustomModel>,
+}
+
+/// A model in Python: `step(state, class)` gives the number of the next state or -1.
+struct CustomModel {
+    step: Py<PyAny>,
+    observers: Vec<u8>,
+    failure: Arc<Mutex<Option<PyErr>>>,
+}
+
+#[pymethods]
+impl Problem {
+    #[new]
+    #[pyo3(signature = (family, f, a, b, s, e, *, initial, offsets = None, flat = None, step = None, observers = None))]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        family: &str,
+        f: &Bound<'_, PyAny>,
+        a: &Bound<'_, PyAny>,
+        b: &Bound<'_, PyAny>,
+        s: &Bound<'_, PyAny>,
+        e: &Bound<'_, PyAny>,
+        initial: Vec<i64>,
+        offsets: Option<&Bound<'_, PyAny>>,
+        flat: Option<&Bound<'_, PyAny>>,
+        step: Option<Py<PyAny>>,
+        observers: Option<Vec<u8>>,
+    ) -> PyResult<Self> {
+        let name = family;
+        let family = Family::of(name).ok_or_else(|| PyValueError::new_err(format!("{name:?} is no family of models")))?;
+        let columns =
+            [Column::new("a", a)?, Column::new("b", b)?, Column::new("s", s)?, Column::new("e", e)?];
+        let lists = match (offsets, flat) {
+            (Some(offsets), Some(flat)) => Some([Column::new("offsets", offsets)?, Column::new("flat", flat)?]),
+            (None, None) => None,
+            _ => return Err(PyValueError::new_err("expected both offsets and flat, or neither")),
+        };
+        let custom = match step {
+            Some(step) if family == Family::Custom => {
+                Some(CustomModel { step, observers: observers.unwrap_or_default(), failure: Arc::default() })
+            }
+            None if family != Family::Custom => None,
+            _ => return Err(PyValueError::new_err("expected a step function for family custom, and for no other")),
+        };
+        let problem = Self { family, f: Column::new("f", f)?, columns, lists, initial, custom };
+        problem.validate().map_err(PyValueError::new_err)?;
+        Ok(problem)
+    }
+
+    fn __len__(&self) -> usize {
+        self.f.slice().len()
+    }
+}
+
+impl Problem {
+    fn ops(&self) -> Ops<'_> {
+        let [a, b, s, e] = &self.columns;
+        let (off, flat): (&[i64], &[i64]) = match &self.lists {
+            Some([off, flat]) => (off.slice(), flat.slice()),
+            None => (&[], &[]),
+        };
+        Ops { f: self.f.slice(), a: a.slice(), b: b.slice(), s: s.slice(), e: e.slice(), off, flat }
+    }
+
+    fn validate(&self) -> Result<(), String> {
+        let expected = match self.family {
+            Family::Register | Family::Mutex | Family::OwnerMutex | Family::Counter => self.initial.len() == 1,
+            Family::Bag => self.initial.first() == Some(&0) && self.initial[1..].is_sorted(),
+            Family::Set | Family::GrowSet => self.initial.windows(2).all(|pair| pair[0] < pair[1]),
+            _ => true,
+        };
+        if !expected {
+            return Err(format!("{:?} cannot begin with {:?}", self.family, self.initial));
+        }
+        if let Some(custom) = &self.custom {
+            let classes = custom.observers.len() as i64;
+            if let Some(&class) = self.columns[0].slice().iter().find(|&&class| class >= classes) {
+                return Err(format!("class {class}: there are {classes}"));
+            }
+        }
+        self.ops().validate(self.family)
+    }
+}
+
+impl OracleSource for CustomModel {
+    fn oracle(&self) -> Box<dyn Oracle + '_> {
+        Box::new(PythonOracle(self))
+    }
+}
+
+struct PythonOracle<'a>(&'a CustomModel);
+
+impl Oracle for PythonOracle<'_> {
+    fn ask(&mut self, state: u32, class: u32) -> Option<u32> {
+        let answer = Python::attach(|py| -> PyResult<i64> { self.0.step.bind(py).call1((state, class))?.extract() });
+        match answer {
+            Ok(-1) => Some(ILLEGAL),
+            Ok(next) if (0..i64::from(ILLEGAL) - 1).contains(&next) => Some(next as u32),
+            Ok(next) => {
+                self.fail(PyValueError::new_err(format!("step: {next} is no state")));
+                None
+            }
+            Err(error) => {
+                self.fail(error);
+                None
+            }
+        }
+    }
+    fn observer(&self, class: u32) -> bool {
+        self.0.observers.get(class as usize).is_some_and(|&flag| flag != 0)
+    }
+    fn viable(&mut self, _: u32, _: u32) -> bool {
+        true
+    }
+    fn looks_ahead(&self) -> bool {
+        false
+    }
+    fn resets(&self, _: u32) -> bool {
+        false
+    }
+    fn bytes(&self) -> usize {
+        0
+    }
+}
+
+impl PythonOracle<'_> {
+    fn fail(&self, error: PyErr) {
+        self.0.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
+}
+
+/// Ends the searches of a `solve` that runs in another thread.
+#[pyclass(frozen, module = "checker._kernel")]
+struct Cancellation(Arc<AtomicBool>);
+
+#[pymethods]
+impl Cancellation {
+    #[new]
+    fn new() -> Self {
+        Self(Arc::default())
+    }
+
+    fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Decides problems; see `checker/_kernel.pyi`.
+#[pyfunction]
+#[pyo3(signature = (problems, *, algorithm, time_limit_s, memory_limit, threads, want_order, fail_fast, cancellation = None))]
+#[allow(clippy::too_many_arguments, clippy::needless_pass_by_value)]
+fn solve<'py>(
+    py: Python<'py>,
+    problems: Vec<Py<Problem>>,
+    algorithm: &str,
+    time_limit_s: Option<f64>,
+    memory_limit: usize,
+    threads: usize,
+    want_order: bool,
+    fail_fast: bool,
+    cancellation: Option<Py<Cancellation>>,
+) -> PyResult<Bound<'py, PyList>> {
+    let name = algorithm;
+    let algorithm =
+        Algorithm::of(name).ok_or_else(|| PyValueError::new_err(format!("{name:?} is no algorithm")))?;
+    let deadline = match time_limit_s {
+        None => None,
+        Some(seconds) => {
+            let limit = Duration::try_from_secs_f64(seconds)
+                .map_err(|_| PyValueError::new_err(format!("{seconds} is no time limit in seconds")))?;
+            Instant::now().checked_add(limit)
+        }
+    };
+    let limits = Limits::new(deadline, memory_limit);
+    let borrowed: Vec<&Problem> = problems.iter().map(Py::get).collect();
+    let flag = cancellation.as_ref().map(|cancellation| &cancellation.get().0);
+    let outcomes = py.detach(|| run(&borrowed, algorithm, want_order, &limits, threads, fail_fast, flag));
+    let outcomes = outcomes?;
+    for problem in &borrowed {
+        if let Some(custom) = &problem.custom {
+            if let Some(error) = custom.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                return Err(error);
+            }
+        }
+    }
+    let list = PyList::empty(py);
+    for outcome in outcomes {
+        list.append(to_dict(py, &outcome.map_err(PyRuntimeError::new_err)?)?)?;
+    }
+    Ok(list)
+}
+
+type Outcomes = Vec<Result<Outcome, String>>;
+
+fn run(
+    problems: &[&Problem],
+    algorithm: Algorithm,
+    want_order: bool,
+    limits: &Limits,
+    threads: usize,
+    fail_fast: bool,
+    flag: Option<&Arc<AtomicBool>>,
+) -> PyResult<Outcomes> {
+    let questions: Vec<Question> = problems
+        .iter()
+        .map(|problem| Question {
+            family: problem.family,
+            ops: problem.ops(),
+            initial: &problem.initial,
+            oracle: problem.custom.as_ref().map(|custom| custom as &dyn OracleSource),
+        })
+        .collect();
+    let (sender, receiver) = mpsc::channel();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let work = || solve_all(&questions, algorithm, want_order, limits, threads, fail_fast);
+            let result = catch_unwind(AssertUnwindSafe(work));
+            // The receiver waits for this; if it is gone, so is whoever asked.
+            drop(sender.send(result));
+        });
+        let mut interrupted = Ok(());
+        loop {
+            match receiver.recv_timeout(POLL) {
+                Ok(Ok(outcomes)) => return interrupted.map(|()| outcomes),
+                Ok(Err(_)) | Err(mpsc::RecvTimeoutError::Disconnected) => {
+                    return Err(PyRuntimeError::new_err("the kernel panicked; its message is on standard error"));
+                }
+                Err(mpsc::RecvTimeoutError::Timeout) => {
+                    if interrupted.is_ok() {
+                        interrupted = Python::attach(|py| py.check_signals());
+                    }
+                    if interrupted.is_err() || flag.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
+                        limits.cancel();
+                    }
+                }
+            }
+        }
+    })
+}
+
+fn to_dict<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    let (verdict, cause) = match outcome.progress {
+        Progress::Valid => ("valid", None),
+        Progress::Invalid => ("invalid", None),
+        Progress::Pending => ("unknown", Some("pending")),
+        Progress::Stopped(cause) => ("unknown", Some(cause.name())),
+    };
+    let number = |i: u32| (i != NONE).then_some(i);
+    dict.set_item("verdict", verdict)?;
+    dict.set_item("cause", cause)?;
+    dict.set_item("analyzer", outcome.analyzer)?;
+    dict.set_item("op", number(outcome.op))?;
+    dict.set_item("kind", outcome.kind.map(crate::ops::Kind::name))?;
+    dict.set_item("core", &outcome.core)?;
+    dict.set_item("unsuited", outcome.unsuited)?;
+    dict.set_item("steps", outcome.steps)?;
+    dict.set_item("seconds", outcome.seconds)?;
+    let order = outcome.order.as_ref().map(|order| {
+        let bytes: Vec<u8> = order.iter().flat_map(|i| i.to_ne_bytes()).collect();
+        PyBytes::new(py, &bytes)
+    });
+    dict.set_item("order", order)?;
+    let configs = PyList::empty(py);
+    for config in &outcome.configs {
+        configs.append((config.path.clone(), number(config.last), config.pending.clone()))?;
+    }
+    dict.set_item("configs", configs)?;
+    Ok(dict)
+}
+
+/// The Python module `checker._kernel`.
+#[pymodule]
+fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<Problem>()?;
+    module.add_class::<Cancellation>()?;
+    module.add_function(wrap_pyfunction!(solve, module)?)?;
+    Ok(())
+}

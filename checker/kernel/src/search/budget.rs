@@ -1,0 +1,125 @@
+//! What a search may use: time, memory, and the patience of the caller.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Instant;
+
+/// Why a search ended without a verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The time limit.
+    Timeout,
+    /// The memory limit.
+    OutOfMemory,
+    /// The caller does not want the answer any more.
+    Cancelled,
+    /// The model's own code failed; the caller knows how.
+    ModelFailed,
+    /// The algorithm asked for does not apply.
+    Unsuited,
+}
+
+impl Cause {
+    /// The name that Python knows.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Timeout => "timeout",
+            Self::OutOfMemory => "out-of-memory",
+            Self::Cancelled => "cancelled",
+            Self::ModelFailed => "model-failed",
+            Self::Unsuited => "unsuited",
+        }
+    }
+}
+
+/// Limits that all searches of one call share.
+pub struct Limits {
+    deadline: Option<Instant>,
+    memory: usize,
+    cancelled: AtomicBool,
+    used: AtomicUsize,
+}
+
+impl Limits {
+    /// Limits in wall time and bytes.
+    pub fn new(deadline: Option<Instant>, memory: usize) -> Self {
+        Self { deadline, memory, cancelled: AtomicBool::new(false), used: AtomicUsize::new(0) }
+    }
+
+    /// No limits but the address space.
+    pub fn none() -> Self {
+        Self::new(None, usize::MAX)
+    }
+
+    /// Makes every search end at its next check.
+    pub fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether `cancel` was called.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// Says why a search has to end now, if it has to.
+    pub fn exceeded(&self) -> Option<Cause> {
+        if self.is_cancelled() {
+            Some(Cause::Cancelled)
+        } else if self.deadline.is_some_and(|at| Instant::now() >= at) {
+            Some(Cause::Timeout)
+        } else if self.used.load(Ordering::Relaxed) > self.memory {
+            Some(Cause::OutOfMemory)
+        } else {
+            None
+        }
+    }
+}
+
+/// One search's share of the limits: counts its steps and its bytes.
+pub struct Meter<'a> {
+    limits: &'a Limits,
+    stop: Option<&'a AtomicBool>,
+    /// Model steps so far.
+    pub steps: u64,
+    next_check: u64,
+    bytes: usize,
+}
+
+/// Steps between two looks at the limits.
+const CHECK_EVERY: u64 = 2048;
+
+impl<'a> Meter<'a> {
+    /// A meter on shared limits; `stop` ends this search alone.
+    pub fn new(limits: &'a Limits, stop: Option<&'a AtomicBool>) -> Self {
+        Self { limits, stop, steps: 0, next_check: 0, bytes: 0 }
+    }
+
+    /// Counts steps; says why to end, if there is a reason. `bytes` tells what the search holds now.
+    #[inline]
+    pub fn tick(&mut self, steps: u64, bytes: impl FnOnce() -> usize) -> Option<Cause> {
+        self.steps += steps;
+        if self.steps < self.next_check {
+            return None;
+        }
+        self.next_check = self.steps + CHECK_EVERY;
+        self.account(bytes());
+        if self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            return Some(Cause::Cancelled);
+        }
+        self.limits.exceeded()
+    }
+
+    fn account(&mut self, bytes: usize) {
+        if bytes >= self.bytes {
+            self.limits.used.fetch_add(bytes - self.bytes, Ordering::Relaxed);
+        } else {
+            self.limits.used.fetch_sub(self.bytes - bytes, Ordering::Relaxed);
+        }
+        self.bytes = bytes;
+    }
+}
+
+impl Drop for Meter<'_> {
+    fn drop(&mut self) {
+        self.account(0);
+    }
+}

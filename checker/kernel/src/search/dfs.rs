@@ -1,0 +1,163 @@
+//! Depth first: follows one linearization as long as it goes, operations as late as possible, and remembers dead ends.
+//!
+//! It is quick where a linearization exists, and gives it. Dominated configurations are dead ends too: what dominates them
+//! has been tried, or is being tried further up the stack.
+
+use super::budget::{Cause, Meter};
+use super::machine::Machine;
+use super::memo::{clear, has, Bits, Memo};
+use super::moves::{Move, Rules, Scratch};
+use super::plan::Window;
+use super::{resolve, Progress, INFO};
+use crate::ops::NONE;
+
+struct Frame<B> {
+    at: u32,
+    bits: B,
+    /// The first move not tried yet, and the end of this frame's moves, which lie in one stack with those of the others.
+    next: u32,
+    first: u32,
+    end: u32,
+    /// How much was linearized on the way here.
+    linearized: u32,
+}
+
+/// A depth-first search that can be continued.
+pub struct Dfs<'p, B> {
+    rules: &'p Rules<'p>,
+    window: Window<'p>,
+    /// What was seen.
+    pub memo: Memo<B>,
+    frames: Vec<Frame<B>>,
+    moves: Vec<Move>,
+    order: Vec<u32>,
+    scratch: Scratch,
+    started: bool,
+    /// The furthest return that some configuration waits at.
+    pub furthest: u32,
+}
+
+impl<'p, B: Bits> Dfs<'p, B> {
+    /// A search from the initial state.
+    pub fn new(rules: &'p Rules<'p>) -> Self {
+        Self {
+            rules,
+            window: Window::new(rules.plan, rules.observes),
+            memo: Memo::new(),
+            frames: Vec::new(),
+            moves: Vec::new(),
+            order: Vec::new(),
+            scratch: Scratch::default(),
+            started: false,
+            furthest: 0,
+        }
+    }
+
+    /// Goes on for about that many steps.
+    pub fn run<M: Machine>(&mut self, machine: &mut M, meter: &mut Meter, budget: u64) -> Progress {
+        let end = meter.steps.saturating_add(budget);
+        if !self.started {
+            self.started = true;
+            let bits = B::zero(self.rules.plan.layout.words);
+            if self.enter(machine, meter, bits, machine.initial(), false, NONE) {
+                return finished(machine, Progress::Valid);
+            }
+        }
+        while let Some(frame) = self.frames.last_mut() {
+            if frame.next == frame.end {
+                self.moves.truncate(frame.first as usize);
+                self.frames.pop();
+                continue;
+            }
+            let chosen = self.moves[frame.next as usize];
+            frame.next += 1;
+            let mut bits = frame.bits.clone();
+            let (at, linearized) = (frame.at as usize, frame.linearized as usize);
+            self.window.seek(at);
+            self.order.truncate(linearized);
+            self.order.push(if chosen.op == NONE { INFO | chosen.info } else { chosen.op });
+            let order = &mut self.order;
+            let hot = self.rules.apply(&self.window, machine, &mut bits, &chosen, |i| order.push(i));
+            if self.enter(machine, meter, bits, chosen.state, hot, chosen.op) {
+                return finished(machine, Progress::Valid);
+            }
+            if let Some(cause) = meter.tick(1, || self.bytes() + machine.bytes()) {
+                return Progress::Stopped(cause);
+            }
+            if meter.steps >= end {
+                return Progress::Pending;
+            }
+        }
+        finished(machine, Progress::Invalid)
+    }
+
+    /// Goes on from a configuration as far as nothing has to be chosen; says whether that is the end.
+    fn enter<M: Machine>(
+        &mut self,
+        machine: &mut M,
+        meter: &mut Meter,
+        mut bits: B,
+        state: u32,
+        hot: bool,
+        last: u32,
+    ) -> bool {
+        let plan = self.rules.plan;
+        loop {
+            if self.window.at == self.rules.limit {
+                return true;
+            }
+            let slot = plan.slot[self.window.forced() as usize];
+            if !has(&bits, slot) {
+                let order = &mut self.order;
+                self.rules.absorb(&self.window, machine, &mut bits, state, |i| order.push(i));
+                if !has(&bits, slot) {
+                    break;
+                }
+            }
+            clear(&mut bits, slot);
+            self.window.forward();
+        }
+        let at = self.window.at as u32;
+        self.furthest = self.furthest.max(at);
+        if !self.rules.viable(&self.window, machine, &bits, state) {
+            return false;
+        }
+        let seen = self.memo.insert(&plan.layout, &self.window.observers, at, state, hot, &bits, last);
+        if seen.is_none() {
+            return false;
+        }
+        let first = self.moves.len();
+        meter.steps +=
+            self.rules.moves(&self.window, machine, &mut self.scratch, &bits, state, hot, &mut self.moves);
+        self.frames.push(Frame {
+            at,
+            bits,
+            next: first as u32,
+            first: first as u32,
+            end: self.moves.len() as u32,
+            linearized: self.order.len() as u32,
+        });
+        false
+    }
+
+    /// The linearization that was found.
+    pub fn witness(&self) -> Vec<u32> {
+        resolve(self.rules.plan, &self.order)
+    }
+
+    fn bytes(&self) -> usize {
+        self.memo.bytes()
+            + self.frames.capacity() * size_of::<Frame<B>>()
+            + self.moves.capacity() * size_of::<Move>()
+            + self.order.capacity() * 4
+            + self.rules.plan.bytes()
+    }
+}
+
+fn finished<M: Machine>(machine: &M, progress: Progress) -> Progress {
+    if machine.failed() {
+        Progress::Stopped(Cause::ModelFailed)
+    } else {
+        progress
+    }
+}

@@ -1,0 +1,324 @@
+//! Sequential specifications as machines over small numbers: states and operation classes.
+
+use std::collections::HashMap;
+
+use crate::hash::FastHasher;
+use crate::models;
+use crate::ops::{op, Family, Ops};
+
+/// The step is not legal.
+pub const ILLEGAL: u32 = u32::MAX;
+
+/// A deterministic sequential object.
+pub trait Machine {
+    /// The state at the beginning.
+    fn initial(&self) -> u32;
+    /// The state after an operation of that class, or `ILLEGAL`.
+    fn step(&mut self, state: u32, class: u32) -> u32;
+    /// Whether operations of that class never change any state.
+    fn observer(&self, class: u32) -> bool;
+    /// Whether the result of that class is the same in every state.
+    fn blind(&self, class: u32) -> bool;
+    /// Whether every mutator overwrites the whole state, so that a crashed one matters only to who sees its very result.
+    fn overwrites(&self) -> bool;
+    /// Whether a state can still lead to an observer of that class without a reset in between.
+    fn viable(&mut self, state: u32, class: u32) -> bool;
+    /// Whether `viable` can say no.
+    fn looks_ahead(&self) -> bool;
+    /// Whether operations of that class make `viable` meaningless.
+    fn resets(&self, class: u32) -> bool;
+    /// Whether the model's own code has failed, so that no answer counts.
+    fn failed(&self) -> bool;
+    /// How a state was reached first: classes from the initial state on.
+    fn path(&self, state: u32) -> Vec<u32>;
+    /// Bytes held.
+    fn bytes(&self) -> usize;
+}
+
+/// One cell with read, write, cas and failed cas; locks too.
+pub struct Register {
+    /// By class: opcode, argument, argument, as value numbers.
+    classes: Vec<(u8, u32, u32)>,
+    initial: u32,
+    /// By value number: a class that leads there, if there is one, and from where.
+    reached: Vec<(u32, u32)>,
+}
+
+impl Register {
+    /// The machine for classes given as opcode and values.
+    pub fn new(classes: &[(u8, i64, i64)], initial: i64) -> Self {
+        let mut numbers: HashMap<i64, u32, FastHasher> = HashMap::default();
+        let mut number = |value: i64| {
+            let next = numbers.len() as u32;
+            *numbers.entry(value).or_insert(next)
+        };
+        let initial = number(initial);
+        let classes: Vec<_> = classes.iter().map(|&(f, a, b)| (f, number(a), number(b))).collect();
+        let mut reached = vec![(ILLEGAL, ILLEGAL); numbers.len()];
+        for (class, &(f, a, b)) in classes.iter().enumerate() {
+            if f == op::WRITE {
+                reached[a as usize] = (class as u32, ILLEGAL);
+            } else if f == op::CAS && reached[b as usize].0 == ILLEGAL {
+                reached[b as usize] = (class as u32, a);
+            }
+        }
+        Self { classes, initial, reached }
+    }
+}
+
+impl Machine for Register {
+    fn initial(&self) -> u32 {
+        self.initial
+    }
+    #[inline]
+    fn step(&mut self, state: u32, class: u32) -> u32 {
+        let (f, a, b) = self.classes[class as usize];
+        match f {
+            op::WRITE => a,
+            op::READ if state == a => state,
+            op::CAS if state == a => b,
+            op::CAS_FAIL if state != a => state,
+            _ => ILLEGAL,
+        }
+    }
+    #[inline]
+    fn observer(&self, class: u32) -> bool {
+        matches!(self.classes[class as usize].0, op::READ | op::CAS_FAIL)
+    }
+    #[inline]
+    fn blind(&self, class: u32) -> bool {
+        self.classes[class as usize].0 == op::WRITE
+    }
+    fn overwrites(&self) -> bool {
+        true
+    }
+    fn viable(&mut self, _: u32, _: u32) -> bool {
+        true
+    }
+    fn looks_ahead(&self) -> bool {
+        false
+    }
+    fn resets(&self, _: u32) -> bool {
+        false
+    }
+    fn failed(&self) -> bool {
+        false
+    }
+    fn path(&self, state: u32) -> Vec<u32> {
+        let mut path = Vec::new();
+        let mut at = state;
+        while at != self.initial && path.len() <= self.reached.len() {
+            let (class, from) = self.reached[at as usize];
+            if class == ILLEGAL {
+                break;
+            }
+            path.push(class);
+            if from == ILLEGAL {
+                break;
+            }
+            at = from;
+        }
+        path.reverse();
+        path
+    }
+    fn bytes(&self) -> usize {
+        self.classes.len() * 12 + self.reached.len() * 8
+    }
+}
+
+/// Where a `Table` asks for what it has not seen yet.
+pub trait Oracle {
+    /// The state after an operation of that class, numbered; `ILLEGAL`; or None if the model's code failed.
+    fn ask(&mut self, state: u32, class: u32) -> Option<u32>;
+    /// See `Machine`.
+    fn observer(&self, class: u32) -> bool;
+    /// See `Machine`.
+    fn viable(&mut self, state: u32, class: u32) -> bool;
+    /// See `Machine`.
+    fn looks_ahead(&self) -> bool;
+    /// See `Machine`.
+    fn resets(&self, class: u32) -> bool;
+    /// Bytes held.
+    fn bytes(&self) -> usize;
+}
+
+/// A machine that asks its oracle once for each state and class.
+pub struct Table<O> {
+    oracle: O,
+    classes: usize,
+    dense: Vec<u32>,
+    sparse: HashMap<u64, u32, FastHasher>,
+    viable: HashMap<u64, bool, FastHasher>,
+    /// By state: the state and class that led there first.
+    origin: Vec<(u32, u32)>,
+    failed: bool,
+}
+
+const UNASKED: u32 = u32::MAX - 1;
+const DENSE_CLASSES: usize = 256;
+
+impl<O: Oracle> Table<O> {
+    /// A table over that many classes; state 0 is the initial one.
+    pub fn new(oracle: O, classes: usize) -> Self {
+        Self {
+            oracle,
+            classes,
+            dense: Vec::new(),
+            sparse: HashMap::default(),
+            viable: HashMap::default(),
+            origin: vec![(ILLEGAL, ILLEGAL)],
+            failed: false,
+        }
+    }
+
+    /// The oracle.
+    pub fn oracle(&self) -> &O {
+        &self.oracle
+    }
+
+    fn ask(&mut self, state: u32, class: u32) -> u32 {
+        if self.failed {
+            return ILLEGAL;
+        }
+        let Some(next) = self.oracle.ask(state, class) else {
+            self.failed = true;
+            return ILLEGAL;
+        };
+        if next != ILLEGAL && next as usize >= self.origin.len() {
+            self.origin.resize(next as usize + 1, (state, class));
+        }
+        next
+    }
+}
+
+impl<O: Oracle> Machine for Table<O> {
+    fn initial(&self) -> u32 {
+        0
+    }
+    #[inline]
+    fn step(&mut self, state: u32, class: u32) -> u32 {
+        if self.classes <= DENSE_CLASSES {
+            let at = state as usize * self.classes + class as usize;
+            if at >= self.dense.len() {
+                self.dense.resize((state as usize + 1) * self.classes, UNASKED);
+            }
+            if self.dense[at] == UNASKED {
+                self.dense[at] = self.ask(state, class);
+            }
+            return self.dense[at];
+        }
+        let key = u64::from(state) << 32 | u64::from(class);
+        if let Some(&next) = self.sparse.get(&key) {
+            return next;
+        }
+        let next = self.ask(state, class);
+        self.sparse.insert(key, next);
+        next
+    }
+    fn observer(&self, class: u32) -> bool {
+        self.oracle.observer(class)
+    }
+    fn blind(&self, _: u32) -> bool {
+        false
+    }
+    fn overwrites(&self) -> bool {
+        false
+    }
+    fn viable(&mut self, state: u32, class: u32) -> bool {
+        let key = u64::from(state) << 32 | u64::from(class);
+        if let Some(&viable) = self.viable.get(&key) {
+            return viable;
+        }
+        let viable = self.oracle.viable(state, class);
+        self.viable.insert(key, viable);
+        viable
+    }
+    fn looks_ahead(&self) -> bool {
+        self.oracle.looks_ahead()
+    }
+    fn resets(&self, class: u32) -> bool {
+        self.oracle.resets(class)
+    }
+    fn failed(&self) -> bool {
+        self.failed
+    }
+    fn path(&self, state: u32) -> Vec<u32> {
+        let mut path = Vec::new();
+        let mut at = state;
+        while at != 0 && at != ILLEGAL {
+            let (from, class) = self.origin[at as usize];
+            path.push(class);
+            at = from;
+        }
+        path.reverse();
+        path
+    }
+    fn bytes(&self) -> usize {
+        self.dense.capacity() * 4
+            + self.sparse.capacity() * 16
+            + self.viable.capacity() * 16
+            + self.origin.capacity() * 8
+            + self.oracle.bytes()
+    }
+}
+
+/// The built-in models over lists of integers as states.
+pub struct Native<'a> {
+    family: Family,
+    ops: Ops<'a>,
+    /// By class: an operation of that class.
+    representative: Vec<u32>,
+    states: Vec<Box<[i64]>>,
+    numbers: HashMap<Box<[i64]>, u32, FastHasher>,
+    scratch: Vec<i64>,
+    held: usize,
+    /// Crashed dequeues take something, so that an empty bag decides what they took.
+    takes_any: bool,
+}
+
+impl<'a> Native<'a> {
+    /// An oracle for classes given by an example operation each.
+    pub fn new(family: Family, ops: Ops<'a>, representative: Vec<u32>, initial: &[i64]) -> Self {
+        let first: Box<[i64]> = initial.into();
+        let mut numbers: HashMap<Box<[i64]>, u32, FastHasher> = HashMap::default();
+        numbers.insert(first.clone(), 0);
+        let takes_any = family == Family::Bag && ops.f.contains(&op::DEQUEUE_ANY);
+        Self { family, ops, representative, states: vec![first], numbers, scratch: Vec::new(), held: 0, takes_any }
+    }
+}
+
+impl Oracle for Native<'_> {
+    fn ask(&mut self, state: u32, class: u32) -> Option<u32> {
+        self.scratch.clear();
+        let i = self.representative[class as usize] as usize;
+        if !models::step(self.family, &self.ops, i, &self.states[state as usize], &mut self.scratch) {
+            return Some(ILLEGAL);
+        }
+        if let Some(&known) = self.numbers.get(self.scratch.as_slice()) {
+            return Some(known);
+        }
+        let number = self.states.len() as u32;
+        let fresh: Box<[i64]> = self.scratch.as_slice().into();
+        self.held += 2 * fresh.len() * 8 + 80;
+        self.states.push(fresh.clone());
+        self.numbers.insert(fresh, number);
+        Some(number)
+    }
+    fn observer(&self, class: u32) -> bool {
+        let f = self.ops.f[self.representative[class as usize] as usize];
+        crate::ops::observes(f) && !(f == op::DEQUEUE_EMPTY && self.takes_any)
+    }
+    fn viable(&mut self, state: u32, class: u32) -> bool {
+        let wanted = self.ops.list(self.representative[class as usize] as usize);
+        wanted.starts_with(&self.states[state as usize])
+    }
+    fn looks_ahead(&self) -> bool {
+        self.family == Family::Sequence
+    }
+    fn resets(&self, class: u32) -> bool {
+        self.ops.f[self.representative[class as usize] as usize] == op::PUT
+    }
+    fn bytes(&self) -> usize {
+        self.held
+    }
+}

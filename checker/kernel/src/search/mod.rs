@@ -1,0 +1,272 @@
+//! The general search: any deterministic model, any history, within a budget.
+
+pub mod bfs;
+pub mod budget;
+pub mod dfs;
+pub mod machine;
+pub mod memo;
+pub mod moves;
+pub mod plan;
+pub mod prepare;
+pub mod wgl;
+
+use bfs::Bfs;
+use budget::{Cause, Meter};
+use dfs::Dfs;
+use machine::Machine;
+use memo::{has, Bits};
+use moves::Rules;
+use plan::{Plan, Window};
+
+use crate::ops::{Ops, NONE};
+
+/// Marks a class of crashed operations in an order of operations.
+pub const INFO: u32 = 1 << 31;
+
+/// How far a search has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// It can go on.
+    Pending,
+    /// There is a linearization.
+    Valid,
+    /// There is none.
+    Invalid,
+    /// It had to end.
+    Stopped(Cause),
+}
+
+/// Which search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Depth first and breadth first by turns, with doubling budgets.
+    Both,
+    /// Breadth first only: the just-in-time search by its usual name.
+    Linear,
+    /// The classical one.
+    Wgl,
+}
+
+/// A configuration in which a history ends, or can go no further.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// Operations whose classes lead from the initial state to this one.
+    pub path: Vec<u32>,
+    /// The operation linearized last.
+    pub last: u32,
+    /// What was called and is not linearized.
+    pub pending: Vec<u32>,
+}
+
+/// What a search found.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// Valid, invalid, or why neither.
+    pub progress: Progress,
+    /// Which search decided.
+    pub analyzer: &'static str,
+    /// Invalid: the first operation by whose return no linearization is left. Otherwise the furthest return reached.
+    pub op: u32,
+    /// The linearization, if one was found and wanted.
+    pub order: Option<Vec<u32>>,
+    /// Configurations at the end, or before `op`.
+    pub configs: Vec<Config>,
+    /// Model steps taken.
+    pub steps: u64,
+}
+
+/// Steps for each operation that the depth-first search has before the breadth-first one gets its turn.
+const FIRST_BUDGET: u64 = 64;
+/// How many configurations are reported.
+const MAX_CONFIGS: usize = 10;
+
+/// Runs a search on a history that was laid out.
+pub fn search<M: Machine>(
+    plan: &Plan,
+    ops: &Ops,
+    keep: &[(u32, i64)],
+    machine: &mut M,
+    meter: &mut Meter,
+    method: Method,
+    want_order: bool,
+) -> Found {
+    if method == Method::Wgl {
+        return classical(plan, ops, keep, machine, meter, want_order);
+    }
+    match plan.layout.words {
+        1 => both::<M, [u64; 1]>(plan, machine, meter, method, want_order),
+        2 => both::<M, [u64; 2]>(plan, machine, meter, method, want_order),
+        3 | 4 => both::<M, [u64; 4]>(plan, machine, meter, method, want_order),
+        5..=8 => both::<M, [u64; 8]>(plan, machine, meter, method, want_order),
+        _ => both::<M, Box<[u64]>>(plan, machine, meter, method, want_order),
+    }
+}
+
+fn classical<M: Machine>(
+    plan: &Plan,
+    ops: &Ops,
+    keep: &[(u32, i64)],
+    machine: &mut M,
+    meter: &mut Meter,
+    want_order: bool,
+) -> Found {
+    let (progress, found) = wgl::wgl(plan, ops, keep, machine, meter);
+    let mut configs = Vec::new();
+    let mut done = vec![false; ops.len()];
+    let mut state = machine.initial();
+    for &i in &found.order {
+        done[i as usize] = true;
+        state = machine.step(state, plan.class[i as usize]);
+    }
+    if progress != Progress::Stopped(Cause::ModelFailed) {
+        let until = if found.furthest == NONE || progress == Progress::Valid {
+            i64::MAX
+        } else {
+            ops.e[found.furthest as usize]
+        };
+        let open = |&i: &u32| !done[i as usize] && ops.s[i as usize] <= until;
+        configs.push(Config {
+            path: path_of(plan, machine, state),
+            last: found.order.iter().rev().copied().find(|&i| plan.return_of[i as usize] != NONE).unwrap_or(NONE),
+            pending: keep.iter().map(|k| k.0).filter(open).collect(),
+        });
+    }
+    let order = (progress == Progress::Valid && want_order).then_some(found.order);
+    Found { progress, analyzer: "wgl", op: found.furthest, order, configs, steps: meter.steps }
+}
+
+fn both<M: Machine, B: Bits>(
+    plan: &Plan,
+    machine: &mut M,
+    meter: &mut Meter,
+    method: Method,
+    want_order: bool,
+) -> Found {
+    let observes = moves::observers(plan, machine);
+    let mut rules = Rules::new(plan, &observes, machine);
+    let mut found = within::<M, B>(plan, &rules, machine, meter, method, want_order);
+    if found.progress == Progress::Invalid && rules.looks_ahead() {
+        // Looking ahead finds the end early: the first return without a linearization is found by halving.
+        let place = |op: u32| plan.return_of.get(op as usize).map_or(0, |&r| r as usize + 1);
+        let (mut low, mut high) = (place(found.op), plan.returns.len());
+        while low < high {
+            rules.limit = low + (high - low) / 2;
+            let shorter = within::<M, B>(plan, &rules, machine, meter, method, false);
+            match shorter.progress {
+                Progress::Invalid => {
+                    high = rules.limit;
+                    found.configs = shorter.configs;
+                }
+                Progress::Valid => low = rules.limit + 1,
+                _ => break,
+            }
+        }
+        found.op = if low == high { plan.returns[high - 1] } else { NONE };
+        found.steps = meter.steps;
+    }
+    found
+}
+
+fn within<M: Machine, B: Bits>(
+    plan: &Plan,
+    rules: &Rules,
+    machine: &mut M,
+    meter: &mut Meter,
+    method: Method,
+    want_order: bool,
+) -> Found {
+    let mut bfs: Bfs<B> = Bfs::new(rules, machine, want_order);
+    if method == Method::Linear {
+        let progress = bfs.run(machine, meter, u64::MAX);
+        return breadth(plan, &bfs, machine, meter, progress, "linear");
+    }
+    let mut dfs: Dfs<B> = Dfs::new(rules);
+    let mut budget = FIRST_BUDGET * (plan.returns.len() as u64 + 16);
+    loop {
+        let progress = dfs.run(machine, meter, budget);
+        if progress != Progress::Pending {
+            let at = (dfs.furthest as usize).max(bfs.window.at);
+            let order = (progress == Progress::Valid && want_order).then(|| dfs.witness());
+            let configs = if progress == Progress::Valid { Vec::new() } else { deepest(plan, &dfs, rules, machine) };
+            let op = plan.returns.get(at).copied().unwrap_or(NONE);
+            return Found { progress, analyzer: "jit-dfs", op, order, configs, steps: meter.steps };
+        }
+        let progress = bfs.run(machine, meter, budget);
+        if progress != Progress::Pending {
+            let mut found = breadth(plan, &bfs, machine, meter, progress, "jit-bfs");
+            if matches!(progress, Progress::Stopped(_)) && dfs.furthest as usize > bfs.window.at {
+                found.op = plan.returns[dfs.furthest as usize];
+                found.configs = deepest(plan, &dfs, rules, machine);
+            }
+            return found;
+        }
+        budget = budget.saturating_mul(2);
+    }
+}
+
+fn breadth<M: Machine, B: Bits>(
+    plan: &Plan,
+    bfs: &Bfs<B>,
+    machine: &M,
+    meter: &Meter,
+    progress: Progress,
+    analyzer: &'static str,
+) -> Found {
+    let nodes = bfs.frontier.iter().take(MAX_CONFIGS);
+    let configs = nodes.map(|node| config(plan, &bfs.window, machine, &node.bits, node.state, node.last)).collect();
+    let order = match (progress, bfs.frontier.first()) {
+        (Progress::Valid, Some(node)) => bfs.marks(node).map(|marks| resolve(plan, &marks)),
+        _ => None,
+    };
+    let op = plan.returns.get(bfs.window.at).copied().unwrap_or(NONE);
+    Found { progress, analyzer, op, order, configs, steps: meter.steps }
+}
+
+fn deepest<M: Machine, B: Bits>(plan: &Plan, dfs: &Dfs<B>, rules: &Rules, machine: &M) -> Vec<Config> {
+    let mut window = Window::new(plan, rules.observes);
+    window.seek(dfs.furthest as usize);
+    let entries = dfs.memo.entries.iter().filter(|entry| entry.at == dfs.furthest && !entry.dead && !entry.hot);
+    entries
+        .take(MAX_CONFIGS)
+        .map(|entry| config(plan, &window, machine, &entry.bits, entry.state, entry.last))
+        .collect()
+}
+
+fn config<M: Machine, B: Bits>(
+    plan: &Plan,
+    window: &Window,
+    machine: &M,
+    bits: &B,
+    state: u32,
+    last: u32,
+) -> Config {
+    let open = window.open.iter().map(|&r| plan.returns[r as usize]);
+    let mut pending: Vec<u32> = open.filter(|&i| !has(bits, plan.slot[i as usize])).collect();
+    for (k, members) in plan.info_members().iter().enumerate() {
+        let used = plan.infos[k].used(bits) as usize;
+        pending.extend(&members[used.min(members.len())..(window.called[k] as usize).min(members.len())]);
+    }
+    pending.sort_unstable();
+    Config { path: path_of(plan, machine, state), last, pending }
+}
+
+fn path_of<M: Machine>(plan: &Plan, machine: &M, state: u32) -> Vec<u32> {
+    machine.path(state).into_iter().map(|class| plan.representative[class as usize]).collect()
+}
+
+/// Replaces marks of crashed operations by the earliest of their class that are left.
+pub fn resolve(plan: &Plan, marks: &[u32]) -> Vec<u32> {
+    let members = plan.info_members();
+    let mut taken = vec![0; members.len()];
+    let mut order = Vec::with_capacity(marks.len());
+    for &mark in marks {
+        if mark & INFO == 0 {
+            order.push(mark);
+        } else {
+            let k = (mark & !INFO) as usize;
+            order.push(members[k][taken[k]]);
+            taken[k] += 1;
+        }
+    }
+    order
+}

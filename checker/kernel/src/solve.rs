@@ -1,0 +1,338 @@
+//! Chooses what decides a history, and runs many histories on all cores.
+
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+use crate::near;
+use crate::ops::{op, Family, Kind, Near, Ops, NONE};
+use crate::search::budget::{Cause, Limits, Meter};
+use crate::search::machine::{Native, Oracle, Register, Table};
+use crate::search::plan::Plan;
+use crate::search::prepare::prepare;
+use crate::search::{search, Config, Found, Method, Progress};
+
+/// What the caller asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Algorithm {
+    /// The near-linear analyzer where it applies, else the search.
+    Auto,
+    /// The near-linear analyzer only.
+    Near,
+    /// Depth first and breadth first by turns.
+    Search,
+    /// The just-in-time search.
+    Linear,
+    /// The classical search.
+    Wgl,
+    /// `Auto` and `Wgl` at once; the first to decide wins.
+    Competition,
+}
+
+impl Algorithm {
+    /// The algorithm of that name.
+    pub fn of(name: &str) -> Option<Self> {
+        Some(match name {
+            "auto" => Self::Auto,
+            "near" => Self::Near,
+            "search" => Self::Search,
+            "linear" => Self::Linear,
+            "wgl" => Self::Wgl,
+            "competition" => Self::Competition,
+            _ => return None,
+        })
+    }
+}
+
+/// A model of the user's own.
+pub trait OracleSource: Sync {
+    /// A fresh oracle; each search has one for itself.
+    fn oracle(&self) -> Box<dyn Oracle + '_>;
+}
+
+/// A history and its model.
+#[derive(Clone, Copy)]
+pub struct Problem<'a> {
+    /// Which operations there are.
+    pub family: Family,
+    /// The history.
+    pub ops: Ops<'a>,
+    /// The state at the beginning.
+    pub initial: &'a [i64],
+    /// For a model of the user's own.
+    pub oracle: Option<&'a dyn OracleSource>,
+}
+
+/// What is known about a history.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Valid, invalid, or why neither.
+    pub progress: Progress,
+    /// What decided.
+    pub analyzer: &'static str,
+    /// The first operation by whose return no linearization is left, or the furthest return reached.
+    pub op: u32,
+    /// Why it is invalid.
+    pub kind: Option<Kind>,
+    /// Operations that contradict each other.
+    pub core: Vec<u32>,
+    /// The linearization.
+    pub order: Option<Vec<u32>>,
+    /// See `Found`.
+    pub configs: Vec<Config>,
+    /// Model steps.
+    pub steps: u64,
+    /// Why the algorithm asked for does not apply.
+    pub unsuited: Option<&'static str>,
+    /// Wall time.
+    pub seconds: f64,
+}
+
+impl Outcome {
+    fn decided(progress: Progress, analyzer: &'static str) -> Self {
+        Self {
+            progress,
+            analyzer,
+            op: NONE,
+            kind: None,
+            core: Vec::new(),
+            order: None,
+            configs: Vec::new(),
+            steps: 0,
+            unsuited: None,
+            seconds: 0.0,
+        }
+    }
+
+    fn found(found: Found) -> Self {
+        Self {
+            op: found.op,
+            kind: (found.progress == Progress::Invalid).then_some(Kind::Search),
+            order: found.order,
+            configs: found.configs,
+            steps: found.steps,
+            ..Self::decided(found.progress, found.analyzer)
+        }
+    }
+
+    fn definite(&self) -> bool {
+        matches!(self.progress, Progress::Valid | Progress::Invalid)
+    }
+}
+
+/// Decides one history. `stop` ends this one alone.
+pub fn solve(
+    problem: &Problem,
+    algorithm: Algorithm,
+    want_order: bool,
+    limits: &Limits,
+    stop: Option<&AtomicBool>,
+) -> Outcome {
+    let began = Instant::now();
+    let mut outcome = match algorithm {
+        Algorithm::Auto => auto(problem, want_order, limits, stop),
+        Algorithm::Near => near_only(problem, want_order, limits, stop),
+        Algorithm::Search => run(problem, Method::Both, want_order, limits, stop),
+        Algorithm::Linear => run(problem, Method::Linear, want_order, limits, stop),
+        Algorithm::Wgl => run(problem, Method::Wgl, want_order, limits, stop),
+        Algorithm::Competition => compete(problem, want_order, limits),
+    };
+    outcome.seconds = began.elapsed().as_secs_f64();
+    outcome
+}
+
+fn auto(problem: &Problem, want_order: bool, limits: &Limits, stop: Option<&AtomicBool>) -> Outcome {
+    let outcome = near_only(problem, want_order, limits, stop);
+    if outcome.unsuited.is_none() {
+        return outcome;
+    }
+    run(problem, Method::Both, want_order, limits, stop)
+}
+
+fn near_only(problem: &Problem, want_order: bool, limits: &Limits, stop: Option<&AtomicBool>) -> Outcome {
+    let Problem { family, ops, initial, .. } = *problem;
+    // The analyzers of queues give no order: the search has to find one.
+    let searched = want_order && matches!(family, Family::Fifo | Family::Bag);
+    let (analyzer, near) = near::check(family, &ops, initial, want_order && !searched);
+    match near {
+        Near::Valid(order) => {
+            let mut outcome = Outcome { order, ..Outcome::decided(Progress::Valid, analyzer) };
+            if searched {
+                outcome.order = run(problem, Method::Both, true, limits, stop).order;
+            }
+            outcome
+        }
+        Near::Invalid { kind, core } => {
+            let mut outcome = Outcome { kind: Some(kind), core, ..Outcome::decided(Progress::Invalid, analyzer) };
+            if let Some((op, kind, core)) = near::first_failure(family, &ops, initial, &outcome.core) {
+                outcome.op = op;
+                outcome.kind = Some(kind);
+                outcome.core = core;
+            } else {
+                let found = run(problem, Method::Both, false, limits, stop);
+                assert!(found.progress != Progress::Valid, "{analyzer} says invalid, the search says valid");
+                outcome.op = if found.progress == Progress::Invalid { found.op } else { NONE };
+            }
+            outcome
+        }
+        Near::Unsuited(why) => {
+            Outcome { unsuited: Some(why), ..Outcome::decided(Progress::Stopped(Cause::Unsuited), analyzer) }
+        }
+    }
+}
+
+fn run(
+    problem: &Problem,
+    method: Method,
+    want_order: bool,
+    limits: &Limits,
+    stop: Option<&AtomicBool>,
+) -> Outcome {
+    let ops = &problem.ops;
+    let keep = if method == Method::Wgl {
+        // The second opinion does without the reductions, too.
+        let matters = |&i: &usize| ops.e[i] != crate::ops::INF || !crate::ops::observes(ops.f[i]);
+        (0..ops.len()).filter(matters).map(|i| (i as u32, ops.e[i])).collect()
+    } else {
+        prepare(ops, problem.family, problem.initial)
+    };
+    let plan = Plan::new(ops, &keep);
+    let mut meter = Meter::new(limits, stop);
+    let found = match (problem.family, problem.oracle) {
+        (Family::Register | Family::Mutex | Family::OwnerMutex, _) => {
+            let class = |&i: &u32| as_register(problem.family, ops, i as usize);
+            let classes: Vec<_> = plan.representative.iter().map(class).collect();
+            let mut machine = Register::new(&classes, problem.initial[0]);
+            search(&plan, ops, &keep, &mut machine, &mut meter, method, want_order)
+        }
+        (_, Some(source)) => {
+            let oracle = Custom { classes: class_numbers(&plan, ops), oracle: source.oracle() };
+            let mut machine = Table::new(oracle, plan.classes);
+            search(&plan, ops, &keep, &mut machine, &mut meter, method, want_order)
+        }
+        _ => {
+            let oracle = Native::new(problem.family, *ops, plan.representative.clone(), problem.initial);
+            let mut machine = Table::new(oracle, plan.classes);
+            search(&plan, ops, &keep, &mut machine, &mut meter, method, want_order)
+        }
+    };
+    Outcome::found(found)
+}
+
+fn as_register(family: Family, ops: &Ops, i: usize) -> (u8, i64, i64) {
+    let holder = if family == Family::Mutex { 1 } else { ops.a[i] + 1 };
+    match ops.f[i] {
+        op::ACQUIRE => (op::CAS, 0, holder),
+        op::RELEASE => (op::CAS, holder, 0),
+        f => (f, ops.a[i], ops.b[i]),
+    }
+}
+
+fn class_numbers(plan: &Plan, ops: &Ops) -> Vec<u32> {
+    plan.representative.iter().map(|&i| ops.a[i as usize] as u32).collect()
+}
+
+/// An oracle that numbers classes as the caller does, not as the plan does.
+struct Custom<'a> {
+    classes: Vec<u32>,
+    oracle: Box<dyn Oracle + 'a>,
+}
+
+impl Oracle for Custom<'_> {
+    fn ask(&mut self, state: u32, class: u32) -> Option<u32> {
+        self.oracle.ask(state, self.classes[class as usize])
+    }
+    fn observer(&self, class: u32) -> bool {
+        self.oracle.observer(self.classes[class as usize])
+    }
+    fn viable(&mut self, state: u32, class: u32) -> bool {
+        self.oracle.viable(state, self.classes[class as usize])
+    }
+    fn looks_ahead(&self) -> bool {
+        self.oracle.looks_ahead()
+    }
+    fn resets(&self, class: u32) -> bool {
+        self.oracle.resets(self.classes[class as usize])
+    }
+    fn bytes(&self) -> usize {
+        self.oracle.bytes()
+    }
+}
+
+fn compete(problem: &Problem, want_order: bool, limits: &Limits) -> Outcome {
+    let stops = [AtomicBool::new(false), AtomicBool::new(false)];
+    let [mut ours, classical] = thread::scope(|scope| {
+        let race = |mine: usize, algorithm: Algorithm| {
+            let outcome = solve(problem, algorithm, want_order, limits, Some(&stops[mine]));
+            if outcome.definite() {
+                stops[1 - mine].store(true, Ordering::Relaxed);
+            }
+            outcome
+        };
+        let other = scope.spawn(move || race(1, Algorithm::Wgl));
+        let ours = race(0, Algorithm::Auto);
+        [ours, other.join().expect("a search does not panic")]
+    });
+    match (ours.definite(), classical.definite()) {
+        (true, true) => {
+            assert!(ours.progress == classical.progress, "{} and wgl disagree", ours.analyzer);
+            ours
+        }
+        (true, false) => ours,
+        (false, true) => classical,
+        // Being told to stop by the other, which then did not decide, cannot happen; a limit is the better reason.
+        (false, false) => {
+            if ours.progress == Progress::Stopped(Cause::Cancelled) {
+                ours.progress = classical.progress;
+            }
+            ours
+        }
+    }
+}
+
+/// Decides several histories, on as many threads; a panic in one is its error, and only its.
+pub fn solve_all(
+    problems: &[Problem],
+    algorithm: Algorithm,
+    want_order: bool,
+    limits: &Limits,
+    threads: usize,
+    fail_fast: bool,
+) -> Vec<Result<Outcome, String>> {
+    // The longest first, so that no thread is left alone with it at the end; the shortest first where one failure is enough.
+    let mut queue: Vec<usize> = (0..problems.len()).collect();
+    queue.sort_by_key(|&i| problems[i].ops.len());
+    if !fail_fast {
+        queue.reverse();
+    }
+    let next = AtomicUsize::new(0);
+    let stop = AtomicBool::new(false);
+    let outcomes = Mutex::new(vec![None; problems.len()]);
+    let work = || loop {
+        let place = next.fetch_add(1, Ordering::Relaxed);
+        let Some(&i) = queue.get(place) else { break };
+        let result = catch_unwind(AssertUnwindSafe(|| solve(&problems[i], algorithm, want_order, limits, Some(&stop))));
+        let result = result.map_err(|panic| {
+            let text = panic.downcast_ref::<String>().cloned();
+            text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_string())).unwrap_or_default()
+        });
+        if fail_fast && result.as_ref().is_ok_and(|outcome| outcome.progress == Progress::Invalid) {
+            stop.store(true, Ordering::Relaxed);
+        }
+        outcomes.lock().unwrap_or_else(PoisonError::into_inner)[i] = Some(result);
+    };
+    let threads = threads.clamp(1, problems.len().max(1));
+    if threads == 1 {
+        work();
+    } else {
+        thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(work);
+            }
+        });
+    }
+    let outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
+    outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(|| Err("it was not reached".into()))).collect()
+}
