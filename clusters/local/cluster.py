@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -20,7 +19,7 @@ from clusters.capabilities import probe
 from clusters.errors import ClusterError
 from clusters.local import namespaces
 from clusters.local.keys import write_key_pair, write_private
-from clusters.local.state import State, claim, load, load_all, locked
+from clusters.local.state import State, check_name, claimed, forget, forget_remains, held, load, load_all
 from harness.cluster import on_all
 from harness.errors import InfrastructureError, NodeUnreachable
 from harness.remote.fabric import Endpoint, FabricRemote
@@ -54,6 +53,7 @@ class LocalCluster:
         self.name = state.name
         self.nodes = state.members()
         self._state = state
+        self._first_processes: dict[str, subprocess.Popen[bytes]] = {}
         self._capabilities: dict[str, Capabilities] | None = None
         self._remotes = {
             node.name: FabricRemote(
@@ -65,6 +65,7 @@ class LocalCluster:
                     key=state.directory / "id",
                     known_hosts=state.directory / "known_hosts",
                 ),
+                place=self.entered,
             )
             for node in self.nodes
         }
@@ -78,18 +79,19 @@ class LocalCluster:
             InfrastructureError: This user or this machine cannot, or a node does not come up; nothing is left then.
         """
         _require_means()
-        state = claim(name, nodes)
-        try:
-            _write_files(state)
-            _make_network(state)
-            for node in state.members():
-                _start_node(state, node)
+        with claimed(name, nodes) as (state, lock):
             cluster = cls(state)
-            with cluster.entered():
+            try:
+                _write_files(state)
+                _make_network(state, lock)
+                for node in cluster.nodes:
+                    cluster._first_processes[node.name] = _start_node(state, node)
                 on_all(cluster.nodes, cluster._await_ssh)
-        except BaseException:
-            _remove(state)
-            raise
+            except BaseException as error:
+                cluster._remove()
+                if isinstance(error, OSError):
+                    raise ClusterError(f"the cluster {name!r} cannot be made: {error}") from error
+                raise
         return cluster
 
     @classmethod
@@ -108,8 +110,7 @@ class LocalCluster:
     def capabilities(self) -> Mapping[str, Capabilities]:
         """Probes what each node can do, the first time it is asked."""
         if self._capabilities is None:
-            with self.entered():
-                self._capabilities = on_all(self.nodes, lambda node: probe(self.remote(node), own_clock=False))
+            self._capabilities = on_all(self.nodes, lambda node: probe(self.remote(node), own_clock=False))
         return self._capabilities
 
     @contextlib.contextmanager
@@ -138,9 +139,14 @@ class LocalCluster:
             remote.close()
 
     def down(self) -> None:
-        """Ends the nodes and removes everything they are made of. Does nothing where that has happened already."""
-        self.close()
-        _remove(self._state)
+        """Ends the nodes and removes everything they are made of. Does nothing where that has happened already.
+
+        Raises:
+            ClusterError: Something cannot be removed; a second call tries again.
+        """
+        with held(self.name) as state:
+            if state is not None and state.token == self._state.token:
+                self._remove()
 
     def __enter__(self) -> Self:
         return self
@@ -151,19 +157,48 @@ class LocalCluster:
         self.down()
 
     def _await_ssh(self, node: Node) -> None:
+        first = self._first_processes[node.name]
         deadline_s = time.monotonic() + READY_TIMEOUT_S
         while True:
             try:
                 self.remote(node).run("true", timeout_s=CHECK_TIMEOUT_S)
             except NodeUnreachable as error:
-                if time.monotonic() > deadline_s:
-                    log = _log_of(self._state, node).read_text(errors="replace")[-LOG_TAIL_CHARACTERS:].strip()
-                    raise ClusterError(
-                        f"{node.name} does not answer SSH after {READY_TIMEOUT_S:g} s: {error}\nits first process wrote: {log}"
-                    ) from error
+                ended = first.poll() is not None
+                if ended or time.monotonic() > deadline_s:
+                    how = "ended at its start" if ended else f"does not answer SSH after {READY_TIMEOUT_S:g} s: {error}"
+                    raise ClusterError(f"{node.name} {how}; it wrote: {_log_tail(self._state, node)}") from error
                 time.sleep(RETRY_S)
             else:
                 return
+
+    def _remove(self) -> None:
+        self.close()
+        for node in self.nodes:
+            namespaces.remove(self._state.namespace(node))
+        # Only the bridge lives here; processes inside are Labrys' own, or a person's shell, and are left alone.
+        namespaces.delete(self._state.control)
+        namespaces.tidy()
+        for first in self._first_processes.values():
+            first.wait(namespaces.EMPTY_TIMEOUT_S)  # it is dead; a zombie must not stay
+        forget(self._state)
+
+
+def take_down(name: str) -> bool:
+    """Takes down the cluster of this name, whatever state it is in.
+
+    Returns:
+        Whether there was anything of it.
+
+    Raises:
+        InputError: No cluster can have this name.
+        ClusterError: Something cannot be removed; a second call tries again.
+    """
+    check_name(name)
+    with held(name) as state:
+        if state is not None:
+            LocalCluster(state)._remove()  # noqa: SLF001 - its own class' module
+            return True
+    return forget_remains(name)
 
 
 def list_clusters() -> list[LocalCluster]:
@@ -188,6 +223,10 @@ def _log_of(state: State, node: Node) -> Path:
     return state.directory / node.name / "log"
 
 
+def _log_tail(state: State, node: Node) -> str:
+    return _log_of(state, node).read_text(errors="replace")[-LOG_TAIL_CHARACTERS:].strip() or "(nothing)"
+
+
 def _write_files(state: State) -> None:
     directory = state.directory
     login = write_key_pair(directory / "id")
@@ -203,22 +242,22 @@ def _write_files(state: State) -> None:
         write_private(own / "authorized_keys", f"{login} labrys\n".encode())
 
 
-def _make_network(state: State) -> None:
+def _make_network(state: State, lock: int) -> None:
     members = state.members()
     outside = [f"netns add {state.control}", *(f"netns add {state.namespace(node)}" for node in members)]
-    namespaces.ip_batch(outside)
+    namespaces.ip_batch(outside, lock=lock)
     control = ["link set lo up", "link add name bridge type bridge", "link set bridge up"]
     control.append(f"address add {state.control_address}/24 dev bridge")
     for node in members:
         control.append(f"link add {node.name} type veth peer name eth0 netns {state.namespace(node)}")
         control.append(f"link set {node.name} master bridge up")
-    namespaces.ip_batch(control, state.control)
+    namespaces.ip_batch(control, namespace=state.control, lock=lock)
     for node in members:
         inside = ["link set lo up", f"address add {node.address}/24 dev eth0", "link set eth0 up"]
-        namespaces.ip_batch(inside, state.namespace(node))
+        namespaces.ip_batch(inside, namespace=state.namespace(node), lock=lock)
 
 
-def _start_node(state: State, node: Node) -> None:
+def _start_node(state: State, node: Node) -> subprocess.Popen[bytes]:
     own = state.directory / node.name
     unshare = namespaces.find_program("unshare") or "unshare"
     command = [
@@ -226,24 +265,6 @@ def _start_node(state: State, node: Node) -> None:
         "sh", str(NODE_SCRIPT), node.name, node.address, str(own), str(state.directory / "hosts"),
     ]  # fmt: skip
     with _log_of(state, node).open("wb") as log, namespaces.entered(state.namespace(node)):
-        subprocess.Popen(  # its life is the cluster's, not ours; `down` finds it by its namespace
+        return subprocess.Popen(  # its life is the cluster's, not ours; `down` finds it by its namespace
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd="/"
         )
-
-
-def _remove(state: State) -> None:
-    for node in state.members():
-        namespaces.remove(state.namespace(node))
-    # Only the bridge lives here; processes inside are Labrys' own, or a person's shell, and are left alone.
-    if namespaces.exists(state.control):
-        namespaces.ip("netns", "delete", state.control)
-    _reap()
-    with locked():
-        shutil.rmtree(state.directory, ignore_errors=True)
-
-
-def _reap() -> None:
-    """Collects our own children among the ended nodes, so that none stays behind as a zombie."""
-    with contextlib.suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass

@@ -1,6 +1,7 @@
 """Network namespaces: made, entered, emptied and removed by name.
 
-A process belongs to a cluster if it runs in one of the cluster's network namespaces, and only such processes are ever ended.
+A process belongs to a cluster if it runs in one of the cluster's network namespaces, and only such processes are ever ended:
+each is held by a descriptor while its namespace is looked at, so that the signal cannot hit a successor of its id.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,10 +22,11 @@ from clusters.errors import ClusterError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-NETNS_DIR = "/run/netns"
+NETNS_DIR = Path("/run/netns")
 CLONE_NEWNET = 0x40000000
 COMMAND_TIMEOUT_S = 20.0
 EMPTY_TIMEOUT_S = 10.0
+POLL_S = 0.01
 SYSTEM_PATH = "/usr/sbin:/sbin:/usr/bin:/bin"
 
 
@@ -32,24 +35,24 @@ def find_program(name: str) -> str | None:
     return shutil.which(name, path=f"{os.environ.get('PATH', '')}:{SYSTEM_PATH}")
 
 
-def ip(*arguments: str) -> None:
-    """Runs `ip`.
+def ip_batch(lines: Sequence[str], *, namespace: str | None = None, lock: int) -> None:
+    """Runs many `ip` commands in one process, in a namespace if one is given.
+
+    Args:
+        lines: The commands.
+        namespace: Where; None is where we are.
+        lock: A descriptor that the process inherits, so that the lock is held as long as it runs, whatever becomes of us.
 
     Raises:
-        ClusterError: It failed.
+        ClusterError: A command failed.
     """
-    _run([find_program("ip") or "ip", *arguments])
-
-
-def ip_batch(lines: Sequence[str], namespace: str | None = None) -> None:
-    """Runs many `ip` commands in one process, in a namespace if one is given."""
     inside = ["-n", namespace] if namespace is not None else []
-    _run([find_program("ip") or "ip", *inside, "-batch", "-"], stdin="\n".join(lines) + "\n")
+    _run(["ip", *inside, "-batch", "-"], stdin="\n".join(lines) + "\n", inherited=(lock,))
 
 
 def exists(namespace: str) -> bool:
     """Returns whether there is a network namespace of this name."""
-    return os.path.lexists(f"{NETNS_DIR}/{namespace}")
+    return os.path.lexists(NETNS_DIR / namespace)
 
 
 def remove(namespace: str) -> None:
@@ -58,32 +61,36 @@ def remove(namespace: str) -> None:
     Raises:
         ClusterError: A process is still there after the time allowed.
     """
-    if not exists(namespace):
-        return
     deadline_s = time.monotonic() + EMPTY_TIMEOUT_S
     while pids := processes(namespace):
         if time.monotonic() > deadline_s:
             raise ClusterError(f"processes {pids} of {namespace} are still there {EMPTY_TIMEOUT_S:g} s after SIGKILL")
         for pid in pids:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        time.sleep(0.01)
-    ip("netns", "delete", namespace)
+            _kill(pid, namespace)
+        time.sleep(POLL_S)
+    delete(namespace)
+
+
+def delete(namespace: str) -> None:
+    """Removes a namespace's name; the namespace itself ends with the last process in it. Does nothing if there is none."""
+    if exists(namespace):
+        _run(["ip", "netns", "delete", namespace])
+
+
+def tidy() -> None:
+    """Removes the mount in which `ip netns` keeps its names, if there are none left."""
+    if NETNS_DIR.is_mount() and not any(NETNS_DIR.iterdir()):
+        _run(["umount", str(NETNS_DIR)])
 
 
 def processes(namespace: str) -> list[int]:
     """Returns the ids of the processes whose network namespace is this one, except our own."""
     try:
-        inode = Path(NETNS_DIR, namespace).stat().st_ino
+        wanted = (NETNS_DIR / namespace).stat()
     except FileNotFoundError:
         return []
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError):
-                if (entry / "ns/net").stat().st_ino == inode:
-                    found.append(int(entry.name))
-    return [pid for pid in found if pid != os.getpid()]
+    pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+    return [pid for pid in pids if pid != os.getpid() and _is_in(pid, wanted)]
 
 
 @contextlib.contextmanager
@@ -98,7 +105,7 @@ def entered(namespace: str) -> Iterator[None]:
     before = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     try:
         try:
-            target = os.open(f"{NETNS_DIR}/{namespace}", os.O_RDONLY | os.O_CLOEXEC)
+            target = os.open(NETNS_DIR / namespace, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
             raise ClusterError(f"the network namespace {namespace} cannot be opened: {error.strerror}") from error
         try:
@@ -108,22 +115,55 @@ def entered(namespace: str) -> Iterator[None]:
         try:
             yield
         finally:
-            _set_namespace(before, "where the thread came from")
+            _set_namespace(before, "that the thread came from")
     finally:
         os.close(before)
 
 
 def _set_namespace(descriptor: int, name: str) -> None:
-    # os.setns came with Python 3.12.
+    try:
+        if sys.version_info >= (3, 12):
+            os.setns(descriptor, os.CLONE_NEWNET)
+        else:
+            _libc_setns(descriptor)
+    except OSError as error:
+        raise ClusterError(f"the network namespace {name} cannot be entered: {error.strerror}") from error
+
+
+def _libc_setns(descriptor: int) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.setns(descriptor, CLONE_NEWNET) != 0:
-        raise ClusterError(f"the network namespace {name} cannot be entered: {os.strerror(ctypes.get_errno())}")
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
-def _run(command: Sequence[str], stdin: str | None = None) -> None:
+def _is_in(pid: int, namespace: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(Path(f"/proc/{pid}/ns/net").stat(), namespace)
+    except OSError:
+        return False  # it has ended, or is just ending and has no namespace any more
+
+
+def _kill(pid: int, namespace: str) -> None:
+    with contextlib.suppress(ProcessLookupError, FileNotFoundError):
+        process = os.pidfd_open(pid)
+        try:
+            if _is_in(pid, (NETNS_DIR / namespace).stat()):
+                signal.pidfd_send_signal(process, signal.SIGKILL)
+        finally:
+            os.close(process)
+
+
+def _run(command: Sequence[str], *, stdin: str = "", inherited: Sequence[int] = ()) -> None:
+    program, *arguments = command
     try:
         done = subprocess.run(
-            command, input=stdin, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S, check=False
+            [find_program(program) or program, *arguments],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_TIMEOUT_S,
+            check=False,
+            pass_fds=inherited,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ClusterError(f"`{' '.join(command)}` could not run: {error}") from error

@@ -26,12 +26,17 @@ sed -i 's/^root:![^:]*:/root:*:/' "$root/etc/shadow"
 mount -t proc -o nosuid,nodev,noexec proc "$root/proc"
 mount -t sysfs -o nosuid,nodev,noexec sysfs "$root/sys"
 mount --rbind /dev "$root/dev"
+mount -t tmpfs -o mode=1777 shm "$root/dev/shm"
 mount -t tmpfs -o mode=0755 run "$root/run"
 mount -t tmpfs -o mode=1777 tmp "$root/tmp"
 mkdir -p "$root/run/sshd" "$root/run/lock"
 
-exec chroot "$root" /usr/sbin/sshd -D -e -f /dev/null \
-    -o ListenAddress="$address" -o HostKey=/etc/ssh/labrys_host_key \
+set -- -f /dev/null -o ListenAddress="$address" -o HostKey=/etc/ssh/labrys_host_key \
     -o AuthorizedKeysFile=/etc/ssh/labrys_authorized_keys -o StrictModes=no \
     -o PermitRootLogin=prohibit-password -o PasswordAuthentication=no -o KbdInteractiveAuthentication=no \
     -o UsePAM=no -o UseDNS=no -o PidFile=none -o MaxStartups=100 -o Subsystem="sftp internal-sftp"
+# Since OpenSSH 9.8 a wrong key shuts its sender out for a while, and all our connections have one sender.
+if chroot "$root" /usr/sbin/sshd -t "$@" -o PerSourcePenalties=no 2>/dev/null; then
+    set -- "$@" -o PerSourcePenalties=no
+fi
+exec chroot "$root" /usr/sbin/sshd -D -e "$@"

@@ -1,7 +1,9 @@
 """What is written down about a local cluster, before anything of it is made.
 
 Everything a cluster is made of can be derived from its state file, so a cluster can be taken down whatever became of the
-process that made it. States live under /run, which does not survive a reboot, as the clusters don't.
+process that made it. Who makes or removes a cluster holds its lock, and so do the programs it starts for that, even when they
+outlive it: nothing is ever removed while somebody still makes it. States live under /run, which does not survive a reboot,
+as the clusters don't.
 """
 
 from __future__ import annotations
@@ -11,21 +13,28 @@ import fcntl
 import json
 import os
 import re
+import secrets
+import shutil
+import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clusters.errors import ClusterError, ClusterExists, NoSuchCluster
-from harness.errors import InputError
+from harness.errors import InfrastructureError, InputError
 from harness.node import Node
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 STATE_ROOT = Path("/run/labrys")
+STATE_FILE = "state.json"
+LOCK_FILE = STATE_ROOT / ".lock"
 MAX_NODES = 9
 SUBNETS = range(1, 255)
 NAME = re.compile(r"[a-z][a-z0-9-]{0,30}")
+LOCK_TIMEOUT_S = 30.0
+POLL_S = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +45,13 @@ class State:
         name: Unique on this machine.
         nodes: How many nodes it has.
         subnet: The third byte of its addresses, 10.55.SUBNET.0/24.
+        token: Tells it from an earlier or later cluster of the same name.
     """
 
     name: str
     nodes: int
     subnet: int
+    token: str
 
     @property
     def directory(self) -> Path:
@@ -68,27 +79,27 @@ class State:
         )
 
 
+def check_name(name: str) -> None:
+    """Raises `InputError` where a local cluster cannot be called this; names become paths and names of namespaces."""
+    if not NAME.fullmatch(name):
+        raise InputError(f"a cluster's name has up to 31 lower-case letters, digits and dashes, not {name!r}")
+
+
 @contextlib.contextmanager
-def locked() -> Iterator[None]:
-    """Holds the machine-wide lock under which names and subnets are given and taken."""
-    STATE_ROOT.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with (STATE_ROOT / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+def claimed(name: str, nodes: int) -> Iterator[tuple[State, int]]:
+    """Writes down a new cluster, with a subnet that no other one has, and holds its lock until the context ends.
 
-
-def claim(name: str, nodes: int) -> State:
-    """Writes down a new cluster, with a subnet that no other one has.
+    Yields:
+        The state, and the lock's descriptor, to be inherited by programs that make something.
 
     Raises:
         ClusterExists: There is one of this name.
         InputError: The name or the number of nodes cannot be used.
     """
-    if not NAME.fullmatch(name):
-        raise InputError(f"a cluster's name has up to 31 lower-case letters, digits and dashes, not {name!r}")
+    check_name(name)
     if not 1 <= nodes <= MAX_NODES:
         raise InputError(f"a local cluster has 1 to {MAX_NODES} nodes, not {nodes}")
-    with locked():
+    with _machine_lock():
         states = load_all()
         if any(state.name == name for state in states):
             raise ClusterExists(f"there is a cluster {name!r} already; `labrys cluster down {name}` takes it down")
@@ -96,15 +107,65 @@ def claim(name: str, nodes: int) -> State:
         subnet = next((number for number in SUBNETS if number not in taken), None)
         if subnet is None:
             raise ClusterError(f"all {len(SUBNETS)} subnets 10.55.x.0/24 are taken by clusters; take some down")
-        state = State(name=name, nodes=nodes, subnet=subnet)
-        state.directory.mkdir(mode=0o700, exist_ok=True)
-        temporary = state.directory / "state.tmp"
-        with temporary.open("w") as file:
-            json.dump(asdict(state), file)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.rename(state.directory / "state.json")
-    return state
+        state = State(name=name, nodes=nodes, subnet=subnet, token=secrets.token_hex(8))
+        _remove_remains(state.directory)
+        lock = _write(state)
+    try:
+        yield state, lock
+    finally:
+        os.close(lock)
+
+
+@contextlib.contextmanager
+def held(name: str) -> Iterator[State | None]:
+    """Waits for the lock of a cluster and holds it until the context ends.
+
+    Yields:
+        Its state, or None if there is no such cluster (any more).
+
+    Raises:
+        ClusterError: Another process makes or removes it, and is not done in the time allowed.
+    """
+    directory = STATE_ROOT / name
+    deadline_s = time.monotonic() + LOCK_TIMEOUT_S
+    while True:
+        try:
+            lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            yield None
+            return
+        except PermissionError as error:
+            raise _not_root(error) from error
+        try:
+            if _try_lock(lock) and _is_still(directory, lock):
+                yield _read_if_there(directory)
+                return
+        finally:
+            os.close(lock)
+        if time.monotonic() > deadline_s:
+            raise ClusterError(
+                f"another process has been making or removing the cluster {name!r} for {LOCK_TIMEOUT_S:g} s; "
+                f"`fuser {directory}` shows which"
+            )
+        time.sleep(POLL_S)
+
+
+def forget(state: State) -> None:
+    """Removes what is written down about a cluster, when nothing else of it is left. Does nothing where that is done."""
+    with _machine_lock():
+        there = _read_if_there(state.directory)
+        if there is not None and there.token == state.token:
+            _remove_remains(state.directory)
+
+
+def forget_remains(name: str) -> bool:
+    """Removes the directory of a claim or a removal that was cut short; says whether there was one."""
+    with _machine_lock():
+        directory = STATE_ROOT / name
+        if not directory.is_dir() or _read_if_there(directory) is not None:
+            return False
+        _remove_remains(directory)
+        return True
 
 
 def load(name: str) -> State:
@@ -113,20 +174,113 @@ def load(name: str) -> State:
     Raises:
         NoSuchCluster: There is none of this name.
     """
-    for state in load_all():
+    states = load_all()
+    for state in states:
         if state.name == name:
             return state
-    known = ", ".join(state.name for state in load_all()) or "none"
+    known = ", ".join(state.name for state in states) or "none"
     raise NoSuchCluster(f"there is no cluster {name!r} on this machine; there are: {known}")
 
 
 def load_all() -> list[State]:
     """Reads the states of all clusters of this machine, by name.
 
-    A directory without a readable state is what is left of a claim that was cut short: nothing was made for it yet.
+    A directory without a state is what is left of a claim or a removal that was cut short: there is nothing more of it.
+
+    Raises:
+        ClusterError: A state cannot be understood.
     """
-    states = []
-    for directory in sorted(STATE_ROOT.iterdir()) if STATE_ROOT.is_dir() else []:
-        with contextlib.suppress(OSError, ValueError, TypeError):
-            states.append(State(**json.loads((directory / "state.json").read_text())))
-    return states
+    try:
+        directories = sorted(STATE_ROOT.iterdir()) if STATE_ROOT.is_dir() else []
+        found = [_read_if_there(directory) for directory in directories]
+    except PermissionError as error:
+        raise _not_root(error) from error
+    return [state for state in found if state is not None]
+
+
+def _read_if_there(directory: Path) -> State | None:
+    path = directory / STATE_FILE
+    try:
+        content = path.read_text()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    try:
+        return State(**json.loads(content))
+    except (ValueError, TypeError) as error:
+        raise ClusterError(
+            f"{path} is not the state of a local cluster: {error}; if no namespace labrys-{path.parent.name}-* "
+            "is left (`ip netns`), remove it"
+        ) from error
+
+
+def _write(state: State) -> int:
+    """Makes the cluster's directory and state file; returns the lock on the directory."""
+    directory = state.directory
+    try:
+        directory.mkdir(mode=0o700)
+        lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            temporary = directory / "state.tmp"
+            with temporary.open("w") as file:
+                json.dump(asdict(state), file)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.rename(directory / STATE_FILE)
+        except BaseException:
+            os.close(lock)
+            _remove_remains(directory)
+            raise
+    except OSError as error:
+        raise ClusterError(f"{directory} cannot be written: {error.strerror}") from error
+    return lock
+
+
+def _remove_remains(directory: Path) -> None:
+    """Removes a cluster's directory, the state first, so that what is left after an interruption counts as nothing."""
+    try:
+        (directory / STATE_FILE).unlink(missing_ok=True)
+        if directory.is_dir():
+            shutil.rmtree(directory)
+    except OSError as error:
+        raise ClusterError(f"{directory} cannot be removed: {error.strerror}") from error
+
+
+@contextlib.contextmanager
+def _machine_lock() -> Iterator[None]:
+    """Holds the machine-wide lock under which names and subnets are given and taken; nobody holds it for long."""
+    deadline_s = time.monotonic() + LOCK_TIMEOUT_S
+    try:
+        STATE_ROOT.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = os.open(LOCK_FILE, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except PermissionError as error:
+        raise _not_root(error) from error
+    except OSError as error:
+        raise ClusterError(f"{STATE_ROOT} cannot be used: {error.strerror}") from error
+    try:
+        while not _try_lock(lock):
+            if time.monotonic() > deadline_s:
+                raise ClusterError(f"{STATE_ROOT / 'lock'} has been held by another process for {LOCK_TIMEOUT_S:g} s")
+            time.sleep(POLL_S)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_still(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def _not_root(error: PermissionError) -> InfrastructureError:
+    return InfrastructureError(f"local clusters belong to root: {error}; use sudo")
