@@ -6,6 +6,7 @@ a verdict.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from results.document import build
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from results.record import RunRecord, TestInfo
     from results.store import Run
 
+logger = logging.getLogger(__name__)
+
 
 def announce(run: Run, test: TestInfo) -> None:
     """Writes `test.json`: what was asked for, before anything is done."""
@@ -30,12 +33,22 @@ def publish(run: Run, record: RunRecord) -> Mapping[str, Value]:
     """Writes `results.json` and everything that is made from it.
 
     Returns:
-        The document that `results.json` holds.
+        The document that `results.json` holds. If something else could not be made, that is among its problems.
+
+    Raises:
+        StoreError: `results.json` itself could not be written.
     """
     document = build(record)
     run.write_json(run.results_json, document)
-    write_text(run.results_edn, results_edn(document))
-    draw(run, record, document)
+    try:
+        write_text(run.results_edn, results_edn(document))
+        draw(run, record, document)
+    except Exception as error:
+        # A verdict must not be lost, nor an exit code changed, by what is only made to show it.
+        logger.exception("the report could not be made")
+        problem = f"the report could not be made: {type(error).__name__}: {error}"
+        document = {**document, "problems": [*document["problems"], problem]}
+        run.write_json(run.results_json, document)
     return document
 
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from results.publish import announce, publish
 from results.store import Store
 from tests.integration.results.browser import CHROMIUM, Browser
-from tests.unit.results.synthetic import record, write_logs
+from tests.unit.results.stored import store_run
+from tests.unit.results.synthetic import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,12 +28,7 @@ def made() -> RunRecord:
 @pytest.fixture(scope="module")
 def url(made: RunRecord, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The address of its report."""
-    store = Store(tmp_path_factory.mktemp("store"))
-    run = store.create_run(made.test.name, made.test.started_utc)
-    announce(run, made.test)
-    write_logs(run)
-    publish(run, made)
-    return run.report_html.as_uri()
+    return store_run(Store(tmp_path_factory.mktemp("store")), made).report_html.as_uri()
 
 
 @pytest.fixture(scope="module")

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.errors import InputError
-from results.publish import announce, publish
+from results.publish import publish
 from results.serve import StoreServer
 from results.store import Run, Store
-from tests.unit.results.synthetic import record, write_history, write_logs
+from tests.unit.results.stored import store_run, write_history
+from tests.unit.results.synthetic import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,12 +31,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A finished run in a store, with foreign things in its folder."""
     made = record(seed=11, operations=900, stale=True)
     store = Store(tmp_path_factory.mktemp("served") / "store")
-    run = store.create_run(made.test.name, made.test.started_utc)
-    announce(run, made.test)
-    write_history(run, made)
-    write_logs(run)
-    publish(run, made)
-    store.finish(run)
+    run = store_run(store, made)
     (store.root.parent / "secret.txt").write_text("secret")
     (run.path / "outside").symlink_to(store.root.parent / "secret.txt")
     (run.path / "up").symlink_to("..")

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from results.publish import announce, publish
 from results.store import Store
-from tests.unit.results.synthetic import record, write_history, write_logs
+from tests.unit.results.stored import store_run
+from tests.unit.results.synthetic import record
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,14 +32,7 @@ def stale_record() -> RunRecord:
 @pytest.fixture(scope="session")
 def stored_run(stale_record: RunRecord, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A finished run in a store of its own; read only."""
-    store = Store(tmp_path_factory.mktemp("store"))
-    run = store.create_run(stale_record.test.name, stale_record.test.started_utc)
-    announce(run, stale_record.test)
-    write_history(run, stale_record)
-    write_logs(run)
-    publish(run, stale_record)
-    store.finish(run)
-    return run
+    return store_run(Store(tmp_path_factory.mktemp("store")), stale_record)
 
 
 @pytest.fixture
