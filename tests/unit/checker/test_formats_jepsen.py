@@ -8,7 +8,7 @@ import pytest
 
 from checker.edn.reader import load_all
 from checker.edn.values import EdnMap, EdnSet, Keyword, Tagged
-from checker.formats.jepsen_writer import write_history, write_key_histories
+from checker.formats.jepsen import write_history, write_key_histories
 from harness.errors import InfrastructureError, InputError
 from harness.op import NEMESIS, Op, OpType
 
