@@ -12,13 +12,17 @@ from typing import TYPE_CHECKING
 
 from nemesis import targets as tgt
 from nemesis.errors import FaultError
+from nemesis.fault import sentence
 from nemesis.field import Field
 from nemesis.grudges import minority
 from nemesis.kinds import find_kind, missing_capabilities
 from nemesis.options import ORDER
 from nemesis.undo import undo_everything
+from nemesis.volume import attach, detach
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from harness.cluster import Cluster
     from harness.faults import Begun, PlannedFault, Proof
     from harness.node import Node
@@ -40,6 +44,37 @@ class Conductor:
         self._field = Field(cluster=cluster, system=system)
         self._damaged: set[str] = set()
         self._over: set[int] = set()
+        self._prepared = False
+
+    async def prepare(self, plan: Sequence[PlannedFault]) -> None:
+        """Puts the system's data on volumes of ours, if some fault of the plan needs that.
+
+        Called when the system is installed and does not run. The volumes stay until `release`, through every healing.
+
+        Raises:
+            FaultError: A volume could not be made.
+        """
+        if not any(find_kind(fault.kind).fault.PREPARES for fault in plan):
+            return
+        self._prepared = True
+        outcomes = await self._field.each(
+            self._field.names, lambda node: attach(self._field.shell(node), self._field.system.data_dir(node))
+        )
+        if outcomes.failed:
+            raise FaultError(f"the data directory could not be put on a volume: {sentence(outcomes.failed)}")
+
+    async def release(self) -> None:
+        """Takes the volumes away, with the data on them. Called when the system was stopped; does nothing without volumes.
+
+        Raises:
+            FaultError: A volume is still there, or a node cannot be reached.
+        """
+        if not self._prepared:
+            return
+        outcomes = await self._field.each(self._field.names, lambda node: detach(self._field.shell(node)))
+        if outcomes.failed:
+            raise FaultError(f"a volume could not be taken away: {sentence(outcomes.failed)}")
+        self._prepared = False
 
     async def begin(self, fault: PlannedFault) -> Begun:
         """Finds the targets and breaks them.
@@ -91,7 +126,10 @@ class Conductor:
         self._field.faults.clear()
 
     def _heal_node(self, node: Node) -> None:
-        found, failed = undo_everything(self._field.shell(node))
+        remote = self._field.shell(node)
+        found, failed = undo_everything(remote)
+        if not self._prepared and detach(remote):
+            found.append("a volume of an earlier run")
         if found:
             logger.info("healed on %s: %s", node.name, ", ".join(found))
         state = self._field.system.process_state(node)

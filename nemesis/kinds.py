@@ -15,7 +15,7 @@ from harness.suggest import did_you_mean
 from nemesis import options as opt
 from nemesis import targets as tgt
 from nemesis.errors import PlanError
-from nemesis.faults import egress, leadership, loss, partitions, process
+from nemesis.faults import clock, disk, egress, files, leadership, loss, partitions, process
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -108,6 +108,12 @@ _LIST = (
     Kind(name="packet-reorder", fault=egress.Reorder, target=tgt.RANDOM),
     Kind(name="packet-corrupt", fault=egress.Corrupt, target=tgt.RANDOM),
     Kind(name="packet-rate", fault=egress.Rate, target=tgt.RANDOM),
+    Kind(name="clock-skew", fault=clock.Skew, target=tgt.RANDOM, aliases=("clock-bump", "clock-scrambler")),
+    Kind(name="clock-strobe", fault=clock.Strobe, target=tgt.RANDOM),
+    Kind(name="power-loss", fault=disk.PowerLoss, target=tgt.ONE),
+    Kind(name="disk-full", fault=disk.DiskFull, target=tgt.ONE),
+    Kind(name="file-truncate", fault=files.Truncate, target=tgt.ONE, aliases=("truncate-file",)),
+    Kind(name="file-bitflip", fault=files.BitFlip, target=tgt.ONE, aliases=("bitflip",)),
     Kind(name="leadership-transfer", fault=leadership.Transfer, target=tgt.FOLLOWER, aliases=("transfer",)),
 )
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from harness.op import Value
 
 ORDER = "order"
+MAX_TEXT = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,16 +61,13 @@ def choice(default: str | None, known: tuple[str, ...], meaning: str) -> Option:
     return Option(default=default, accepts=known.__contains__, expected=f"one of {', '.join(known)}", meaning=meaning)
 
 
-def flag(meaning: str, *, default: bool) -> Option:
-    """Returns an option that is true or false."""
-    return Option(
-        default=default, accepts=lambda value: isinstance(value, bool), expected="true or false", meaning=meaning
-    )
+def text(default: str | None, meaning: str) -> Option:
+    """Returns an option that takes a short text."""
 
+    def accepts(value: Value) -> bool:
+        return isinstance(value, str) and 0 < len(value) <= MAX_TEXT and value.isprintable()
 
-def names(meaning: str) -> Option:
-    """Returns an option that takes a list of texts; what they name is checked where the nodes are known."""
-    return Option(default=None, accepts=_texts, expected="a list of texts", meaning=meaning)
+    return Option(default=default, accepts=accepts, expected="a short text", meaning=meaning)
 
 
 def groups(meaning: str) -> Option:

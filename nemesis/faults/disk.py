@@ -1,0 +1,148 @@
+"""Faults of the disk under the system's data: power loss, and no room left.
+
+Both need the data directory on a volume of ours from the start of the run (`volume`). What a power loss on a majority takes
+away may be acknowledged data, by the design of a system that acknowledges before it syncs; the record says on how many nodes
+it struck, and a plan aims it at one node unless it is told otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.capabilities import LOOP_DEVICES, ROOT
+from harness.faults import Begun, Proof
+from nemesis import volume
+from nemesis.errors import FaultError
+from nemesis.fault import DISK, PROCESS, Fault, sentence
+from nemesis.faults.process import Kill
+from nemesis.undo import SHELL_TIMEOUT_S, making, undoing
+
+if TYPE_CHECKING:
+    from harness.faults import PlannedFault
+    from harness.node import Node
+    from nemesis.field import Field
+
+END_TIMEOUT_S = 20.0
+
+
+class PowerLoss(Kill):
+    """`power-loss`."""
+
+    SUMMARY: ClassVar[str] = "SIGKILL, and everything that was written to the data directory but not synced vanishes."
+    PROOF: ClassVar[str] = "as kill; a file written just before is lost, a file synced before is whole"
+    NEEDS: ClassVar[frozenset[str]] = frozenset({ROOT, LOOP_DEVICES})
+    GROUPS: ClassVar[frozenset[str]] = frozenset({PROCESS, DISK})
+    PREPARES: ClassVar[bool] = True
+
+    def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
+        super().__init__(planned=planned, targets=targets, field=field)
+        self._losses: dict[str, volume.Loss] = {}
+
+    def _kill(self, node: Node) -> None:
+        remote, data_dir = self.field.shell(node), self.field.system.data_dir(node)
+        volume.write_unsynced(remote, data_dir)
+        super()._kill(node)
+        self._losses[node.name] = volume.lose_power(remote, data_dir)
+
+    async def prove(self) -> Proof:
+        """Proves the kill, and that what was not synced is gone while what was synced is not."""
+        killed = await super().prove()
+        texts = []
+        lost = bool(self._losses)
+        for node, loss in sorted(self._losses.items()):
+            lost = lost and loss.unsynced_lost and loss.synced_kept
+            kept = "was whole" if loss.synced_kept else "was damaged as well"
+            gone = "was lost" if loss.unsynced_lost else "was still there"
+            texts.append(
+                f"on {node} an unsynced file {gone}, a synced one {kept}, "
+                f"and {loss.files_changed} of {loss.files} others changed their size or vanished"
+            )
+        measured = {
+            node: {
+                "unsynced_lost": loss.unsynced_lost,
+                "synced_kept": loss.synced_kept,
+                "files_changed": loss.files_changed,
+            }
+            for node, loss in sorted(self._losses.items())
+        }
+        return Proof(
+            effective=killed.effective and lost,
+            reason=f"{killed.reason[:-1]}; {'; '.join(texts) or 'no file system lost anything'}.",
+            measured={**killed.measured, "volumes": measured},
+        )
+
+
+class DiskFull(Fault):
+    """`disk-full`."""
+
+    SUMMARY: ClassVar[str] = "A file takes all the room on the volume of the data directory."
+    PROOF: ClassVar[str] = "no byte is free there and a small file cannot be written; at the end it can"
+    NEEDS: ClassVar[frozenset[str]] = frozenset({ROOT, LOOP_DEVICES})
+    GROUPS: ClassVar[frozenset[str]] = frozenset({DISK})
+    DISABLES: ClassVar[bool] = True
+    PREPARES: ClassVar[bool] = True
+
+    async def begin(self) -> Begun:
+        """Fills the volume of every target."""
+        await self.act(self.targets, self._fill, "filling the disk")
+        return Begun(targets=self.targets, details={"problems": dict(self.problems)})
+
+    def _fill(self, node: Node) -> None:
+        fill, empty = volume.filling(self.field.system.data_dir(node))
+        self.field.shell(node).run(making(self.name, effect=fill, undo=empty), timeout_s=SHELL_TIMEOUT_S)
+
+    def _room(self, node: Node) -> tuple[int, bool]:
+        return volume.room(self.field.shell(node), self.field.system.data_dir(node))
+
+    async def prove(self) -> Proof:
+        """Looks at the free room, and tries to write."""
+        rooms = (await self.act(self.targets, self._room, "looking at the disk")).done
+        texts = [
+            f"{node} has {free} bytes free and {'takes' if writable else 'refuses'} a small file"
+            for node, (free, writable) in sorted(rooms.items())
+        ]
+        texts += [f"{node}: {text}" for node, text in self.problems.items()]
+        return Proof(
+            effective=bool(rooms) and not any(writable for _, writable in rooms.values()),
+            reason=f"{'; '.join(texts)}.",
+            measured={
+                node: {"free_bytes": free, "writable": writable} for node, (free, writable) in sorted(rooms.items())
+            },
+        )
+
+    async def end(self) -> Proof | None:
+        """Makes room again, and starts the process where it died of the full disk.
+
+        Raises:
+            FaultError: A disk is still full, a node cannot be reached, or the process cannot be started.
+        """
+        waiting = dict.fromkeys(self.targets, "was not looked at")
+        died: list[str] = []
+
+        def make_room(node: Node) -> bool:
+            self.field.shell(node).run(undoing(self.name), timeout_s=SHELL_TIMEOUT_S)
+            _, writable = self._room(node)
+            if writable and self.field.system.process_state(node) is None:
+                died.append(node.name)
+                self.field.system.start(node)
+            return writable
+
+        async def ended() -> bool:
+            outcomes = await self.field.each(sorted(waiting), make_room)
+            for node, writable in outcomes.done.items():
+                if writable:
+                    del waiting[node]
+                else:
+                    waiting[node] = "still refuses a small file"
+            waiting.update({node: str(error) for node, error in outcomes.failed.items()})
+            return not waiting
+
+        if not await self.field.until(ended, END_TIMEOUT_S):
+            texts = sentence({node: FaultError(text) for node, text in waiting.items()})
+            raise FaultError(f"fault {self.name} is not healed: {texts}")
+        if died:
+            names = ", ".join(sorted(set(died)))
+            raise FaultError(
+                f"fault {self.name}: the process did not survive the full disk on {names}; it was started again"
+            )
+        return None

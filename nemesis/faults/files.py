@@ -1,0 +1,210 @@
+"""Faults of files: the end of a file is missing, or some of its bits are wrong, when the process starts again.
+
+The process is killed first, for no disk changes under a program that holds the data in memory; at the end it is started on
+what is left. The damage stays, so it strikes at most a minority of nodes in a whole run, by the plan and by the nemesis
+itself. Which file and which bytes follows from numbers drawn with the plan, applied to what is found on the node.
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.faults import Begun, Proof
+from nemesis import options as opt
+from nemesis import targets as tgt
+from nemesis.errors import FaultError
+from nemesis.fault import DISK, PROCESS, Drawing
+from nemesis.faults.process import Kill
+from nemesis.undo import SHELL_TIMEOUT_S
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from harness.faults import PlannedFault
+    from harness.node import Node
+    from harness.op import Value
+    from nemesis.field import Field
+
+SEEDS = 2**31 - 1
+MOST = 0.999999
+
+# Damages one file. Arguments: directory, name pattern, which of the matching files (0 to 1), how, amount, seed. Only files
+# with some byte other than zero count, and only the part up to the last such byte is damaged: a log that is allocated ahead
+# would otherwise be hit where nothing was ever written. Reads back what it did, from the file.
+_PERL = r"""
+use strict; use warnings; use File::Find; use Fcntl qw(:seek);
+my ($dir, $pattern, $pick, $how, $amount, $seed) = @ARGV;
+sub written {
+  my ($path) = @_; my $size = -s $path; my $block = 1 << 20;
+  open(my $in, '<:raw', $path) or die "$path: $!";
+  for (my $end = $size; $end > 0; $end -= $block) {
+    my $start = $end > $block ? $end - $block : 0;
+    seek($in, $start, SEEK_SET); read($in, my $text, $end - $start);
+    return $start + length($1) if $text =~ /^(.*[^\0])\0*$/s;
+  }
+  return 0;
+}
+my $glob = join '', map { $_ eq '*' ? '.*' : $_ eq '?' ? '.' : quotemeta } split //, $pattern;
+my @files; find({ no_chdir => 1, wanted => sub {
+  my $name = substr($_, length($dir) + 1) if length($_) > length($dir);
+  push @files, $_ if defined $name && -f && !-l && $name !~ /\.labrys-/ && $name =~ /^(?:.*\/)?$glob$/ && written($_) > 0;
+} }, $dir);
+@files = sort @files;
+die "no file with data matches $pattern in $dir\n" unless @files;
+my $path = $files[int($pick * @files)]; my $size = -s $path; my $end = written($path);
+if ($how eq 'truncate') {
+  my $to = $end > $amount ? $end - $amount : 0;
+  truncate($path, $to) or die "$path: $!";
+  print "file $path\nbefore $size\nafter ", -s $path, "\nwritten $end\n";
+} else {
+  srand($seed); my %flips;
+  while (keys %flips < $amount && keys %flips < $end) { $flips{int(rand($end))} = 1 << int(rand(8)); }
+  open(my $io, '+<:raw', $path) or die "$path: $!"; my $wrong = 0; my %want;
+  for my $at (sort { $a <=> $b } keys %flips) {
+    seek($io, $at, SEEK_SET); read($io, my $byte, 1); $want{$at} = chr(ord($byte) ^ $flips{$at});
+    seek($io, $at, SEEK_SET); print $io $want{$at};
+  }
+  close($io) or die "$path: $!";
+  open(my $in, '<:raw', $path) or die "$path: $!";
+  for my $at (keys %want) { seek($in, $at, SEEK_SET); read($in, my $byte, 1); $wrong++ if $byte eq $want{$at}; }
+  print "file $path\nbefore $size\nafter ", -s $path, "\nwritten $end\nflipped $wrong\n";
+  print "at ", join(',', sort { $a <=> $b } keys %flips), "\n";
+}
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Damage:
+    """What was done to a file, read back from it.
+
+    Attributes:
+        file: Its path.
+        before_bytes: Its size before.
+        after_bytes: Its size after.
+        written_bytes: The size up to the last byte that is not zero, before.
+        flipped: How many bytes differ now as they should.
+        places: Where they are.
+    """
+
+    file: str
+    before_bytes: int
+    after_bytes: int
+    written_bytes: int
+    flipped: int
+    places: tuple[int, ...]
+
+
+class FileFault(Kill):
+    """Common to faults of files."""
+
+    PROOF: ClassVar[str] = "as kill; the damaged file is read back"
+    GROUPS: ClassVar[frozenset[str]] = frozenset({PROCESS, DISK})
+    DAMAGES: ClassVar[bool] = True
+    TARGETS: ClassVar[tuple[str, ...]] = (tgt.ONE, tgt.RANDOM, tgt.MINORITY)
+    HOW: ClassVar[str]
+    AMOUNT: ClassVar[str]
+
+    def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
+        super().__init__(planned=planned, targets=targets, field=field)
+        self.damages: dict[str, Damage] = {}
+
+    @classmethod
+    def draw(cls, drawing: Drawing) -> tuple[str | tuple[str, ...], dict[str, Value]]:
+        """Draws the nodes, and the numbers that decide on the file and, where they matter, the bytes."""
+        target, options = super().draw(drawing)
+        drawn: dict[str, Value] = {"pick": round(drawing.rng.random() * MOST, 6)}
+        if "seed" in cls.OPTIONS:
+            drawn["seed"] = drawing.rng.randint(0, SEEDS)
+        return target, {**drawn, **options}
+
+    def _damage(self, node: Node) -> None:
+        if self.sight(node).pids & self.before[node.name].pids:
+            raise FaultError(f"{node.name}: its process still runs, so its files are left alone")
+        options = self.options
+        arguments = [
+            self.field.system.data_dir(node),
+            options["file"],
+            f"{options.get('pick', 0.0):f}",
+            self.HOW,
+            str(options[self.AMOUNT]),
+            str(options.get("seed", 0)),
+        ]
+        command = f"perl -e {shlex.quote(_PERL)} -- {' '.join(map(shlex.quote, arguments))}"
+        self.damages[node.name] = parse_damage(self.field.shell(node).run(command, timeout_s=SHELL_TIMEOUT_S).stdout)
+
+    async def begin(self) -> Begun:
+        """Kills the process and damages one file on every target."""
+        begun = await super().begin()
+        await self.act(sorted(self.before), self._damage, "damaging a file")
+        files: dict[str, Value] = {
+            node: {"file": damage.file, "at": list(damage.places), "size": damage.after_bytes}
+            for node, damage in sorted(self.damages.items())
+        }
+        return Begun(targets=begun.targets, details={**begun.details, "damage": files})
+
+    def damaged(self, damage: Damage) -> tuple[bool, str]:
+        """Says whether the damage was read back, and what it is in words."""
+        raise NotImplementedError
+
+    async def prove(self) -> Proof:
+        """Proves the kill, and says what was read back from the files."""
+        killed = await super().prove()
+        seen = {node: self.damaged(damage) for node, damage in sorted(self.damages.items())}
+        texts = [f"on {node} {text}" for node, (_, text) in seen.items()]
+        return Proof(
+            effective=killed.effective and bool(seen) and all(good for good, _ in seen.values()),
+            reason=f"{killed.reason[:-1]}; {'; '.join(texts) or 'no file was damaged'}.",
+            measured={**killed.measured, "damage": {node: text for node, (_, text) in seen.items()}},
+        )
+
+
+class Truncate(FileFault):
+    """`file-truncate`."""
+
+    SUMMARY: ClassVar[str] = "While the process is dead, the end of one of its data files is cut off."
+    HOW: ClassVar[str] = "truncate"
+    AMOUNT: ClassVar[str] = "drop_bytes"
+    OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
+        "drop_bytes": opt.integer(1024, 1, 2**40, "How many written bytes are cut off, with all zeros behind them."),
+        "file": opt.text("*", "A pattern of file names or paths under the data directory."),
+        "pick": opt.number(None, 0, MOST, "Which of the matching files, from 0 to 1; drawn."),
+    }
+
+    def damaged(self, damage: Damage) -> tuple[bool, str]:
+        """Wants a shorter file."""
+        text = f"{damage.file} was cut from {damage.before_bytes} to {damage.after_bytes} bytes"
+        return damage.after_bytes < damage.written_bytes, f"{text} ({damage.written_bytes} were written)"
+
+
+class BitFlip(FileFault):
+    """`file-bitflip`."""
+
+    SUMMARY: ClassVar[str] = "While the process is dead, some bits in one of its data files are flipped."
+    HOW: ClassVar[str] = "flip"
+    AMOUNT: ClassVar[str] = "flips"
+    OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
+        "flips": opt.integer(8, 1, 100_000, "How many bytes get one wrong bit."),
+        "file": opt.text("*", "A pattern of file names or paths under the data directory."),
+        "pick": opt.number(None, 0, MOST, "Which of the matching files, from 0 to 1; drawn."),
+        "seed": opt.integer(None, 0, SEEDS, "Which bytes and bits; drawn."),
+    }
+
+    def damaged(self, damage: Damage) -> tuple[bool, str]:
+        """Wants as many wrong bytes as were flipped."""
+        text = f"{damage.flipped} of {len(damage.places)} flipped bits were read back from {damage.file}"
+        return 0 < damage.flipped == len(damage.places), text
+
+
+def parse_damage(text: str) -> Damage:
+    """Reads what the damaging script printed."""
+    said = dict(line.split(" ", 1) for line in text.splitlines() if " " in line)
+    return Damage(
+        file=said["file"],
+        before_bytes=int(said["before"]),
+        after_bytes=int(said["after"]),
+        written_bytes=int(said["written"]),
+        flipped=int(said.get("flipped", "0")),
+        places=tuple(int(place) for place in said.get("at", "").split(",") if place),
+    )
