@@ -1,7 +1,7 @@
 """Runs every benchmark, or those that are named: `python -m benchmarks [NAME...]`.
 
-Each is a folder with a `run.py` that prints a table and compares with a peer in the same run; nothing here is a test. The numbers
-depend on the machine, so the tables give ratios.
+Each is a folder with a `run.py` that prints a table and compares with a peer in the same run; nothing here is a test. The
+numbers depend on the machine, so the tables give ratios.
 """
 
 from __future__ import annotations
