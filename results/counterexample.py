@@ -150,8 +150,11 @@ def contradiction(example: Counterexample, operations: Sequence[Operation]) -> l
         for op in operations
         if op.key == example.key and op.type is not OpType.FAIL and _written(op) is not None
     )
+    observed = {repr(value) for op in example.operations if op.type is OpType.OK for value in _known(op)}
     known: dict[str, tuple[Value, list[Operation]]] = {}
     for op in example.operations:
+        if op.type is OpType.INFO and _written(op) not in observed:
+            continue  # it may never have taken effect
         for value in _known(op):
             known.setdefault(repr(value), (value, []))[1].append(op)
     zones = []

@@ -86,6 +86,13 @@ def test_a_write_without_an_answer_may_take_effect_later() -> None:
     assert precedence([operation("write", 1, 0, 10), late, operation("read", 1, 40, 50)]) == [(0, 1), (0, 2)]
 
 
+def test_a_cas_that_may_not_have_happened_knows_nothing() -> None:
+    """Only if its new value was seen is it certain that it saw the old one."""
+    maybe = operation("cas", [1, 3], 40, 50, type=OpType.INFO, result=None)
+    assert not zones(operation("write", 1, 0, 10), operation("write", 2, 20, 30), maybe)
+    assert zones(operation("write", 1, 0, 10), operation("write", 2, 20, 30), maybe, operation("read", 3, 60, 70))
+
+
 def test_precedence_leaves_out_what_follows() -> None:
     """Of a chain only the neighbours are joined."""
     assert precedence([operation("read", 1, n * 10, n * 10 + 5) for n in range(4)]) == [(0, 1), (1, 2), (2, 3)]
