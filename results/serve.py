@@ -24,6 +24,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from harness.errors import InputError
 from results.compare import comparison
 from results.live import Tail
+from results.plain import plain
 from results.spoken import percent, seconds, size
 from results.store import Run, Store, summarize
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 LOOPBACK = "127.0.0.1"
 PAGE = 100
 MAX_FILES = 500
+MAX_FIELDS = 2 * PAGE
 TEXT = "text/plain; charset=utf-8"
 _TYPES = {
     ".json": "application/json; charset=utf-8",
@@ -164,8 +166,12 @@ class _Handler(BaseHTTPRequestHandler):
             )
             return
         address = urlsplit(self.path)
-        query = {name: values[0] for name, values in parse_qs(address.query, max_num_fields=20).items()}
-        runs = parse_qs(address.query, max_num_fields=20).get("run", [])
+        try:
+            fields = parse_qs(address.query, max_num_fields=MAX_FIELDS)
+        except ValueError:
+            self._missing()
+            return
+        query = {name: values[0] for name, values in fields.items()}
         parts = [unquote(part) for part in address.path.split("/") if part]
         match parts:
             case []:
@@ -175,7 +181,7 @@ class _Handler(BaseHTTPRequestHandler):
             case ["live.json"]:
                 self._send(_Answer(body=json.dumps(self.server.live()), kind=_TYPES[".json"]))
             case ["compare"]:
-                self._send(self._compare(runs))
+                self._send(self._compare(fields.get("run", [])))
             case ["run", test, stamp, *rest]:
                 self._run(test, stamp, rest, slash=address.path.endswith("/"))
             case ["zip", test, name] if name.endswith(".zip"):
@@ -230,7 +236,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif path.is_dir():
             if not slash:
                 self.send_response(HTTPStatus.MOVED_PERMANENTLY)
-                self.send_header("Location", quote(urlsplit(self.path).path) + "/")
+                self.send_header("Location", f"/run/{_place(run)}/" + "".join(f"{quote(part)}/" for part in rest))
                 self.send_header("Content-Length", "0")
                 self.end_headers()
                 return
@@ -257,20 +263,20 @@ class _Handler(BaseHTTPRequestHandler):
     def _file(self, path: Path, *, report: bool) -> None:
         kind = "text/html; charset=utf-8" if report else _TYPES.get(path.suffix, "application/octet-stream")
         try:
-            with path.open("rb") as file:
-                length = path.stat().st_size
-                self.send_response(HTTPStatus.OK)
-                self._headers(kind, _REPORT_POLICY if report else _FILE_POLICY)
-                self.send_header("Content-Length", str(length))
-                if kind == "application/octet-stream":
-                    self.send_header("Content-Disposition", "attachment")
-                self.end_headers()
-                if self.command != "HEAD":
-                    _copy(file, self.wfile, length)
-        except OSError as error:
-            if isinstance(error, ConnectionError):
-                raise
+            file = path.open("rb")
+            length = path.stat().st_size
+        except OSError:
             self._missing()
+            return
+        with file:
+            self.send_response(HTTPStatus.OK)
+            self._headers(kind, _REPORT_POLICY if report else _FILE_POLICY)
+            self.send_header("Content-Length", str(length))
+            if kind == "application/octet-stream":
+                self.send_header("Content-Disposition", "attachment")
+            self.end_headers()
+            if self.command != "HEAD":
+                _copy(file, self.wfile, length)
 
     def _zip(self, test: str, stamp: str) -> None:
         run = self._find(test, stamp)
@@ -279,16 +285,16 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self.send_response(HTTPStatus.OK)
         self._headers("application/zip", _FILE_POLICY)
-        self.send_header("Content-Disposition", f'attachment; filename="{test}-{stamp}.zip"')
+        self.send_header("Content-Disposition", f"attachment; filename*=UTF-8''{quote(test)}-{stamp}.zip")
         self.send_header("Connection", "close")
         self.end_headers()
         self.close_connection = True
         if self.command == "HEAD":
             return
-        with zipfile.ZipFile(self.wfile, "w", zipfile.ZIP_DEFLATED) as archive:
+        with zipfile.ZipFile(self.wfile, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as archive:
             for path in sorted(run.path.rglob("*")):
                 if path.is_file() and not path.is_symlink():
-                    archive.write(path, f"{test}-{stamp}/{path.relative_to(run.path)}")
+                    archive.write(path, plain(f"{test}-{stamp}/{path.relative_to(run.path)}"))
 
     def _missing(self) -> None:
         place = html.escape(unquote(self.path))

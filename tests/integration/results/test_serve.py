@@ -9,6 +9,7 @@ import socket
 import threading
 import zipfile
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import pytest
 
@@ -127,7 +128,9 @@ def test_folders_are_listed_with_escaped_names(server: StoreServer, run: Run) ->
     assert status == 200
     assert b"dledger.log" in body
     assert b"<script>alert(1)" not in body
-    assert get(server, place(run)[:-1])[:2][1]["location"] == place(run)
+    for path in (place(run)[:-1], f"/{place(run)[:-1]}"):
+        assert get(server, path)[1]["location"] == place(run)
+    assert get(server, place(run) + "nodes/n1")[1]["location"] == place(run) + "nodes/n1/"
 
 
 @pytest.mark.parametrize(
@@ -150,6 +153,27 @@ def test_nothing_outside_of_a_run_is_served(server: StoreServer, run: Run, path:
 def test_what_is_no_run_is_not_there(server: StoreServer, path: str) -> None:
     """Runs are found by comparing names, never by joining them to a path."""
     assert get(server, path)[0] == 404
+
+
+def test_names_of_folders_command_no_headers(server: StoreServer, run: Run) -> None:
+    """A folder that was put there by someone else, with line breaks in its name, is a name and nothing more."""
+    odd = run.path.parents[1] / "a\r\nX-Odd: 1\r\n" / run.stamp
+    odd.mkdir(parents=True)
+    try:
+        name = quote(odd.parent.name)
+        for path in (f"/run/{name}/{run.stamp}", f"/run/{name}/{run.stamp}/", f"/zip/{name}/{run.stamp}.zip"):
+            status, headers, _ = get(server, path)
+            assert status in {200, 301}
+            assert "x-odd" not in headers
+        assert get(server, "/")[0] == 200
+    finally:
+        odd.rmdir()
+        odd.parent.rmdir()
+
+
+def test_too_many_questions_are_not_answered(server: StoreServer) -> None:
+    """A query of thousands of fields is refused, not parsed."""
+    assert get(server, "/?" + "a=1&" * 5000)[0] == 404
 
 
 def test_a_run_is_sent_as_one_file(server: StoreServer, run: Run) -> None:
