@@ -1,7 +1,9 @@
 """The client of DLedger registers: one connection of one process.
 
 A pinned client never leaves its node, whatever that answers: that is how a deposed leader keeps getting requests, and how its
-mistakes are seen. A following client goes where the answers say that the leader is.
+mistakes are seen. A following client goes where the answers say that the leader is. Neither asks again at once after a
+refusal, which comes in less than a millisecond: it would only burn the processor. How long an answer may take is the
+interpreter's business; a call that it cancels closes the connection.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT_S = 2.0
 REFUSAL_PAUSE_S = 0.1
-MAX_INT64 = 2**63 - 1
+ONLY_KEY = "register"  # where a workload has one object and no keys
+MIN_INT64, MAX_INT64 = -(2**63), 2**63 - 1
 NOT_SERVING = frozenset({outcomes.NOT_LEADER, outcomes.LEADER_NOT_READY, outcomes.TERM_NOT_READY})
 
 
@@ -43,9 +46,14 @@ class Routing(enum.StrEnum):
     LEADER = "leader"
     MIXED = "mixed"
 
-    def follows(self, process: int) -> bool:
-        """Returns whether the client of `process` follows the leader; with `mixed` every second one does."""
-        return self is Routing.LEADER or (self is Routing.MIXED and process % 2 == 1)
+    def follows(self, process: int, nodes: int) -> bool:
+        """Returns whether the client of `process` follows the leader, on a cluster of so many nodes.
+
+        With `mixed`, both kinds are at every node that has two clients, whether processes are dealt out to the nodes in turn
+        (closed loop) or by the block (open loop). Every second process alone would not do for an even number of nodes.
+        """
+        turn = process if nodes % 2 else process + process // nodes
+        return self is Routing.LEADER or (self is Routing.MIXED and turn % 2 == 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,8 +98,8 @@ class DLedgerClient:
     async def invoke(self, invocation: Invocation) -> Outcome:
         """Carries out a read (`None`), a write (a value) or a cas (`[expected, new]`) of the register `invocation.key`."""
         request = self._request(invocation)
-        if isinstance(request, Fail):
-            return request
+        if request is None:
+            return Fail(f"unsupported: {invocation.f} of {str(invocation.value)[:100]}")
         is_read = invocation.f == "read"
         try:
             answer = await (await self._connected()).register(request)
@@ -114,16 +122,18 @@ class DLedgerClient:
             self._peer.close()
             self._peer = None
 
-    def _request(self, invocation: Invocation) -> Mapping[str, Value] | Fail:
-        key, value = invocation.key or "", invocation.value
-        match invocation.f:
-            case "read":
+    def _request(self, invocation: Invocation) -> Mapping[str, Value] | None:
+        """Returns what to send; None for what the node cannot store, or would store as something else."""
+        key, value = invocation.key or ONLY_KEY, invocation.value
+        match invocation.f, value:
+            case "read", _:
                 return {"op": "get", "key": key, "readMode": str(self._read_mode)}
-            case "write":
+            case "write", _ if _is_int64(value):
                 return {"op": "put", "key": key, "value": value}
-            case "cas":  # to expect None is to expect that the register holds nothing
-                return {"op": "cas", "key": key, "expected": value[0], "value": value[1]}
-        return Fail(f"unsupported: {invocation.f} of {value!r}")
+            case "cas", [expected, new] if _is_int64(new) and (expected is None or _is_int64(expected)):
+                # To expect None is to expect that the register holds nothing.
+                return {"op": "cas", "key": key, "expected": expected, "value": new}
+        return None
 
     async def _connected(self) -> Peer:
         if self._peer is None or self._peer.closed:
@@ -131,19 +141,20 @@ class DLedgerClient:
         return self._peer
 
     async def _refused(self, body: Mapping[str, Value], *, is_read: bool) -> Outcome:
-        """Goes to the leader if it is known and this client follows; a client that stays does not ask again at once."""
+        """Goes to the leader, if this client follows and one is named; if none is, to the next node, after a pause."""
         code, leader = body.get("code"), body.get("leaderId")
         if not isinstance(code, int):
             return _no_answer("bad-answer: no code", is_read=is_read)
-        if code in NOT_SERVING:
-            if self._follows and isinstance(leader, str) and leader != self._at.name:
-                self._leave(leader)
-            else:
-                await asyncio.sleep(REFUSAL_PAUSE_S)
+        if code in NOT_SERVING and self._follows and isinstance(leader, str) and leader != self._at.name:
+            self._leave(leader)
+        else:
+            await asyncio.sleep(REFUSAL_PAUSE_S)
+            if code in NOT_SERVING and leader is None:
+                self._leave(None)
         return outcomes.refused_read(code) if is_read else outcomes.refused_write(code)
 
     def _leave(self, leader: str | None) -> None:
-        """Drops the connection; a following client turns to the leader, or to the next node where none is known."""
+        """Drops the connection; a following client turns to the leader, or to the next node if none is known."""
         if self._peer is not None:
             self._peer.close()
             self._peer = None
@@ -159,14 +170,20 @@ def _no_answer(error: str, *, is_read: bool) -> Outcome:
 
 def _outcome(invocation: Invocation, body: Mapping[str, Value]) -> Outcome:
     """Returns the outcome of an operation that the state machine has answered."""
-    value, applied = body.get("value"), body.get("applied")
+    value, applied, found = body.get("value"), body.get("applied"), body.get("found")
+    holds = found is True and _is_int64(value)
+    if not holds and not (found is False and value is None):
+        return _no_answer(
+            f"bad-answer: found {str(found)[:100]}, value {str(value)[:100]}", is_read=invocation.f == "read"
+        )
     if invocation.f == "read":
-        if value is None or (isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MAX_INT64):
-            return Ok(value)
-        return Fail(f"bad-answer: a register cannot hold {str(value)[:100]}")
-    if applied is True or (applied is None and invocation.f == "write"):
-        # A put that was committed happened, even where its own answer was lost on the way.
+        return Ok(value)
+    if applied is True:
         return Ok(invocation.value)
     if applied is False and invocation.f == "cas":
-        return Fail(f"cas-mismatch: holds {value}")
-    return Info(f"no-result: committed, but the state machine's answer is {applied!r}")
+        return Fail(f"cas-mismatch: holds {value if holds else 'nothing'}")
+    return Info(f"bad-answer: applied {str(applied)[:100]}")
+
+
+def _is_int64(value: Value) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and MIN_INT64 <= value <= MAX_INT64

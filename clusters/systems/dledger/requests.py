@@ -57,13 +57,14 @@ class Peer:
             details=details,
         )
 
-    async def dump(self) -> ReplicaState | None:
-        """Asks for all registers; None if the node could not read them at one index."""
-        body = (await self._own(DUMP, {})).body
-        values = body.get("registers")
-        if body.get("code") != SUCCESS or not isinstance(values, dict):
-            return None
-        return ReplicaState(node=self._node, applied_index=_integer(body, "appliedIndex"), state=values)
+    async def dump(self) -> ReplicaState:
+        """Asks for all registers and the log index that they belong to."""
+        body = _body(await self._own(DUMP, {}))
+        registers = body.get("registers")
+        if not isinstance(registers, dict):
+            raise BadAnswer(f"{self._node}: expected a map of registers, got {str(registers)[:100]}")
+        state = {key: _integer(registers, key) for key in registers}
+        return ReplicaState(node=self._node, applied_index=_integer(body, "appliedIndex"), state=state)
 
     async def transfer(self, to: str, term: int) -> int:
         """Asks this leader to hand its leadership of `term` to a node; returns DLedger's code."""

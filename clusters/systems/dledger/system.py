@@ -1,7 +1,8 @@
 """DLedger as a system under test: installed, started, broken, and looked at.
 
 A node's process is found by its command line in the node's own process table, never by a pid file's word. It is ended with
-SIGKILL: the library takes five seconds for an orderly end, and its promises must hold without one.
+SIGKILL: the library takes five seconds for an orderly end, and its promises must hold without one. A wait ends early when it
+cannot succeed any more, because a process is gone, and says which and what its log said last.
 """
 
 from __future__ import annotations
@@ -9,29 +10,30 @@ from __future__ import annotations
 import asyncio
 import functools
 import hashlib
+import re
 import shlex
 import time
+import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clusters.systems.dledger import outcomes
 from clusters.systems.dledger.client import DLedgerClient, Group, ReadMode, Routing
 from clusters.systems.dledger.remoting import RemotingError
-from harness.errors import InfrastructureError, NodeError
+from clusters.systems.dledger.requests import Peer
+from harness.cluster import on_nodes
+from harness.errors import InfrastructureError, InputError, NodeError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from typing import TypeVar
 
     from clusters.systems.dledger.options import DLedgerOptions
-    from clusters.systems.dledger.requests import Peer
     from harness.cluster import Cluster
     from harness.node import Node
     from harness.system import NodeStatus, ReplicaState
 
     T = TypeVar("T")
 
-DLEDGER_VERSION = "0.4.0"
 GROUP = "labrys"
 PORT = 20911
 JAR = Path(__file__).parent / "node" / "target" / "dledger-node.jar"
@@ -41,6 +43,7 @@ LOG_DIR = "/var/log/labrys/dledger"
 LAUNCH_LOG = f"{LOG_DIR}/launch.log"  # what the JVM itself writes
 LOG = f"{LOG_DIR}/node.0.log"
 LOGS = (LAUNCH_LOG, LOG, *(f"{LOG_DIR}/node.{age}.log" for age in (1, 2, 3)))
+NAME = re.compile(r"[A-Za-z0-9._]+")
 # Finds the process, and not a shell whose command line speaks of it.
 PATTERN = r"^java .*dledger-node\.jar"
 JVM_FLAGS = (
@@ -57,9 +60,13 @@ JVM_FLAGS = (
 )
 INDEX_FILE_ENTRIES = 32_768
 POLL_S = 0.1
+ALIVE_CHECK_S = 2.0  # how often a node that does not answer is asked over SSH whether its process is still there
+LAUNCH_WAIT_S = 5
 STATUS_TIMEOUT_S = 1.0
 TRANSFER_TIMEOUT_S = 10.0
 KILL_WAIT_S = 5
+PORT_TAKEN = 98
+NOT_LAUNCHED = 97
 LOG_TAIL_LINES = 12
 FATAL = (
     r"OutOfMemoryError",
@@ -67,7 +74,8 @@ FATAL = (
     r"IllegalAccessError",
     r"NoClassDefFoundError",
     r"A fatal error has been detected",
-    r"FATAL ",
+    r"FATAL: ",
+    r"currTerm \d+ has leader \S+, but received leader",  # two leaders in one term
 )
 
 
@@ -83,6 +91,8 @@ class DLedgerSystem:
     dumps_replicas = True
 
     def __init__(self, cluster: Cluster, options: DLedgerOptions) -> None:
+        for node in cluster.nodes:
+            _check_name(node)
         self._cluster = cluster
         self._options = options
         self._group = Group(name=GROUP, nodes=tuple(cluster.nodes), port=PORT)
@@ -90,13 +100,16 @@ class DLedgerSystem:
         self._routing = Routing(options.routing)
 
     def versions(self) -> Mapping[str, str]:
-        """Returns the library's version."""
-        return {"dledger": DLEDGER_VERSION}
+        """Returns the library's version, as the jar says."""
+        _require_jar()
+        with zipfile.ZipFile(JAR) as jar:
+            manifest = jar.read("META-INF/MANIFEST.MF").decode()
+        stated = dict(line.split(": ", 1) for line in manifest.splitlines() if ": " in line)
+        return {"dledger": stated.get("DLedger-Version", "unknown"), "dledger-node": _sha256(JAR)[:12]}
 
     def install(self, node: Node) -> None:
         """Puts the jar on the node, if it is not there yet: a copy, since a jar that changes under a JVM breaks it."""
-        if not JAR.is_file():
-            raise InfrastructureError(f"{JAR} is not built yet; `make {JAR.relative_to(JAR.parents[5])}` builds it")
+        _require_jar()
         remote = self._cluster.remote(node)
         java = remote.run("java -version 2>&1", check=False)
         if java.status != 0:
@@ -115,7 +128,7 @@ class DLedgerSystem:
             remote.put(JAR, NODE_JAR)
 
     def start(self, node: Node) -> None:
-        """Starts the process in a session of its own."""
+        """Starts the process in a session of its own, and waits until it is in the process table."""
         options = self._options
         peers = ";".join(f"{peer.name}-{peer.address}:{PORT}" for peer in self._group.nodes)
         arguments = [
@@ -127,34 +140,51 @@ class DLedgerSystem:
             arguments += ["--snapshot-threshold", str(options.snapshot_threshold)]
         started = self._cluster.remote(node).run(
             f"pgrep -f '{PATTERN}' >/dev/null && exit 0\n"
-            f"if ss -Hltn 'sport = :{PORT}' 2>/dev/null | grep -q .; then exit 98; fi\n"
-            f"mkdir -p {DATA_DIR} {LOG_DIR}; cd {DATA_DIR}\n"
-            f"setsid nohup {shlex.join(arguments)} </dev/null >>{LAUNCH_LOG} 2>&1 &",
+            f"if ss -Hltn 'sport = :{PORT}' 2>/dev/null | grep -q .; then exit {PORT_TAKEN}; fi\n"
+            f"mkdir -p {DATA_DIR} {LOG_DIR} && cd {DATA_DIR} || exit\n"
+            f"setsid nohup {shlex.join(arguments)} </dev/null >>{LAUNCH_LOG} 2>&1 &\n"
+            f"for turn in $(seq {LAUNCH_WAIT_S * 50}); do pgrep -f '{PATTERN}' >/dev/null && exit 0; sleep 0.02; done\n"
+            f"tail -n {LOG_TAIL_LINES} {LAUNCH_LOG} >&2; exit {NOT_LAUNCHED}",
             check=False,
         )
-        if started.status == 98:
+        if started.status == PORT_TAKEN:
             raise NodeError(node.name, f"port {PORT} is taken by another process; `ss -ltnp` on the node shows which")
         if started.status != 0:
-            raise NodeError(node.name, f"DLedger could not be launched: {started.stderr.strip()}")
+            raise NodeError(
+                node.name, f"DLedger could not be launched: {started.stderr.strip() or '(it said nothing)'}"
+            )
 
     def wait_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
         """Waits until all nodes follow one leader that serves reads, and have applied what it had committed."""
-        asyncio.run(self._await_ready(nodes, timeout_s))
+        lacking = asyncio.run(self._lacking_in_the_end(nodes, timeout_s))
+        if lacking:
+            tails = "".join(f"\n--- last lines of {LOG_DIR} on {name}\n{self._log_tail(name)}" for name in lacking)
+            reasons = "; ".join(f"{name} {reason}" for name, reason in lacking.items())
+            raise InfrastructureError(f"DLedger does not serve within {timeout_s:g} s: {reasons}{tails}")
 
-    async def _await_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
-        deadline_s = time.monotonic() + timeout_s
+    async def _lacking_in_the_end(self, nodes: Sequence[Node], timeout_s: float) -> dict[str, str]:
+        """Returns nothing as soon as the nodes serve; else what they lack at the deadline, or when a process is gone."""
+        start_s = time.monotonic()
+        check_alive_s = start_s + ALIVE_CHECK_S
         while True:
             asked = (self.status(node, STATUS_TIMEOUT_S) for node in nodes)
             statuses = dict(zip([node.name for node in nodes], await asyncio.gather(*asked), strict=True))
             lacking = _lacking(statuses)
-            if not lacking:
-                return
-            if time.monotonic() > deadline_s:
-                break
+            now_s = time.monotonic()
+            if not lacking or now_s > start_s + timeout_s:
+                return lacking
+            if now_s > check_alive_s:
+                silent = [node for node in nodes if statuses[node.name] is None]
+                gone = await asyncio.to_thread(self._gone, silent)
+                if gone:
+                    return dict.fromkeys(gone, "has no DLedger process any more")
+                check_alive_s = time.monotonic() + ALIVE_CHECK_S
             await asyncio.sleep(POLL_S)
-        tails = "".join(f"\n--- last lines of {LOG_DIR} on {name}\n{self._log_tail(name)}" for name in lacking)
-        reasons = "; ".join(f"{name} {reason}" for name, reason in lacking.items())
-        raise InfrastructureError(f"DLedger does not serve after {timeout_s:g} s: {reasons}{tails}")
+
+    def _gone(self, nodes: Sequence[Node]) -> list[str]:
+        """Returns the nodes without a process; one that cannot be asked is not among them."""
+        states = on_nodes(nodes, self.process_state)
+        return [name for name, state in states.items() if state is None]
 
     def _log_tail(self, name: str) -> str:
         node = next(node for node in self._group.nodes if node.name == name)
@@ -201,8 +231,10 @@ class DLedgerSystem:
         return None
 
     def wipe(self, node: Node) -> None:
-        """Removes data and log."""
-        self._cluster.remote(node).run(f"rm -rf {DATA_DIR} {LOG_DIR}")
+        """Removes data and log, but not their directories: a fault may have mounted something there."""
+        self._cluster.remote(node).run(
+            f"for place in {DATA_DIR} {LOG_DIR}; do [ ! -d $place ] || find $place -mindepth 1 -delete || exit; done"
+        )
 
     def log_files(self, node: Node) -> Sequence[str]:  # noqa: ARG002 - the same on each
         """Returns the paths of the node's logs, the older ones last; not each is always there."""
@@ -222,7 +254,7 @@ class DLedgerSystem:
 
     def client(self, process: int, node: Node, *, pinned: bool = False) -> DLedgerClient:
         """Returns the client of a process."""
-        follows = not pinned and self._routing.follows(process)
+        follows = not pinned and self._routing.follows(process, len(self._group.nodes))
         return DLedgerClient(group=self._group, node=node, read_mode=self._read_mode, follows=follows)
 
     async def status(self, node: Node, timeout_s: float) -> NodeStatus | None:
@@ -246,7 +278,8 @@ class DLedgerSystem:
             leader = await self._leader()
             if leader is not None and leader.node != node.name and leader.term is not None:
                 term, at = leader.term, next(peer for peer in self._group.nodes if peer.name == leader.node)
-                await self._ask(at, TRANSFER_TIMEOUT_S, functools.partial(_transfer, to=node.name, term=term))
+                limit_s = min(TRANSFER_TIMEOUT_S, deadline_s - time.monotonic())
+                await self._ask(at, limit_s, functools.partial(Peer.transfer, to=node.name, term=term))
             await asyncio.sleep(POLL_S)
         return False
 
@@ -265,10 +298,6 @@ class DLedgerSystem:
                     peer.close()
         except (TimeoutError, RemotingError):
             return None
-
-
-async def _transfer(peer: Peer, *, to: str, term: int) -> bool:
-    return await peer.transfer(to, term) == outcomes.SUCCESS
 
 
 def _serves(status: NodeStatus) -> bool:
@@ -297,6 +326,19 @@ def _lacking(statuses: Mapping[str, NodeStatus | None]) -> dict[str, str]:
     return lacking
 
 
-@functools.cache
+def _check_name(node: Node) -> None:
+    """DLedger writes its members as `id-host:port` and takes an id up to the first hyphen, a port after the first colon."""
+    if not NAME.fullmatch(node.name) or ":" in node.address:
+        raise InputError(
+            f"DLedger cannot use a node named {node.name!r} at {node.address!r}: name it with letters, digits, dots and "
+            "underscores only, and give it an IPv4 address or a host name"
+        )
+
+
+def _require_jar() -> None:
+    if not JAR.is_file():
+        raise InfrastructureError(f"{JAR} is not built yet; `make {JAR.relative_to(JAR.parents[5])}` builds it")
+
+
 def _sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()

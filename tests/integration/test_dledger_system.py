@@ -1,0 +1,312 @@
+"""Three real DLedger nodes through their whole life: installed, started, asked, paused, killed, led, compared, wiped."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+import pytest
+
+from clusters.local import LocalCluster
+from clusters.systems.dledger.options import READ_MODES, DLedgerOptions
+from clusters.systems.dledger.system import DATA_DIR, LOG_DIR, PATTERN, PORT, DLedgerSystem
+from harness.cluster import on_all
+from harness.errors import CommandFailed, InfrastructureError, NodeError
+from harness.op import Fail, Invocation, Ok
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator
+
+    from harness.client import Client
+    from harness.node import Node
+    from harness.op import Outcome, Value
+
+    T = TypeVar("T")
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to make network namespaces"),
+]
+
+READY_S = 60.0
+SETTLED_S = 15.0
+KEYS = (f"key-{number}" for number in itertools.count())
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    """Three nodes; the tests run where their addresses can be reached."""
+    with LocalCluster.up(f"dledger-{os.getpid()}", nodes=3) as made, made.entered():
+        yield made
+
+
+@pytest.fixture(scope="module")
+def installed(cluster: LocalCluster) -> DLedgerSystem:
+    """DLedger with snapshots, on all nodes."""
+    system = DLedgerSystem(cluster, DLedgerOptions(snapshot_threshold=100))
+    on_all(cluster.nodes, system.install)
+    return system
+
+
+@pytest.fixture
+def system(installed: DLedgerSystem, cluster: LocalCluster) -> DLedgerSystem:
+    """DLedger on all nodes, serving."""
+    on_all(cluster.nodes, installed.start)
+    installed.wait_ready(cluster.nodes, READY_S)
+    return installed
+
+
+def run(main: Coroutine[None, None, T]) -> T:
+    """Runs a coroutine to its end; inside of the control namespace, as this thread is."""
+    return asyncio.run(main)
+
+
+async def ask(client: Client, *operations: tuple[str, str, Value]) -> list[Outcome]:
+    """Carries out operations `(f, key, value)` one after the other."""
+    try:
+        return [await client.invoke(Invocation(f, value, key)) for f, key, value in operations]
+    finally:
+        await client.close()
+
+
+async def eventually(what: str, holds: Callable[[], Awaitable[bool]]) -> None:
+    """Waits, for a bounded time, until something holds."""
+    deadline_s = time.monotonic() + SETTLED_S
+    while not await holds():
+        assert time.monotonic() < deadline_s, f"{what} did not happen in {SETTLED_S:g} s"
+        await asyncio.sleep(0.1)
+
+
+def leader_of(system: DLedgerSystem, cluster: LocalCluster) -> Node:
+    """The node that says that it leads."""
+    statuses = [run(system.status(node, 2.0)) for node in cluster.nodes]
+    (leader,) = [status.node for status in statuses if status is not None and status.role == "leader"]
+    return next(node for node in cluster.nodes if node.name == leader)
+
+
+def others(cluster: LocalCluster, than: Node) -> list[Node]:
+    """All nodes but one."""
+    return [node for node in cluster.nodes if node.name != than.name]
+
+
+def test_the_jar_says_what_is_tested(installed: DLedgerSystem) -> None:
+    """The versions come from the jar itself."""
+    versions = installed.versions()
+    assert versions["dledger"] == "0.4.0"
+    assert len(versions["dledger-node"]) == 12
+
+
+def test_installing_again_changes_nothing(installed: DLedgerSystem, cluster: LocalCluster) -> None:
+    """A jar that is there is not put there again."""
+    node = cluster.nodes[0]
+    remote = cluster.remote(node)
+    before = remote.run("stat -c '%i %Y' /opt/labrys/dledger-node.jar").stdout
+    installed.install(node)
+    assert remote.run("stat -c '%i %Y' /opt/labrys/dledger-node.jar").stdout == before
+
+
+def test_a_client_at_the_leader(system: DLedgerSystem, cluster: LocalCluster) -> None:
+    """Reads see writes; a cas takes effect exactly if the register holds what it expects; absence is a value."""
+    key = next(KEYS)
+    outcomes = run(
+        ask(
+            system.client(0, leader_of(system, cluster), pinned=True),
+            ("read", key, None),
+            ("cas", key, [None, 1]),
+            ("write", key, 5),
+            ("cas", key, [4, 6]),
+            ("cas", key, [5, -7]),
+            ("read", key, None),
+        )
+    )
+    assert outcomes == [Ok(None), Ok([None, 1]), Ok(5), Fail("cas-mismatch: holds 5"), Ok([5, -7]), Ok(-7)]
+
+
+@pytest.mark.parametrize("mode", READ_MODES)
+def test_read_modes(system: DLedgerSystem, cluster: LocalCluster, mode: str) -> None:
+    """Every mode reads at the leader; only the unsafe one reads at a follower."""
+    key = next(KEYS)
+    reading = DLedgerSystem(cluster, DLedgerOptions(read_mode=mode, routing="pinned"))
+    leader = leader_of(system, cluster)
+    assert run(ask(reading.client(0, leader), ("write", key, 3), ("read", key, None))) == [Ok(3), Ok(3)]
+    (at_follower,) = run(ask(reading.client(1, others(cluster, leader)[0]), ("read", key, None)))
+    assert isinstance(at_follower, Ok) if mode == "unsafe" else at_follower == Fail("not-leader")
+
+
+def test_a_pinned_client_stays_and_a_following_one_goes(system: DLedgerSystem, cluster: LocalCluster) -> None:
+    """At a follower a pinned client is refused for ever, and not too fast; a following one reaches the leader at once."""
+    key = next(KEYS)
+    follower = others(cluster, leader_of(system, cluster))[0]
+    following = DLedgerSystem(cluster, DLedgerOptions(routing="leader")).client(0, follower)
+    start_s = time.monotonic()
+    refused = run(ask(system.client(0, follower, pinned=True), *[("write", key, 1)] * 3))
+    assert refused == [Fail("not-leader")] * 3
+    assert time.monotonic() - start_s > 0.3
+    assert run(ask(following, ("write", key, 1), ("write", key, 2))) == [Fail("not-leader"), Ok(2)]
+
+
+def test_leadership_goes_where_it_is_told(system: DLedgerSystem, cluster: LocalCluster) -> None:
+    """Every node can be made the leader, and then reads what was written through the others."""
+    key = next(KEYS)
+    for value, node in enumerate(cluster.nodes):
+        assert run(system.lead(node, 40.0)), node.name
+        assert leader_of(system, cluster) == node
+        client = system.client(value, node, pinned=True)
+        outcomes = run(ask(client, ("read", key, None), ("write", key, value)))
+        assert outcomes == [Ok(value - 1 if value else None), Ok(value)]
+
+
+def test_replicas_are_equal_at_one_index(system: DLedgerSystem, cluster: LocalCluster) -> None:
+    """With clients at rest all nodes come to one applied index, and hold the same there; snapshots were made on the way."""
+    key = next(KEYS)
+    leader = leader_of(system, cluster)
+    run(ask(system.client(0, leader, pinned=True), *[("write", key, value) for value in range(120)]))
+
+    async def settled() -> bool:
+        replicas = await asyncio.gather(*(system.replica(node, 2.0) for node in cluster.nodes))
+        states = [replica for replica in replicas if replica is not None]
+        if len(states) < len(cluster.nodes) or len({state.applied_index for state in states}) > 1:
+            return False
+        assert all(state.state == states[0].state for state in states)
+        return bool(states[0].state[key] == 119)
+
+    run(eventually("one applied index", settled))
+    status = run(system.status(leader, 2.0))
+    assert status is not None
+    assert status.details is not None
+    assert status.details["snapshotsSaved"] > 0
+
+
+def test_pause_and_resume(system: DLedgerSystem, cluster: LocalCluster) -> None:
+    """A paused process is in state T and silent; resumed it answers again, as the same process."""
+    node = others(cluster, leader_of(system, cluster))[0]
+    before = system.process_state(node)
+    system.pause(node)
+    paused = system.process_state(node)
+    assert before is not None
+    assert paused == (before[0], "T")
+    assert run(system.status(node, 0.5)) is None
+    assert run(system.replica(node, 0.5)) is None
+    system.resume(node)
+    system.wait_ready(cluster.nodes, READY_S)
+    resumed = system.process_state(node)
+    assert resumed is not None
+    assert resumed[0] == before[0]
+    assert resumed[1] != "T"
+
+
+def test_kill_and_start_again(system: DLedgerSystem, cluster: LocalCluster) -> None:
+    """After kill -9 of all nodes there is no process; started again they have everything that was answered."""
+    key = next(KEYS)
+    run(ask(system.client(0, leader_of(system, cluster), pinned=True), ("write", key, 42)))
+    on_all(cluster.nodes, system.kill)
+    assert [system.process_state(node) for node in cluster.nodes] == [None] * 3
+    on_all(cluster.nodes, system.kill)  # nothing to do, no error
+    on_all(cluster.nodes, system.resume)
+    (refused,) = run(ask(system.client(0, cluster.nodes[0], pinned=True), ("read", key, None)))
+    assert isinstance(refused, Fail)
+    assert refused.error.startswith("not-connected: ")
+    on_all(cluster.nodes, system.start)
+    started = [system.process_state(node) for node in cluster.nodes]
+    assert None not in started
+    on_all(cluster.nodes, system.start)  # runs already
+    assert [state[0] for state in started if state] == [
+        state[0] for state in map(system.process_state, cluster.nodes) if state
+    ]
+    system.wait_ready(cluster.nodes, READY_S)
+    assert run(ask(system.client(0, leader_of(system, cluster), pinned=True), ("read", key, None))) == [Ok(42)]
+
+
+def test_waiting_for_a_dead_node_ends_early(system: DLedgerSystem, cluster: LocalCluster) -> None:
+    """A node whose process is gone will not come up by itself: the wait ends, names it, and shows its log."""
+    node = others(cluster, leader_of(system, cluster))[0]
+    system.kill(node)
+    start_s = time.monotonic()
+    with pytest.raises(InfrastructureError, match=f"{node.name} has no DLedger process any more") as raised:
+        system.wait_ready(cluster.nodes, READY_S)
+    assert time.monotonic() - start_s < READY_S / 2
+    assert "listening on" in str(raised.value) or "DLedger" in str(raised.value)
+
+
+def test_a_wait_that_is_too_short_says_what_is_missing(system: DLedgerSystem, cluster: LocalCluster) -> None:
+    """At the deadline the silent node and its last log lines are named."""
+    node = others(cluster, leader_of(system, cluster))[0]
+    system.pause(node)
+    try:
+        with pytest.raises(InfrastructureError, match=f"within 1 s: {node.name} does not answer") as raised:
+            system.wait_ready(cluster.nodes, 1.0)
+    finally:
+        system.resume(node)
+    assert f"--- last lines of {LOG_DIR} on {node.name}" in str(raised.value)
+
+
+def test_a_port_in_use_is_named(system: DLedgerSystem, cluster: LocalCluster) -> None:
+    """DLedger is not started where another process has its port, and the error says so."""
+    node = cluster.nodes[0]
+    remote = cluster.remote(node)
+    system.kill(node)
+    squatter = remote.run(
+        f"setsid nohup python3 -m http.server {PORT} </dev/null >/dev/null 2>&1 & echo $!\n"
+        f"for turn in $(seq 100); do ss -Hltn 'sport = :{PORT}' | grep -q . && exit 0; sleep 0.1; done; exit 1"
+    ).stdout.strip()
+    try:
+        with pytest.raises(NodeError, match=rf"{node.name}: port {PORT} is taken"):
+            system.start(node)
+    finally:
+        remote.run(f"kill -9 {squatter}")
+    assert remote.run(f"pgrep -f '{PATTERN}'", check=False).status == 1
+
+
+def test_a_command_line_that_ends_at_once_is_an_error(
+    system: DLedgerSystem, cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A JVM that refuses its flags is reported with what it said, not waited for."""
+    node = cluster.nodes[0]
+    system.kill(node)
+    monkeypatch.setattr("clusters.systems.dledger.system.JVM_FLAGS", ("-XX:+NoSuchFlag",))
+    monkeypatch.setattr("clusters.systems.dledger.system.LAUNCH_WAIT_S", 1)
+
+    def launch() -> None:
+        system.start(node)  # says so, if the process is gone before it was seen
+        system.wait_ready(cluster.nodes, READY_S)
+
+    with pytest.raises(InfrastructureError, match="NoSuchFlag"):
+        launch()
+
+
+def test_logs_are_where_they_are_said_to_be(system: DLedgerSystem, cluster: LocalCluster) -> None:
+    """The current log of every node is among the files that are collected."""
+    for node in cluster.nodes:
+        found = [
+            path
+            for path in system.log_files(node)
+            if cluster.remote(node).run(f"test -s {path}", check=False).status == 0
+        ]
+        assert f"{LOG_DIR}/node.0.log" in found
+
+
+def test_wipe_leaves_mount_points(system: DLedgerSystem, cluster: LocalCluster) -> None:
+    """Data and logs are gone after a wipe, also where a fault has mounted a disk; wiping nothing is no error."""
+    node = cluster.nodes[0]
+    remote = cluster.remote(node)
+    on_all(cluster.nodes, system.kill)
+    on_all(cluster.nodes, system.wipe)
+    remote.run(f"mount -t tmpfs tmpfs {DATA_DIR} && mkdir {DATA_DIR}/deep && touch {DATA_DIR}/deep/file")
+    try:
+        system.wipe(node)
+        assert remote.run(f"find {DATA_DIR} {LOG_DIR} -mindepth 1").stdout == ""
+    finally:
+        remote.run(f"umount {DATA_DIR}")
+    remote.run(f"rm -r {DATA_DIR} {LOG_DIR}")
+    system.wipe(node)
+
+
+def test_pausing_what_does_not_run_is_an_error(system: DLedgerSystem, cluster: LocalCluster) -> None:
+    """A pause that paused nothing must not look like one."""
+    node = cluster.nodes[0]
+    system.kill(node)
+    with pytest.raises(CommandFailed):
+        system.pause(node)

@@ -1,0 +1,100 @@
+"""The outcome table: every row, and everything that is not in it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clusters.systems.dledger import outcomes
+from harness.op import Fail, Info
+
+# Written out here once more, by hand from the sources, so that a slip in the table is a difference.
+REFUSED_BEFORE_THE_APPEND = {
+    400: "unknown-group",
+    401: "unknown-member",
+    404: "not-leader",
+    415: "disk-full",
+    420: "request-with-empty-bodies",
+    503: "leader-pending-full",
+    506: "leader-transferring",
+}
+PERHAPS_APPENDED = {
+    -1: "unknown",
+    300: "timeout",
+    301: "metadata-error",
+    302: "network-error",
+    303: "unsupported",
+    402: "unexpected-member",
+    403: "expired-term",
+    405: "not-follower",
+    406: "inconsistent-state",
+    407: "inconsistent-term",
+    408: "inconsistent-index",
+    409: "inconsistent-leader",
+    410: "index-out-of-range",
+    411: "unexpected-argument",
+    412: "repeated-request",
+    413: "repeated-push",
+    414: "disk-error",
+    416: "term-not-ready",
+    417: "fall-behind-too-much",
+    418: "take-leadership-failed",
+    419: "index-less-than-local-begin",
+    421: "push-request-is-full",
+    422: "newer-install-snapshot-request-exists",
+    500: "internal-error",
+    501: "term-changed",
+    502: "wait-quorum-ack-timeout",
+    504: "illegal-member-state",
+    505: "leader-not-ready",
+    507: "load-snapshot-error",
+    508: "install-snapshot-error",
+}
+
+
+def test_the_lists_here_are_complete() -> None:
+    """Every code that the library knows is on one of the two lists, except success."""
+    assert set(outcomes.NAMES) == set(REFUSED_BEFORE_THE_APPEND) | set(PERHAPS_APPENDED)
+
+
+@pytest.mark.parametrize(("code", "name"), REFUSED_BEFORE_THE_APPEND.items())
+def test_writes_refused_before_the_append_failed(code: int, name: str) -> None:
+    """A code that is tested before the append says that the write never happened."""
+    assert outcomes.refused_write(code) == Fail(name)
+
+
+@pytest.mark.parametrize(("code", "name"), PERHAPS_APPENDED.items())
+def test_other_writes_are_unknown(code: int, name: str) -> None:
+    """Any other code leaves open whether the entry is in a log, and will be committed."""
+    assert outcomes.refused_write(code) == Info(name)
+
+
+@pytest.mark.parametrize("code", [*REFUSED_BEFORE_THE_APPEND, *PERHAPS_APPENDED])
+def test_refused_reads_failed(code: int) -> None:
+    """A read has no effect, so whatever is not an answer is a fail."""
+    assert outcomes.refused_read(code) == Fail(outcomes.NAMES[code])
+
+
+@given(st.integers().filter(lambda code: code not in outcomes.NAMES))
+def test_an_unknown_code_is_unknown(code: int) -> None:
+    """A code of a later version says nothing about a write, and keeps its number."""
+    assert outcomes.refused_write(code) == Info(f"code-{code}")
+    assert outcomes.refused_read(code) == Fail(f"code-{code}")
+
+
+@pytest.mark.parametrize(
+    ("status", "name", "write"),
+    [
+        (1, "system-error", Info),
+        (2, "system-busy", Fail),
+        (3, "request-code-not-supported", Fail),
+        (4, "remoting-4", Info),
+        (-9, "remoting--9", Info),
+    ],
+)
+def test_the_remoting_layers_own_answers(status: int, name: str, write: type[Fail | Info]) -> None:
+    """Only "busy" and "not supported" say that no processor was called; the remark is kept, but not all of a long one."""
+    assert outcomes.refused_by_header(status, "", is_read=False) == write(name)
+    assert outcomes.refused_by_header(status, "why", is_read=True) == Fail(f"{name}: why")
+    assert len(outcomes.refused_by_header(status, "x" * 5000, is_read=False).error) < 300  # type: ignore[union-attr]

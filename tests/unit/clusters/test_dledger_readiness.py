@@ -1,0 +1,113 @@
+"""What makes a group of DLedger nodes ready, which nodes it can have, and which log lines are fatal."""
+
+from __future__ import annotations
+
+import re
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from clusters.systems.dledger.options import DLedgerOptions
+from clusters.systems.dledger.system import FATAL, DLedgerSystem, _lacking
+from harness.errors import ExitCode, InputError
+from harness.node import Node
+from harness.system import NodeStatus
+
+if TYPE_CHECKING:
+    from harness.cluster import Cluster
+
+
+def status(
+    node: str, *, leader: str | None = "n1", term: int = 3, ready: int = -1, applied: int = 9, committed: int = 9
+) -> NodeStatus:
+    """What a node says; a leader that has committed an entry of its term says so by `ready`."""
+    return NodeStatus(
+        node=node,
+        role="leader" if node == leader else "follower" if leader else "candidate",
+        term=term,
+        leader=leader,
+        applied_index=applied,
+        committed_index=committed,
+        details={"readyTerm": ready},
+    )
+
+
+def lacking(*statuses: NodeStatus | None) -> dict[str, str]:
+    """What nodes n1, n2, ... lack."""
+    return _lacking({f"n{number}": status for number, status in enumerate(statuses, 1)})
+
+
+def test_one_ready_leader_and_followers_that_have_its_entries() -> None:
+    """Nothing is lacking where all follow one leader that serves reads, and have applied what it had committed."""
+    assert lacking(status("n1", ready=3), status("n2"), status("n3", committed=-1)) == {}
+
+
+def test_a_silent_node_is_named() -> None:
+    """A group with a node that does not answer is not ready."""
+    assert lacking(status("n1", ready=3), None) == {"n2": "does not answer"}
+
+
+def test_a_leader_that_has_not_committed_in_its_term_does_not_serve() -> None:
+    """Its readiness must be of its current term: an older one says nothing."""
+    for ready in (-1, 2):
+        assert set(lacking(status("n1", ready=ready), status("n2"))) == {"n1", "n2"}
+
+
+def test_without_a_leader_nobody_serves() -> None:
+    """The message tells each node's view."""
+    got = lacking(status("n1", leader=None), status("n2", leader=None, term=4))
+    assert got["n2"] == "is candidate in term 4 and sees no leader; none serves reads"
+
+
+def test_a_node_in_another_term_or_with_another_leader_lacks_the_leader() -> None:
+    """The leader of the highest term counts; a deposed one that still believes in itself is behind."""
+    got = lacking(status("n1", ready=3), status("n2", leader="n2", term=4, ready=4), status("n3", leader="n2", term=4))
+    assert got == {"n1": "sees n1 in term 3, not n2 in 4"}
+
+
+def test_a_node_that_is_behind_says_how_far() -> None:
+    """A follower that has not applied what the leader had committed may never do so."""
+    got = lacking(status("n1", ready=3, committed=9), status("n2", applied=4))
+    assert got == {"n2": "has applied 4 of 9 entries"}
+
+
+@pytest.mark.parametrize(("name", "address"), [("n-1", "10.0.0.1"), ("n;1", "h"), ("", "h"), ("n1", "fd00::1")])
+def test_names_that_dledger_would_cut(name: str, address: str) -> None:
+    """A member is written `id-host:port`, so a name or address that this cuts elsewhere is refused before anything runs."""
+    cluster = cast("Cluster", SimpleNamespace(nodes=[Node(name=name, address=address)]))
+    with pytest.raises(InputError, match="DLedger cannot use a node named") as raised:
+        DLedgerSystem(cluster, DLedgerOptions())
+    assert raised.value.exit_code is ExitCode.BAD_ARGUMENTS
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "2026-01-01T00:00:00.000Z ERROR [StateMachineCaller-n1] Main: FATAL: the library has given up",
+        "java.lang.OutOfMemoryError: Java heap space",
+        "Terminating due to java.lang.OutOfMemoryError: Direct buffer memory",
+        "# A fatal error has been detected by the Java Runtime Environment:",
+        "  java.lang.IllegalAccessError: class DefaultMmapFile cannot access class sun.nio.ch.DirectBuffer",
+        "  java.lang.NoClassDefFoundError: io/netty/Thing",
+        "2026-01-01T00:00:00.000Z ERROR [x] DLedgerLeaderElector: [n2][BUG] currTerm 7 has leader n1, but received leader n3",
+    ],
+)
+def test_fatal_lines(line: str) -> None:
+    """A JVM that broke, a library that gave up, two leaders in one term."""
+    assert re.search("|".join(FATAL), line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "2026-01-01T00:00:00.000Z ERROR [voteInvokeExecutor-3] DLedgerRpcNettyService: Send vote request failed",
+        "  org.apache.rocketmq.remoting.exception.RemotingConnectException: connect to 127.0.0.1:21914 failed",
+        "2026-01-01T00:00:00.000Z WARN  [x] DLedgerLeaderElector: [BUG] [HandleLeaderTransfer] currTerm=4 != request.term=3",
+        "2026-01-01T00:00:00.000Z ERROR [main] SnapshotManager: Failed to load snapshot",
+        "2026-01-01T00:00:00.000Z INFO  [x] DLedgerLeaderElector: [n2] [ChangeRoleToCandidate] from term: 4 and currTerm: 3",
+    ],
+)
+def test_lines_of_a_healthy_node(line: str) -> None:
+    """What a node writes while it starts, loses its peers, or is asked for a transfer too late is not fatal."""
+    assert not re.search("|".join(FATAL), line)

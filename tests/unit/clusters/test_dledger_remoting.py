@@ -1,0 +1,257 @@
+"""Remoting: real frames over loopback, and hostile answers without a network."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from typing import TYPE_CHECKING, Any
+from unittest.mock import MagicMock
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clusters.systems.dledger.remoting import (
+    MAX_FRAME_BYTES,
+    MAX_HEADER_BYTES,
+    BadAnswer,
+    Connection,
+    NotSent,
+    RemotingError,
+)
+from tests.unit.clusters.dledger_script import HEAD, answer, frame, scripted
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Mapping
+
+    from clusters.systems.dledger.remoting import Answer
+
+HOST = "127.0.0.1"
+
+
+def run(main: Coroutine[Any, Any, None]) -> None:
+    """Runs a test's coroutine, for at most ten seconds."""
+
+    async def bounded() -> None:
+        async with asyncio.timeout(10):
+            await main
+
+    asyncio.run(bounded())
+
+
+def echo(header: Mapping[str, Any], body: Mapping[str, Any]) -> bytes:
+    """Answers with what was asked."""
+    return answer(header["opaque"], {"asked": body})
+
+
+async def read_answer(data: bytes) -> Answer:
+    """What a connection makes of these bytes and the end of the stream, for its first request."""
+    reader = asyncio.StreamReader()
+    reader.feed_data(data)
+    writer = MagicMock(spec=asyncio.StreamWriter)
+    writer.is_closing.return_value = False
+    connection = Connection(reader, writer, "n1:1")
+    asyncio.get_running_loop().call_soon(reader.feed_eof)
+    async with asyncio.timeout(10):
+        return await connection.call(1, {}, extension={})
+
+
+def test_a_request_has_the_servers_form() -> None:
+    """The header is a request of the protocol, with its type beside it, and the body is the JSON object that was given."""
+
+    async def main() -> None:
+        async with scripted(echo) as node:
+            connection = await Connection.open(HOST, node.port, 1)
+            got = await connection.call(59999, {"group": "g", "key": "é"}, extension={"requestTypeCode": "1"})
+            assert (got.status, got.remark) == (200, "")
+            assert got.body == {"asked": {"group": "g", "key": "é"}}
+            header, _ = node.requests[0]
+            opaque = header.pop("opaque")
+            assert isinstance(opaque, int)
+            assert header == {
+                "code": 59999,
+                "language": "PYTHON",
+                "version": 0,
+                "flag": 0,
+                "extFields": {"requestTypeCode": "1"},
+            }
+            connection.close()
+
+    run(main())
+
+
+def test_one_connection_serves_many_calls() -> None:
+    """Calls one after the other use one connection, and no two have the same number."""
+
+    async def main() -> None:
+        async with scripted(echo) as node:
+            connection = await Connection.open(HOST, node.port, 1)
+            for number in range(20):
+                assert (await connection.call(1, {"n": number}, extension={})).body == {"asked": {"n": number}}
+            assert node.connections == 1
+            assert len({header["opaque"] for header, _ in node.requests}) == 20
+            connection.close()
+
+    run(main())
+
+
+def test_an_answer_may_come_in_pieces() -> None:
+    """A frame is read whole, however the network cuts it."""
+
+    async def main() -> None:
+        async def piecewise(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readexactly(HEAD.size)
+            for byte in answer(1, {"value": 5}):
+                writer.write(bytes([byte]))
+                await writer.drain()
+            writer.close()
+
+        server = await asyncio.start_server(piecewise, HOST, 0)
+        connection = await Connection.open(HOST, server.sockets[0].getsockname()[1], 1)
+        assert (await connection.call(1, {}, extension={})).body == {"value": 5}
+        connection.close()
+        server.close()
+
+    run(main())
+
+
+def test_an_answer_without_a_body() -> None:
+    """The remoting layer's own answers have a remark and no body."""
+
+    async def main() -> None:
+        got = await read_answer(answer(1, status=1, remark="java.lang.NullPointerException"))
+        assert (got.status, got.remark, got.body) == (1, "java.lang.NullPointerException", {})
+
+    run(main())
+
+
+def test_nobody_there_is_not_sent() -> None:
+    """A refused connection certainly had no effect."""
+
+    async def main() -> None:
+        with socket.socket() as free:
+            free.bind((HOST, 0))
+            with pytest.raises(NotSent, match="refused a connection"):
+                await Connection.open(HOST, free.getsockname()[1], 1)
+
+    run(main())
+
+
+def test_a_connection_that_is_not_accepted_in_time_is_not_sent() -> None:
+    """Also where packets vanish: the deadline ends the try."""
+
+    async def main() -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(asyncio, "open_connection", lambda *_: asyncio.sleep(60))
+            with pytest.raises(NotSent, match=r"did not accept a connection in 0\.05 s"):
+                await Connection.open(HOST, 1, 0.05)
+
+    run(main())
+
+
+def test_a_connection_that_was_closed_before_is_not_sent() -> None:
+    """What is asked over a connection that the other side has closed never leaves."""
+
+    async def main() -> None:
+        async with scripted(lambda _header, _body: None) as node:
+            connection = await Connection.open(HOST, node.port, 1)
+            with pytest.raises(RemotingError, match="closed the connection before it answered") as raised:
+                await connection.call(1, {}, extension={})
+            assert not isinstance(raised.value, NotSent)
+            assert connection.closed
+            with pytest.raises(NotSent):
+                await connection.call(1, {}, extension={})
+            assert len(node.requests) == 1
+
+    run(main())
+
+
+def test_a_cancelled_call_closes_the_connection() -> None:
+    """The answer that comes late must not be taken for the next request's."""
+
+    async def main() -> None:
+        async with scripted(echo) as node:
+            node.hang = True
+            connection = await Connection.open(HOST, node.port, 1)
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.05):
+                    await connection.call(1, {}, extension={})
+            assert connection.closed
+
+    run(main())
+
+
+DEEP = b'{"a":' * 100_000
+HOSTILE = {
+    "a frame of zero bytes": b"\0\0\0\0",
+    "a frame too large for any server": (MAX_FRAME_BYTES + 1).to_bytes(4, "big"),
+    "a frame of four gigabytes": b"\xff\xff\xff\xff",
+    "a header longer than its frame": HEAD.pack(10, 7) + b"{}    ",
+    "a header longer than any": frame(b"{}" + b" " * MAX_HEADER_BYTES),
+    "a header in another encoding": frame(b"{}", encoding=1),
+    "a header that is not JSON": frame(b"hello"),
+    "a header that is not UTF-8": frame(b"\xff\xfe{}"),
+    "a header that is no object": frame(b"[]"),
+    "a header without anything": frame(b"{}"),
+    "a header without a code": frame(b'{"opaque":1}'),
+    "a code that is text": frame(b'{"opaque":1,"code":"200"}'),
+    "another request's answer": answer(2, {}),
+    "a number as text": frame(b'{"opaque":"1","code":200}'),
+    "a body that is not JSON": frame(b'{"opaque":1,"code":200}', b"{"),
+    "a body that is no object": frame(b'{"opaque":1,"code":200}', b"7"),
+    "a body as deep as the sea": frame(b'{"opaque":1,"code":200}', DEEP),
+    "an endless number": frame(b'{"opaque":1,"code":200}', b'{"v":' + b"9" * 100_000 + b"}"),
+}
+
+
+@pytest.mark.parametrize("data", HOSTILE.values(), ids=HOSTILE.keys())
+def test_hostile_answers_are_bad_answers(data: bytes) -> None:
+    """What the protocol does not allow is a typed error, without waiting for or storing more."""
+
+    async def main() -> None:
+        with pytest.raises(BadAnswer):
+            await read_answer(data)
+
+    run(main())
+
+
+@pytest.mark.parametrize("length", [0, 1, 4, 7, 8, 20])
+def test_an_answer_that_ends_early_is_no_answer(length: int) -> None:
+    """The end of the stream in the middle of a frame leaves open what became of the request."""
+
+    async def main() -> None:
+        with pytest.raises(RemotingError) as raised:
+            await read_answer(answer(1, {"value": 1})[:length])
+        assert not isinstance(raised.value, NotSent | BadAnswer)
+
+    run(main())
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_an_answer_or_a_typed_error(data: bytes) -> None:
+    """No bytes make anything else than a remoting error come out."""
+
+    async def main() -> None:
+        with pytest.raises(RemotingError):
+            await read_answer(data)
+
+    run(main())
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=10,
+)
+
+
+@given(st.dictionaries(st.text(max_size=5), JSON_VALUES, max_size=5), st.integers(0, 65535))
+def test_every_proper_answer_is_read(body: dict[str, Any], status: int) -> None:
+    """Whatever JSON object the body is, it comes out as it went in."""
+
+    async def main() -> None:
+        got = await read_answer(answer(1, body, status=status))
+        assert (got.status, got.body) == (status, json.loads(json.dumps(body)))
+
+    run(main())
