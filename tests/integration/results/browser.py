@@ -99,15 +99,19 @@ class Browser:
                 return result
 
     def open(self, url: str, *, width: int = 1280, height: int = 1600, scheme: str = "light") -> None:
-        """Opens a page and waits until it has loaded."""
+        """Opens a page in a window of this size and theme, and waits until it has drawn itself."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        self.load(url)
+        self.settle()
+
+    def load(self, url: str) -> None:
+        """Goes to a page and waits until it has loaded."""
         self._loaded = False
         self.call("Page.navigate", url=url)
         deadline = time.monotonic() + TIMEOUT_S
         while not self._loaded:
             self._next(deadline, f"loading {url}")
-        self.settle()
 
     def settle(self) -> None:
         """Waits until the page has drawn what is due."""

@@ -211,7 +211,7 @@ def test_everything_but_the_timeline_is_there_without_scripts(browser: Browser, 
     """The verdict, the faults, the diagram and the plots need no JavaScript."""
     browser.call("Emulation.setScriptExecutionDisabled", value=True)
     try:
-        browser.call("Page.navigate", url=url)
+        browser.load(url)
         root = browser.call("DOM.getDocument", depth=0)["root"]["nodeId"]
         text = browser.call("DOM.getOuterHTML", nodeId=root)["outerHTML"]
     finally:
