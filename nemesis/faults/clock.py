@@ -44,7 +44,14 @@ _AT = """at() {
 }"""
 _PUT_BACK = f"""base=BASE
 {_AT}
-if [ -e {STROBE_PID} ]; then kill -9 -- -$(cat {STROBE_PID}) 2>/dev/null; rm -f {STROBE_PID}; fi
+if [ -e {STROBE_PID} ]; then
+  pid=$(cat {STROBE_PID})
+  kill -s KILL -- -$pid 2>/dev/null
+  i=0; while grep -q '^State:[[:space:]]*[^Z[:space:]]' /proc/$pid/status 2>/dev/null; do
+    i=$((i+1)); [ $i -lt 100 ] || exit 1; sleep 0.01
+  done
+  rm -f {STROBE_PID}
+fi
 at 0"""
 
 

@@ -1,0 +1,220 @@
+"""Five real nodes with the smallest system there is on each, and a way to carry out one fault on them.
+
+The system is a TCP server, a real process with a real port, which says of itself what a file on its node says.
+"""
+# ruff: noqa: D102 - the methods of the small system and of the cluster with other addresses are described by their protocols
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from harness.faults import PlannedFault
+from harness.node import Node
+from harness.system import NodeStatus
+from nemesis.conductor import Conductor
+from nemesis.undo import CHAIN, DIRECTORY
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Mapping, Sequence
+    from contextlib import AbstractContextManager
+
+    from clusters.local import LocalCluster
+    from harness.capabilities import Capabilities
+    from harness.client import Client
+    from harness.cluster import Cluster
+    from harness.faults import Begun, Proof
+    from harness.remote import Remote
+    from harness.system import ReplicaState
+
+HOME = "/srv/echo"
+PORT = 7000
+ORDER = ["n4", "n2", "n5", "n1", "n3"]
+SERVER = f"""
+import os, socket, socketserver
+class Echo(socketserver.StreamRequestHandler):
+    def handle(self):
+        with open("{HOME}/role") as f:
+            self.wfile.write(f.read().encode())
+class Server(socketserver.ThreadingTCPServer):
+    allow_reuse_address = True
+    daemon_threads = True
+    address_family = socket.AF_INET6
+with open("{HOME}/pid", "w") as f:
+    f.write(str(os.getpid()))
+Server(("::", {PORT}), Echo).serve_forever()
+"""
+
+
+class Echo:
+    """The smallest system there is: see the module."""
+
+    name = "echo"
+    dumps_replicas = False
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def _run(self, node: Node, command: str, *, check: bool = True) -> str:
+        return self._cluster.remote(node).run(command, check=check).stdout.strip()
+
+    def versions(self) -> Mapping[str, str]:
+        return {"echo": "1"}
+
+    def install(self, node: Node) -> None:
+        remote = self._cluster.remote(node)
+        remote.run(f"mkdir -p {HOME}/data")
+        remote.write(f"{HOME}/server.py", SERVER)
+        self.tell(node, leader=node.name == "n1", term=1)
+
+    def tell(self, node: Node, *, leader: bool, term: int) -> None:
+        """Lets the node's server say this of itself from now on."""
+        role = json.dumps({"role": "leader" if leader else "follower", "term": term})
+        self._cluster.remote(node).write(f"{HOME}/role", role)
+
+    def start(self, node: Node) -> None:
+        if self.process_state(node) is None:
+            self._run(
+                node, f"rm -f {HOME}/pid; cd {HOME}; setsid nohup {sys.executable} server.py >log 2>&1 </dev/null &"
+            )
+
+    def wait_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
+        for node in nodes:
+            knock = f"bash -c '</dev/tcp/127.0.0.1/{PORT}' 2>/dev/null"
+            self._run(node, f"for i in $(seq 100); do {knock} && exit 0; sleep 0.05; done; exit 1")
+
+    def stop(self, node: Node) -> None:
+        self.kill(node)
+
+    def kill(self, node: Node) -> None:
+        self._run(node, f"[ ! -e {HOME}/pid ] || kill -9 $(cat {HOME}/pid) 2>/dev/null; true")
+
+    def pause(self, node: Node) -> None:
+        self._run(node, f"kill -STOP $(cat {HOME}/pid)")
+
+    def resume(self, node: Node) -> None:
+        self._run(node, f"[ ! -e {HOME}/pid ] || kill -CONT $(cat {HOME}/pid) 2>/dev/null; true")
+
+    def process_state(self, node: Node) -> tuple[int, str] | None:
+        said = self._run(
+            node, f"pid=$(cat {HOME}/pid) && echo $pid $(sed 's/.*) //' /proc/$pid/stat | cut -c1)", check=False
+        )
+        pid, *state = said.split() or [""]
+        return (int(pid), state[0]) if state and state[0] != "Z" else None
+
+    def wipe(self, node: Node) -> None:
+        self._run(node, f"rm -rf {HOME}/data; mkdir -p {HOME}/data")
+
+    def log_files(self, node: Node) -> Sequence[str]:
+        return [f"{HOME}/log"]
+
+    def fatal_log_patterns(self) -> Sequence[str]:
+        return []
+
+    def data_dir(self, node: Node) -> str:
+        return f"{HOME}/data"
+
+    def ports(self) -> Sequence[int]:
+        return [PORT]
+
+    def client(self, process: int, node: Node, *, pinned: bool = False) -> Client:
+        raise NotImplementedError("no test asks for operations")
+
+    async def status(self, node: Node, timeout_s: float) -> NodeStatus | None:
+        try:
+            async with asyncio.timeout(timeout_s):
+                reader, writer = await asyncio.open_connection(node.address, PORT)
+                said = json.loads(await reader.read())
+                writer.close()
+        except (OSError, TimeoutError, ValueError):
+            return None
+        return NodeStatus(node=node.name, role=said["role"], term=said["term"])
+
+    async def lead(self, node: Node, timeout_s: float) -> bool:
+        before = [status for status in [await self.status(each, 1.0) for each in self._cluster.nodes] if status]
+        term = max((status.term or 0 for status in before), default=0) + 1
+        for each in self._cluster.nodes:
+            await asyncio.to_thread(self.tell, each, leader=each == node, term=term)
+        return True
+
+    async def replica(self, node: Node, timeout_s: float) -> ReplicaState | None:
+        return None
+
+
+class Bench:
+    """A cluster with the system running, and a way to carry out one fault on it."""
+
+    def __init__(self, cluster: LocalCluster) -> None:
+        self.cluster = cluster
+        self.system = Echo(cluster)
+        self.names = [node.name for node in cluster.nodes]
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Runs asynchronous work where the nodes can be reached."""
+        return asyncio.run(work)
+
+    def shell(self, name: str, command: str) -> str:
+        """Runs a command on a node."""
+        return self.cluster.remote(self.node(name)).run(command).stdout
+
+    def node(self, name: str) -> Node:
+        """Returns a node by name."""
+        return next(node for node in self.cluster.nodes if node.name == name)
+
+    def conductor(self) -> Conductor:
+        """Returns a nemesis for the cluster."""
+        return Conductor(cluster=self.cluster, system=self.system)
+
+    def through(self, fault: PlannedFault) -> tuple[Begun, Proof, Proof | None]:
+        """Begins, proves and ends a fault."""
+
+        async def work() -> tuple[Begun, Proof, Proof | None]:
+            conductor = self.conductor()
+            begun = await conductor.begin(fault)
+            try:
+                proof = await conductor.prove(fault)
+            finally:
+                ended = await conductor.end(fault)
+            return begun, proof, ended
+
+        begun, proof, ended = self.run(work())
+        self.assert_clean()
+        return begun, proof, ended
+
+    def assert_clean(self) -> None:
+        """No fault's rules and notes are left on any node, and every server runs."""
+        for node in self.cluster.nodes:
+            assert f"{CHAIN}-" not in self.shell(node.name, "iptables -S; ip6tables -S")
+            assert not self.shell(node.name, f"ls {DIRECTORY} 2>/dev/null || true").strip()
+            state = self.system.process_state(node)
+            assert state is not None
+            assert state[1] in "SR"
+
+
+class Versatile:
+    """The cluster with other addresses for its nodes."""
+
+    def __init__(self, cluster: LocalCluster, addresses: Mapping[str, str]) -> None:
+        self.name = cluster.name
+        self.nodes = tuple(Node(name=node.name, address=addresses[node.name]) for node in cluster.nodes)
+        self._cluster = cluster
+        self._inner = {node.name: node for node in cluster.nodes}
+
+    def remote(self, node: Node) -> Remote:
+        return self._cluster.remote(self._inner[node.name])
+
+    def capabilities(self) -> Mapping[str, Capabilities]:
+        return self._cluster.capabilities()
+
+    def entered(self) -> AbstractContextManager[None]:
+        return self._cluster.entered()
+
+    def close(self) -> None:
+        self._cluster.close()
+
+
+def planned(kind: str, target: str | Sequence[str], **options: Any) -> PlannedFault:
+    """Returns a plan's entry."""
+    return PlannedFault(id=3, kind=kind, target=target, start_s=0.0, end_s=10.0, options=options)

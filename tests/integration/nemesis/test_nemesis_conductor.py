@@ -1,0 +1,107 @@
+"""Several faults at once, targets that cannot be had, and healing by one who knows nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.faults import PlannedFault
+from nemesis.errors import FaultError
+from nemesis.undo import CHAIN
+from tests.integration.nemesis.bench import ORDER, planned
+
+if TYPE_CHECKING:
+    from tests.integration.nemesis.bench import Bench
+
+pytestmark = pytest.mark.integration
+
+
+def test_overlapping_faults_heal_apart(bench: Bench) -> None:
+    """Ending one partition leaves the other in place, and its proof knows what the other cuts."""
+    first = PlannedFault(id=1, kind="partition-fixed", target=["n1"], start_s=0, end_s=9)
+    second = PlannedFault(id=2, kind="partition-one-way", target=["n2"], start_s=0, end_s=9)
+    third = PlannedFault(id=3, kind="pause", target=["n3"], start_s=0, end_s=9)
+
+    async def work() -> None:
+        conductor = bench.conductor()
+        faults = [first, second, third]
+        await asyncio.gather(*(conductor.begin(fault) for fault in faults))
+        proofs = [await conductor.prove(fault) for fault in faults]
+        assert all(proof.effective for proof in proofs), [proof.reason for proof in proofs]
+        await conductor.end(first)
+        rules = bench.shell("n5", "iptables -S")
+        assert f"{CHAIN}-1" not in rules
+        assert f"-A {CHAIN}-2 -s {bench.node('n2').address}/32 -j DROP" in rules
+        again = await conductor.prove(second)
+        assert again.effective, again.reason
+        await asyncio.gather(conductor.end(second), conductor.end(third))
+        assert await conductor.end(third) is None
+
+    bench.run(work())
+    bench.assert_clean()
+
+
+def test_two_faults_of_a_process_never_share_a_node(bench: Bench) -> None:
+    """A kill leaves out the node that a pause holds; where none is left it says who holds them."""
+    pause = PlannedFault(id=1, kind="pause", target=["n1", "n2"], start_s=0, end_s=9)
+    kill = PlannedFault(id=2, kind="kill", target=["n2", "n3"], start_s=0, end_s=9)
+    crash = PlannedFault(id=3, kind="crash", target=["n1"], start_s=0, end_s=9)
+
+    async def work() -> None:
+        conductor = bench.conductor()
+        await conductor.begin(pause)
+        begun = await conductor.begin(kill)
+        assert begun.targets == ("n3",)
+        assert begun.details["problems"] == {"n2": "left out, held by 1-pause"}
+        with pytest.raises(FaultError, match="finds no node to hit: n1 is held by 1-pause"):
+            await conductor.begin(crash)
+        await conductor.end(kill)
+        await conductor.end(pause)
+
+    bench.run(work())
+    bench.assert_clean()
+
+
+def test_the_next_start_heals_what_a_dead_nemesis_left(bench: Bench) -> None:
+    """Rules and stopped processes are found on the nodes, by an object that knows nothing of them."""
+    faults = [
+        PlannedFault(id=7, kind="bridge", target=ORDER, start_s=0, end_s=9),
+        PlannedFault(id=8, kind="pause", target=["n2", "n3"], start_s=0, end_s=9),
+    ]
+
+    async def break_and_forget() -> None:
+        conductor = bench.conductor()
+        for fault in faults:
+            await conductor.begin(fault)
+
+    bench.run(break_and_forget())
+    foreign = "iptables -A INPUT -s 192.0.2.1 -j DROP"
+    bench.shell("n1", foreign)
+    bench.run(bench.conductor().heal())
+    bench.assert_clean()
+    for node in bench.cluster.nodes:
+        assert CHAIN not in bench.shell(node.name, "iptables -S")
+    assert "192.0.2.1" in bench.shell("n1", "iptables -S"), "foreign rules are not ours to remove"
+    bench.shell("n1", foreign.replace("-A", "-D"))
+    bench.run(bench.conductor().heal())
+
+
+def test_without_a_leader_a_leader_fault_hits_nobody(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No node says that it leads: the fault fails within its deadline and leaves no trace."""
+    monkeypatch.setattr("nemesis.conductor.LEADER_TIMEOUT_S", 0.5)
+    bench.system.tell(bench.node("n1"), leader=False, term=1)
+
+    async def work() -> None:
+        conductor = bench.conductor()
+        fault = planned("partition-leader", "leader", order=ORDER)
+        with pytest.raises(FaultError, match="needs a leader"):
+            await conductor.begin(fault)
+        assert await conductor.end(fault) is None
+
+    try:
+        bench.run(work())
+    finally:
+        bench.system.tell(bench.node("n1"), leader=True, term=1)
+    bench.assert_clean()

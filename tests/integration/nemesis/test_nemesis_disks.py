@@ -1,0 +1,160 @@
+"""Faults of disks and files on real nodes, never on the disk of this machine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.faults import PlannedFault
+from nemesis.errors import FaultError
+from tests.integration.nemesis.bench import HOME, planned
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harness.faults import Proof
+    from nemesis.conductor import Conductor
+    from tests.integration.nemesis.bench import Bench
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def volumes(bench: Bench) -> Iterator[Conductor]:
+    """The servers' data on volumes of ours, with a conductor that knows of them."""
+    conductor = bench.conductor()
+    plan = [planned("power-loss", ["n1"])]
+    for node in bench.cluster.nodes:
+        bench.system.kill(node)
+        bench.shell(node.name, f"mkdir -p {HOME}/data; echo kept > {HOME}/data/from-before")
+    bench.run(conductor.prepare(plan))
+    for node in bench.cluster.nodes:
+        assert bench.shell(node.name, f"cat {HOME}/data/from-before") == "kept\n"
+        bench.system.start(node)
+    bench.system.wait_ready(bench.cluster.nodes, 5)
+    yield conductor
+    for node in bench.cluster.nodes:
+        bench.system.kill(node)
+    bench.run(conductor.release())
+    for node in bench.cluster.nodes:
+        assert "/dev/loop" not in bench.shell(node.name, "cat /proc/mounts")
+        bench.system.start(node)
+    bench.system.wait_ready(bench.cluster.nodes, 5)
+
+
+def test_a_power_loss_takes_what_was_not_synced(bench: Bench, volumes: Conductor) -> None:
+    """A synced file survives, one that was only written does not; the process is killed and comes back."""
+    bench.shell("n2", f"cd {HOME}/data; echo safe > safe; sync safe; head -c 50000 /dev/urandom > lost")
+    fault = planned("power-loss", ["n2"])
+
+    async def work() -> Proof:
+        await volumes.begin(fault)
+        try:
+            return await volumes.prove(fault)
+        finally:
+            await volumes.end(fault)
+            await volumes.heal()
+
+    proof = bench.run(work())
+    assert proof.effective, proof.reason
+    assert proof.measured["volumes"]["n2"]["files_changed"] >= 1
+    assert bench.shell("n2", f"cat {HOME}/data/safe") == "safe\n"
+    assert bench.shell("n2", f"cd {HOME}/data; [ ! -s lost ] && echo gone") == "gone\n"
+    assert "ext4" in bench.shell("n2", f"grep {HOME}/data /proc/mounts"), (
+        "healing keeps the volume while the run goes on"
+    )
+    bench.assert_clean()
+
+
+def test_a_full_disk_refuses_writes_until_it_is_healed(bench: Bench, volumes: Conductor) -> None:
+    """No room on the volume, room elsewhere, and room again afterwards."""
+    fault = planned("disk-full", ["n3"])
+
+    async def work() -> Proof:
+        await volumes.begin(fault)
+        try:
+            proof = await volumes.prove(fault)
+            assert (
+                bench.shell("n3", f"dd if=/dev/zero of={HOME}/data/x bs=4k count=1 2>&1 | grep -c 'No space'; true")
+                == "1\n"
+            )
+            bench.shell("n3", "dd if=/dev/zero of=/srv/elsewhere bs=64k count=1 2>/dev/null; rm /srv/elsewhere")
+        finally:
+            await volumes.end(fault)
+        return proof
+
+    proof = bench.run(work())
+    assert proof.effective, proof.reason
+    bench.shell("n3", f"dd if=/dev/zero of={HOME}/data/x bs=4k count=1 2>/dev/null")
+    bench.assert_clean()
+
+
+def test_disk_faults_are_refused_without_a_volume(bench: Bench) -> None:
+    """The disk of a node, which may be this machine's, is never filled, nor shut down."""
+    for kind in ("disk-full", "power-loss"):
+
+        async def work(fault: PlannedFault) -> None:
+            conductor = bench.conductor()
+            with pytest.raises(FaultError, match="not on a volume of ours"):
+                await conductor.begin(fault)
+            await conductor.end(fault)
+
+        bench.run(work(planned(kind, ["n1"])))
+        bench.assert_clean()
+
+
+def test_the_next_start_takes_away_the_volumes_of_a_dead_run(bench: Bench) -> None:
+    """A conductor that made no volumes removes those it finds."""
+    node = bench.node("n5")
+    bench.system.kill(node)
+    bench.run(bench.conductor().prepare([planned("disk-full", ["n5"])]))
+    bench.system.start(node)
+    bench.run(bench.conductor().heal())
+    for each in bench.cluster.nodes:
+        assert "/dev/loop" not in bench.shell(each.name, "cat /proc/mounts; losetup -j /var/lib/labrys/volume.img")
+    bench.assert_clean()
+
+
+@pytest.mark.parametrize("kind", ["file-truncate", "file-bitflip"])
+def test_a_damaged_file_is_read_back(bench: Bench, kind: str) -> None:
+    """The written part is hit, not the zeros behind it; the same numbers damage the same bytes."""
+    log = f"{HOME}/data/log/0001"
+    make = (
+        f"rm -rf {HOME}/data/*; mkdir -p {HOME}/data/log; seq 1 5000 > {log}; truncate -s 1M {log}; "
+        f": > {HOME}/data/empty; cp {log} /srv/before"
+    )
+    seen = []
+    for _ in range(2):
+        bench.shell("n4", make)
+        begun, proof, _ = bench.through(
+            planned(kind, ["n4"], pick=0.3, **({"seed": 7} if kind == "file-bitflip" else {}))
+        )
+        assert proof.effective, proof.reason
+        assert begun.details["damage"]["n4"]["file"] == log
+        seen.append(bench.shell("n4", f"cmp -l /srv/before {log} 2>&1 | head -n 20; stat -c %s {log}"))
+    assert seen[0] == seen[1]
+    written = len("".join(f"{i}\n" for i in range(1, 5001)))
+    if kind == "file-truncate":
+        assert int(seen[0].splitlines()[-1]) == written - 1024
+    else:
+        changed = [int(line.split()[0]) for line in seen[0].splitlines()[:-1]]
+        assert len(changed) == 8
+        assert max(changed) <= written
+
+
+def test_files_are_damaged_on_a_minority_at_most(bench: Bench) -> None:
+    """A third of five nodes is refused by the nemesis itself, whatever the plan says."""
+    bench.shell("n1", f"echo data > {HOME}/data/file")
+    bench.shell("n2", f"echo data > {HOME}/data/file")
+
+    async def work() -> None:
+        conductor = bench.conductor()
+        first = PlannedFault(id=1, kind="file-bitflip", target=["n1", "n2"], start_s=0, end_s=9, options={"flips": 1})
+        await conductor.begin(first)
+        await conductor.end(first)
+        with pytest.raises(FaultError, match="is refused: it would bring the nodes with damaged files to n1, n2, n3"):
+            await conductor.begin(planned("file-truncate", ["n3"]))
+
+    bench.run(work())
+    bench.assert_clean()

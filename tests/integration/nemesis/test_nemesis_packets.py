@@ -1,0 +1,67 @@
+"""Packets lost, held up, and refused where the kernel cannot."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from nemesis.errors import FaultError
+from nemesis.kinds import missing_capabilities
+from tests.integration.nemesis.bench import planned
+
+if TYPE_CHECKING:
+    from tests.integration.nemesis.bench import Bench
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.mark.parametrize("probability", [0.3, 0.8])
+def test_packet_loss_is_measured_from_outside(bench: Bench, probability: float) -> None:
+    """Of datagrams sent to the targets about the asked part is lost; afterwards none."""
+    _, proof, ended = bench.through(planned("packet-loss", ["n2", "n5"], probability=probability))
+    assert proof.effective, proof.reason
+    assert set(proof.measured["delivery"]) == {"n2", "n5"}
+    for delivery in proof.measured["delivery"].values():
+        assert delivery["sent"] == 600
+        assert abs(delivery["lost"] - probability) < 0.12
+    assert ended is not None
+    assert 0.2 * 1200 < ended.measured["dropped_total"] < ended.measured["seen_total"]
+
+
+def test_loss_that_is_not_what_was_asked_for_is_not_claimed(bench: Bench) -> None:
+    """A statistic match that drops less than it says is found out by what arrives."""
+    lie = "#!/bin/sh\nexec /usr/sbin/iptables $(echo \"$*\" | sed 's/--probability [0-9.]*/--probability 0.1/')\n"
+    for node in bench.cluster.nodes:
+        bench.cluster.remote(node).write("/usr/local/sbin/iptables", lie, mode=0o755)
+    try:
+        _, proof, _ = bench.through(planned("packet-loss", ["n1"], probability=0.8))
+    finally:
+        for node in bench.cluster.nodes:
+            bench.shell(node.name, "rm /usr/local/sbin/iptables")
+    assert not proof.effective
+    assert "not the 80% that were asked for" in proof.reason
+
+
+def test_a_narrow_link_drops_a_burst(bench: Bench) -> None:
+    """Sent through one megabit, a burst of large datagrams arrives in part; before it arrived whole."""
+    _, proof, _ = bench.through(planned("packet-rate", ["n4"], kbit=1000))
+    assert proof.effective, proof.reason
+    assert "qdisc noqueue" in bench.shell("n4", "tc qdisc show dev eth0")
+
+
+def test_netem_is_refused_where_the_kernel_lacks_it(bench: Bench) -> None:
+    """Whatever this kernel has, a fault is either refused with a reason or takes effect; never neither."""
+    sentences = missing_capabilities(["packet-delay"], bench.cluster.capabilities(), bench.cluster.nodes)
+    fault = planned("packet-delay", ["n3"], delay_ms=60, jitter_ms=10)
+    if sentences:
+        assert all("packet-delay needs netem on every node" in sentence for sentence in sentences)
+
+        async def work() -> None:
+            with pytest.raises(FaultError, match="needs netem"):
+                await bench.conductor().begin(fault)
+
+        bench.run(work())
+    else:
+        _, proof, _ = bench.through(fault)
+        assert proof.effective, proof.reason

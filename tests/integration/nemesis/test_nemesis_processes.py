@@ -1,0 +1,116 @@
+"""Kills and pauses on real nodes; a pid file that lies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from nemesis.errors import FaultError
+from tests.integration.nemesis.bench import HOME, ORDER, planned
+
+if TYPE_CHECKING:
+    from harness.faults import Proof
+    from tests.integration.nemesis.bench import Bench
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.mark.parametrize("kind", ["kill", "crash"])
+def test_a_killed_process_is_gone_and_comes_back_with_another_pid(bench: Bench, kind: str) -> None:
+    """The proof names the pid that vanished; after the end another one serves."""
+    before = {node.name: bench.system.process_state(node) for node in bench.cluster.nodes}
+    begun, proof, _ = bench.through(planned(kind, ["n2", "n5"]))
+    assert begun.targets == ("n2", "n5")
+    assert proof.effective, proof.reason
+    assert proof.measured["vanished"] == ["n2", "n5"]
+    after = {node.name: bench.system.process_state(node) for node in bench.cluster.nodes}
+    changed = {name for name in before if before[name][0] != after[name][0]}  # type: ignore[index]
+    assert changed == {"n2", "n5"}
+
+
+def test_a_leader_is_killed_by_role(bench: Bench) -> None:
+    """The role becomes a name when the fault begins."""
+    begun, proof, _ = bench.through(planned("leader-kill", "leader", order=ORDER))
+    assert begun.targets == ("n1",)
+    assert proof.effective
+
+
+def test_a_paused_process_is_stopped_and_goes_on_as_the_same(bench: Bench) -> None:
+    """State T is seen in the kernel; afterwards the same pid runs on."""
+    before = bench.system.process_state(bench.node("n4"))
+    _, proof, _ = bench.through(planned("pause", ["n4"]))
+    assert proof.effective, proof.reason
+    assert proof.measured["states"]["n4"]["state"] == "T"
+    assert bench.system.process_state(bench.node("n4"))[0] == before[0]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("kind", ["kill", "pause"])
+def test_a_pid_file_that_lies_is_found_out(bench: Bench, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process behind the port is what counts, whatever the system's pid file says."""
+    monkeypatch.setattr("nemesis.faults.process.BACK_TIMEOUT_S", 1.0)
+    other = bench.shell("n3", "setsid sleep 300 >/dev/null 2>&1 </dev/null & echo $!").strip()
+    true_pid = bench.shell("n3", f"cat {HOME}/pid; echo {other} > {HOME}/pid").strip()
+
+    async def work() -> Proof:
+        conductor = bench.conductor()
+        await conductor.begin(planned(kind, ["n3"]))
+        proof = await conductor.prove(planned(kind, ["n3"]))
+        bench.shell("n3", f"echo {true_pid} > {HOME}/pid")
+        if kind == "kill":
+            with pytest.raises(FaultError, match=f"n3 still runs as pid {true_pid}"):
+                await conductor.end(planned(kind, ["n3"]))
+        else:
+            await conductor.end(planned(kind, ["n3"]))
+        return proof
+
+    try:
+        proof = bench.run(work())
+    finally:
+        bench.shell("n3", f"echo {true_pid} > {HOME}/pid; kill -9 {other} 2>/dev/null; true")
+    assert not proof.effective
+    assert f"pid {true_pid}" in proof.reason
+    bench.assert_clean()
+
+
+def test_a_node_that_does_not_come_back_is_a_finding(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A restart that fails is raised with the node and what is missing, and ends in the fault's record."""
+    monkeypatch.setattr("nemesis.faults.process.BACK_TIMEOUT_S", 1.0)
+    server = bench.shell("n4", f"cat {HOME}/server.py")
+
+    async def work() -> None:
+        conductor = bench.conductor()
+        await conductor.begin(planned("kill", ["n4"]))
+        bench.cluster.remote(bench.node("n4")).write(f"{HOME}/server.py", "raise SystemExit(1)\n")
+        with pytest.raises(FaultError, match="n4 has no process"):
+            await conductor.end(planned("kill", ["n4"]))
+
+    try:
+        bench.run(work())
+    finally:
+        bench.cluster.remote(bench.node("n4")).write(f"{HOME}/server.py", server)
+        bench.system.start(bench.node("n4"))
+        bench.system.wait_ready([bench.node("n4")], 5)
+    bench.assert_clean()
+
+
+def test_a_kill_of_what_does_not_run_is_without_effect(bench: Bench) -> None:
+    """Nothing vanished, so nothing is claimed."""
+    bench.system.kill(bench.node("n5"))
+    _, proof, _ = bench.through(planned("kill", ["n5"]))
+    assert not proof.effective
+    assert "n5: did not run before" in proof.reason
+
+
+def test_leadership_goes_where_it_is_asked_to(bench: Bench) -> None:
+    """The proof names the leader before and now; asking the leader itself transfers nothing."""
+    try:
+        begun, proof, _ = bench.through(planned("leadership-transfer", "follower", order=ORDER))
+        assert begun.targets == ("n4",)
+        assert proof.effective, proof.reason
+        assert "n4 (term" in proof.reason
+        _, proof, _ = bench.through(planned("leadership-transfer", ["n4"]))
+        assert not proof.effective
+    finally:
+        for node in bench.cluster.nodes:
+            bench.system.tell(node, leader=node.name == "n1", term=50)
