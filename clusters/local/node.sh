@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # The first process of a local node. Runs in the node's own pid, mount, uts and ipc namespaces and in its network namespace, so
 # everything here, mounts included, is gone when it ends.
 #

@@ -59,7 +59,7 @@ done
 cc_headers=/usr/include/stdio.h
 [ -e "$cc_headers" ] || missing="$missing libc6-dev"
 jdk_works || missing="$missing openjdk-17-jdk-headless"
-# shellcheck disable=SC2086 - a list of package names
+# shellcheck disable=SC2086 # a list of package names
 [ -z "$missing" ] || install $missing
 jdk_works || fail "a JDK 17 or later is needed, but javac answers: $(javac -version 2>&1 || echo 'no javac')"
 

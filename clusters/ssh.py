@@ -1,0 +1,163 @@
+"""An inventory: a TOML file that names the hosts of a cluster, and how each is reached.
+
+    name = "lab"                              # of the cluster; the file's name without it
+    user = "admin"                            # these may be given for all hosts or for one
+    key = "~/.ssh/id_ed25519"
+    known_hosts = "~/.ssh/known_hosts"
+
+    [[hosts]]
+    name = "n1"
+    host = "n1.lab.example"                   # for SSH
+    address = "10.20.0.11"                    # in the cluster's own network; `host` without it
+    host_key = "ssh-ed25519 AAAAC3Nz..."      # goes before known_hosts
+
+Host keys are always checked. Every mistake is refused with its file and key before anything is connected.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clusters.machines import Machine, MachineCluster, why_unusable
+from harness.errors import InputError
+from harness.node import Node
+from harness.remote.fabric import Endpoint
+from harness.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+SHARED_KEYS = frozenset({"user", "port", "key", "known_hosts"})
+TOP_KEYS = SHARED_KEYS | {"name", "hosts"}
+HOST_KEYS = SHARED_KEYS | {"name", "host", "address", "host_key"}
+# Names become names of directories, and parts of what systems are configured with.
+NODE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,30}")
+MAX_HOSTS = 99
+DEFAULT_USER = "root"
+DEFAULT_PORT = 22
+DEFAULT_KNOWN_HOSTS = "~/.ssh/known_hosts"
+HOST_KEY = re.compile(r"[a-z0-9@.-]+ [A-Za-z0-9+/]+={0,2}( .*)?")
+
+
+class SshCluster(MachineCluster):
+    """The hosts of an inventory."""
+
+    @classmethod
+    def from_inventory(cls, path: Path) -> SshCluster:
+        """Reads an inventory; nothing is connected yet.
+
+        Raises:
+            InputError: The file cannot be used; the message names the key and what was expected.
+        """
+        return cls(*read_inventory(path))
+
+
+class _Table:
+    """A table of the file, and the shared values behind it; every refusal names the place the value stands at."""
+
+    def __init__(self, path: Path, place: str, own: Mapping[str, Any], shared: Mapping[str, Any]) -> None:
+        self._path = path
+        self._place = place
+        self._own = own
+        self._shared = shared
+
+    def refuse_unknown(self, known: frozenset[str]) -> None:
+        for key in self._own:
+            if key not in known:
+                raise InputError(f"{self._path}: there is no key {self._place}{key}. {did_you_mean(key, known)}")
+
+    def error(self, key: str, expected: str, got: object) -> InputError:
+        place = self._place if key in self._own or key not in self._shared else ""
+        shown = "nothing" if got is None else repr(got)
+        return InputError(f"{self._path}: {place}{key}: expected {expected}, not {shown}")
+
+    def text(self, key: str, default: str | None = None) -> str:
+        value = self._get(key, default)
+        if not isinstance(value, str) or not value:
+            raise self.error(key, "a text", value)
+        return value
+
+    def port(self, key: str, default: int) -> int:
+        value = self._get(key, default)
+        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 65535:
+            raise self.error(key, "a number from 1 to 65535", value)
+        return value
+
+    def path(self, key: str, default: str | None = None) -> Path:
+        return self._path.parent / Path(self.text(key, default)).expanduser()
+
+    def has(self, key: str) -> bool:
+        return key in self._own or key in self._shared
+
+    def _get(self, key: str, default: object) -> object:
+        return self._own.get(key, self._shared.get(key, default))
+
+
+def read_inventory(path: Path) -> tuple[str, Sequence[Machine]]:
+    """Reads the cluster's name and its machines.
+
+    Raises:
+        InputError: The file cannot be used; the message names the key and what was expected.
+    """
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: the inventory cannot be read: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: the inventory is not TOML: {error}") from error
+    top = _Table(path, "", content, {})
+    top.refuse_unknown(TOP_KEYS)
+    hosts = content.get("hosts")
+    if not isinstance(hosts, list) or not hosts or not all(isinstance(host, dict) for host in hosts):
+        raise top.error("hosts", "at least one table [[hosts]]", hosts)
+    if len(hosts) > MAX_HOSTS:
+        raise top.error("hosts", f"at most {MAX_HOSTS} tables", len(hosts))
+    shared = {key: value for key, value in content.items() if key in SHARED_KEYS}
+    tables = [_Table(path, f"hosts[{index}].", host, shared) for index, host in enumerate(hosts)]
+    machines = [_machine(table) for table in tables]
+    for what in ("name", "address"):
+        values = [getattr(machine.node, what) for machine in machines]
+        for index, value in enumerate(values):
+            if value in values[:index]:
+                raise tables[index].error(what, f"another one than hosts[{values.index(value)}] has", value)
+    return top.text("name", path.stem), machines
+
+
+def _machine(table: _Table) -> Machine:
+    table.refuse_unknown(HOST_KEYS)
+    name, host = table.text("name"), table.text("host")
+    if not NODE_NAME.fullmatch(name):
+        raise table.error("name", "up to 31 letters, digits and underscores", name)
+    given = table.text("address", host)
+    try:
+        address = str(ipaddress.ip_address(given))
+    except ValueError:
+        raise table.error("address", "the node's IP address in the cluster's network", given) from None
+    port, key = table.port("port", DEFAULT_PORT), table.path("key")
+    unusable = why_unusable(key)
+    if unusable:
+        raise table.error("key", f"a private key of yours ({unusable})", str(key))
+    host_key = table.text("host_key") if table.has("host_key") else None
+    known_hosts = None
+    if host_key is None:
+        known_hosts = table.path("known_hosts", DEFAULT_KNOWN_HOSTS)
+        if not known_hosts.is_file():
+            hint = f"`ssh-keyscan -p {port} {host}` shows the key, which can also be given as host_key"
+            raise table.error("known_hosts", f"a file with the host's key ({hint})", str(known_hosts))
+    elif not HOST_KEY.fullmatch(host_key):
+        raise table.error("host_key", "a public key such as 'ssh-ed25519 AAAA...'", host_key)
+    return Machine(
+        node=Node(name=name, address=address),
+        endpoint=Endpoint(
+            host=host,
+            port=port,
+            user=table.text("user", DEFAULT_USER),
+            key=key,
+            known_hosts=known_hosts,
+            host_key=host_key,
+        ),
+    )
