@@ -114,3 +114,15 @@ class Nemesis(Protocol):
         Called before a run and after it, also after an interruption.
         """
         ...
+
+
+class RunNemesis(Nemesis, Protocol):
+    """A nemesis as a whole run needs it: some faults need something before the system starts."""
+
+    async def prepare(self, plan: Sequence[PlannedFault]) -> None:
+        """Makes what the plan's faults need, e.g. a disk of their own. Called when the system is installed and not started."""
+        ...
+
+    async def release(self) -> None:
+        """Takes away what `prepare` made. Called when the system was stopped and its logs were collected. Idempotent."""
+        ...

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from harness.client import Client
     from harness.cluster import Cluster
-    from harness.faults import FaultRecord, Nemesis, PlannedFault
+    from harness.faults import FaultRecord, PlannedFault, RunNemesis
     from harness.history import HistoryWriter
     from harness.load import Load
     from harness.node import Node
@@ -72,7 +72,7 @@ class Test:
     cluster: Cluster
     system: System
     workload: Workload
-    nemesis: Nemesis
+    nemesis: RunNemesis
     plan: Sequence[PlannedFault]
     load: Load
     time_limit_s: float
@@ -238,6 +238,7 @@ class _Run:
             system.install(node)
 
         await asyncio.to_thread(on_all, nodes, install)
+        await self.test.nemesis.prepare(self.test.plan)
         self._leave_if_stopped()
         self.observer.phase(f"starting {system.name}")
         await asyncio.to_thread(on_all, nodes, system.start)
@@ -375,3 +376,7 @@ class _Run:
         for name, ended in (await asyncio.to_thread(on_nodes, self.nodes, system.stop)).items():
             if isinstance(ended, Exception):
                 self._problem(f"{system.name} could not be stopped on {name}: {ended}")
+        try:
+            await self.test.nemesis.release()
+        except LabrysError as error:
+            self._problem(f"what the faults needed could not be taken away: {error}")

@@ -169,6 +169,14 @@ class Nemesis:
         """Heals."""
         self.calls.append("heal")
 
+    async def prepare(self, plan: Sequence[PlannedFault]) -> None:
+        """Prepares."""
+        self.calls.append("prepare")
+
+    async def release(self) -> None:
+        """Releases."""
+        self.calls.append("release")
+
 
 class Screen:
     """Keeps what a person would see."""
@@ -227,7 +235,8 @@ def test_a_run_goes_through_all_phases(tmp_path: Path) -> None:
         "end 0",
         "heal",
     ]
-    assert system.calls[-3:] == ["stop n1", "stop n2", "stop n3"]
+    assert system.calls[-4:] == ["stop n1", "stop n2", "stop n3", "release"]
+    assert system.calls.index("install n3") < system.calls.index("prepare") < system.calls.index("start n1")
     assert result.error is None
     assert not result.interrupted
     assert [list(fault.targets) for fault in result.faults] == [["n1"]]
@@ -287,7 +296,7 @@ def test_a_system_that_never_recovers_is_not_read_again(tmp_path: Path) -> None:
     assert result.recovery.error == "n2 sees no leader"
     assert result.replicas is None
     assert not [op for op in history.ops if op.phase == "final"]
-    assert system.calls[-1] == "stop n3"
+    assert system.calls[-2:] == ["stop n3", "release"]
     assert result.logs
 
 
@@ -300,7 +309,7 @@ def test_a_failed_installation_is_raised_after_cleaning_up(tmp_path: Path) -> No
         perform(system, tmp_path)
 
     assert system.calls.count("heal") == 2
-    assert system.calls[-1] == "stop n3"
+    assert system.calls[-2:] == ["stop n3", "release"]
 
 
 def test_an_error_in_the_workload_keeps_what_was_recorded(tmp_path: Path) -> None:
