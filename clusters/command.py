@@ -1,0 +1,245 @@
+"""`labrys cluster` and `labrys doctor`: local clusters made, looked at, healed and taken down, and what nodes can take.
+
+What is asked for goes to standard output, one record a line or one JSON document; everything else to standard error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from harness.errors import ExitCode, InputError, LabrysError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from clusters.doctor import Finding
+    from clusters.local import LocalCluster
+    from harness.cluster import Cluster
+    from harness.node import Node
+
+DEFAULT_NAME = "labrys"
+CHECK_TIMEOUT_S = 5.0
+
+_name = click.argument("name", default=DEFAULT_NAME, required=False)
+_format = click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+
+
+def _elsewhere(command: Callable[..., Any]) -> Callable[..., Any]:
+    inventory = click.option(
+        "--inventory",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="The hosts of this file, instead of local nodes.",
+    )
+    vagrant = click.option("--vagrant", is_flag=True, help="The virtual machines of the Vagrantfile here, instead.")
+    return inventory(vagrant(command))
+
+
+@click.group()
+def cluster() -> None:
+    """Makes, shows, heals and removes clusters of local nodes.
+
+    NAME is `labrys` unless it is given; clusters of different names live side by side.
+    """
+
+
+@cluster.command()
+@_name
+@click.option("--nodes", type=click.IntRange(1, 9), default=5, show_default=True, help="How many.")
+def up(name: str, nodes: int) -> None:
+    """Makes a cluster of local nodes, and leaves it up."""
+    from clusters.local import LocalCluster
+
+    began_s = time.monotonic()
+    made = LocalCluster.up(name, nodes=nodes)
+    made.close()
+    click.echo(f"cluster {name}: {nodes} nodes up in {time.monotonic() - began_s:.1f} s", err=True)
+    suffix = "" if name == DEFAULT_NAME else f" {name}"
+    click.echo(
+        f"`labrys cluster shell n1{suffix}` enters a node, `labrys test --cluster-name {name}` tests there, "
+        f"`labrys cluster down{suffix}` takes it down",
+        err=True,
+    )
+    for node in made.nodes:
+        click.echo(f"{node.name} {node.address}")
+
+
+@cluster.command()
+@click.argument("name", required=False)
+@_format
+def status(name: str | None, output: str) -> None:
+    """Shows local clusters, or the one called NAME: its nodes, their addresses, and whether they answer SSH.
+
+    The exit code is 0 only if every node answers.
+    """
+    from clusters.local import LocalCluster, list_clusters
+
+    shown = [LocalCluster.attach(name)] if name else list_clusters()
+    rows = [row for one in shown for row in _status_rows(one)]
+    if output == "json":
+        click.echo(json.dumps(rows, indent=2))
+    else:
+        for row in rows:
+            click.echo(f"{row['cluster']} {row['node']} {row['address']} {row['error'] or 'answers'}")
+        if not shown:
+            click.echo("there are no local clusters", err=True)
+    if any(row["error"] for row in rows):
+        click.get_current_context().exit(ExitCode.INTERNAL)
+
+
+def _status_rows(one: LocalCluster) -> list[dict[str, str | None]]:
+    from harness.cluster import on_nodes
+
+    answers = on_nodes(one.nodes, lambda node: one.remote(node).run("true", timeout_s=CHECK_TIMEOUT_S))
+    one.close()
+    return [
+        {
+            "cluster": one.name,
+            "node": node.name,
+            "address": node.address,
+            "error": str(answer) if isinstance(answer := answers[node.name], Exception) else None,
+        }
+        for node in one.nodes
+    ]
+
+
+@cluster.command()
+@click.argument("node")
+@_name
+def shell(node: str, name: str) -> None:
+    """Gives the terminal to a shell on NODE, e.g. `n3`; ends with the shell's exit status."""
+    from clusters.local import LocalCluster
+
+    one = LocalCluster.attach(name)
+    click.get_current_context().exit(one.shell(_find(one, node)))
+
+
+def _find(one: Cluster, name: str) -> Node:
+    from harness.suggest import did_you_mean
+
+    for node in one.nodes:
+        if node.name == name:
+            return node
+    raise InputError(
+        f"cluster {one.name!r} has no node {name!r}. {did_you_mean(name, [node.name for node in one.nodes])}"
+    )
+
+
+@cluster.command()
+@_name
+@_elsewhere
+def heal(name: str, inventory: Path | None, *, vagrant: bool) -> None:
+    """Undoes what faults have left on the nodes: packet rules of ours, and whatever they noted down to be undone."""
+    from clusters.heal import heal as heal_node
+    from harness.cluster import on_nodes
+
+    failures = []
+    with _opened(name, inventory, vagrant=vagrant) as one:
+        ours = inventory is None and not vagrant
+        results = on_nodes(one.nodes, lambda node: heal_node(one.remote(node), ours=ours))
+    for node, result in results.items():
+        if isinstance(result, LabrysError):
+            failures.append(result)
+            click.echo(f"{node} failed: {result}", err=True)
+        elif isinstance(result, Exception):
+            raise result
+        else:
+            click.echo(f"{node} {', '.join(result) or 'had nothing to heal'}")
+    if failures:
+        click.get_current_context().exit(ExitCode.INTERNAL)
+
+
+@cluster.command()
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="All local clusters of this machine.")
+def down(names: tuple[str, ...], *, everything: bool) -> None:
+    """Takes local clusters down, whatever state they are in. Does nothing where there is none."""
+    from clusters.local import list_clusters, take_down
+
+    if everything and names:
+        raise InputError("--all takes down every cluster; give names or --all, not both")
+    wanted = [one.name for one in list_clusters()] if everything else (names or (DEFAULT_NAME,))
+    for name in wanted:
+        click.echo(f"cluster {name}: {'taken down' if take_down(name) else 'there is none'}", err=True)
+
+
+@contextlib.contextmanager
+def _opened(name: str, inventory: Path | None, *, vagrant: bool) -> Iterator[Cluster]:
+    if inventory is not None and vagrant:
+        raise InputError("--inventory and --vagrant name different machines; give one of them")
+    one: Cluster
+    if inventory is not None:
+        from clusters.ssh import SshCluster
+
+        one = SshCluster.from_inventory(inventory)
+    elif vagrant:
+        from clusters.vagrant import VagrantCluster
+
+        one = VagrantCluster.from_directory(Path())
+    else:
+        from clusters.local import LocalCluster
+
+        one = LocalCluster.attach(name)
+    try:
+        yield one
+    finally:
+        one.close()
+
+
+@click.command()
+@_elsewhere
+@_format
+def doctor(inventory: Path | None, output: str, *, vagrant: bool) -> None:
+    """Shows what this machine and its nodes have, what is missing, what for, and how to get it.
+
+    A local node is made for the look, where this user can make one. The exit code is 0 if nothing indispensable is missing.
+    """
+    from clusters.doctor import as_lines, examine_machine
+
+    machine = examine_machine()
+    lacking = [finding.what for finding in machine if finding.needed and not finding.ok]
+    nodes, why_not = _examine_nodes(inventory, vagrant=vagrant, lacking=lacking)
+    if output == "json":
+        document: Mapping[str, object] = {
+            "machine": [asdict(finding) for finding in machine],
+            "nodes": [asdict(finding) for finding in nodes],
+            "nodes_error": why_not,
+        }
+        click.echo(json.dumps(document, indent=2))
+    else:
+        click.echo("this machine")
+        for line in as_lines(machine):
+            click.echo(f"  {line}")
+        click.echo("nodes" if not why_not else f"nodes: not looked at: {why_not}")
+        for line in as_lines(nodes):
+            click.echo(f"  {line}")
+    here = [] if inventory is not None or vagrant else machine
+    if why_not or any(finding.needed and not finding.ok for finding in (*here, *nodes)):
+        click.get_current_context().exit(ExitCode.INTERNAL)
+
+
+def _examine_nodes(inventory: Path | None, *, vagrant: bool, lacking: list[str]) -> tuple[list[Finding], str]:
+    """Returns the findings about the nodes, or why there are none."""
+    from clusters.doctor import examine_nodes
+
+    try:
+        if inventory is not None or vagrant:
+            with _opened("", inventory, vagrant=vagrant) as one:
+                return examine_nodes(one.capabilities()), ""
+        if lacking:
+            return [], f"a local node needs {', '.join(lacking)}"
+        from clusters.local import LocalCluster
+
+        with LocalCluster.up(f"doctor-{os.getpid()}", nodes=1) as local:
+            return examine_nodes(local.capabilities()), ""
+    except InputError:
+        raise
+    except LabrysError as error:
+        return [], str(error)

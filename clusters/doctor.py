@@ -1,0 +1,169 @@
+"""What this machine needs to be a control node and to carry local nodes: looked at, never changed.
+
+Every finding says what it is good for and how to get it. Only what a local cluster cannot do without counts as a failure.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clusters.local.namespaces import find_program
+from harness import capabilities as cap
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from harness.capabilities import Capabilities
+
+VERSION_TIMEOUT_S = 20.0
+JAVA_VERSION = re.compile(r'version "(\d+)')
+MIN_JAVA = 17
+FILESYSTEMS = Path("/proc/filesystems")
+
+# program, Debian package, what for, whether a local cluster needs it
+PROGRAMS = (
+    ("ip", "iproute2", "network namespaces", True),
+    ("tc", "iproute2", "slow and lossy networks", True),
+    ("unshare", "util-linux", "nodes of their own", True),
+    ("mount", "mount", "nodes of their own", True),
+    ("sshd", "openssh-server", "reaching nodes", True),
+    ("iptables", "iptables", "partitions", True),
+    ("ip6tables", "iptables", "partitions of IPv6 addresses", False),
+    ("ssh", "openssh-client", "labrys cluster shell", False),
+    ("java", "openjdk-17-jre-headless", "--system dledger", True),
+    ("mvn", "maven", "building DLedger's node", False),
+    ("losetup", "mount", "power loss, full disks", False),
+    ("mkfs.ext4", "e2fsprogs", "power loss, full disks", False),
+    ("vagrant", "vagrant", "--cluster vagrant", False),
+)
+
+FIXES: Mapping[str, str] = {
+    cap.IPTABLES: "apt-get install iptables, on the node",
+    cap.IP6TABLES: "apt-get install iptables, on the node; a kernel with IPv6 tables",
+    cap.IPTABLES_STATISTIC: "a kernel with xt_statistic; `modprobe xt_statistic`",
+    cap.NETEM: "a kernel with sch_netem; `modprobe sch_netem`, or virtual machines (--cluster vagrant)",
+    cap.TBF: "a kernel with sch_tbf; `modprobe sch_tbf`",
+    cap.CLOCK: "virtual machines (--cluster vagrant)",
+    cap.FAKETIME: "apt-get install faketime, on the node",
+    cap.LOOP_DEVICES: "a kernel with loop devices; `modprobe loop`",
+    cap.DROP_CACHES: "a node whose /proc/sys can be written",
+    cap.ROOT: "a login as root, or sudo without a password",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One line of the doctor's table.
+
+    Attributes:
+        what: A program, a right, or a capability.
+        ok: Whether it is there.
+        needed: Whether a local cluster cannot do without it.
+        detail: Where it was found, what it is good for, or why it is missing.
+        fix: How to get it; empty where it is there.
+    """
+
+    what: str
+    ok: bool
+    needed: bool
+    detail: str
+    fix: str = ""
+
+
+def examine_machine(find: Callable[[str], str | None] = find_program) -> list[Finding]:
+    """Looks at this machine's programs, rights and kernel.
+
+    Args:
+        find: Returns a program's path.
+    """
+    return [
+        *(_program(name, package, purpose, needed, find(name)) for name, package, purpose, needed in PROGRAMS),
+        _root(),
+        _overlay(),
+    ]
+
+
+def examine_nodes(capabilities: Mapping[str, Capabilities]) -> list[Finding]:
+    """Turns what nodes can do into findings: one for each capability, over all nodes."""
+    findings = []
+    for name in cap.NAMES:
+        reasons: dict[str, list[str]] = {}
+        for node, can in capabilities.items():
+            if name not in can.available:
+                reasons.setdefault(can.missing.get(name, "not found"), []).append(node)
+        able = len(capabilities) - sum(map(len, reasons.values()))
+        findings.append(
+            Finding(
+                what=name,
+                ok=not reasons,
+                needed=name in {cap.ROOT, cap.IPTABLES},
+                detail="; ".join(f"{', '.join(nodes)}: {reason}" for reason, nodes in reasons.items())
+                or f"{able} of {len(capabilities)} nodes",
+                fix=FIXES[name] if reasons else "",
+            )
+        )
+    return findings
+
+
+def as_lines(findings: Sequence[Finding]) -> list[str]:
+    """Returns the findings as aligned lines."""
+    width = max((len(finding.what) for finding in findings), default=0)
+    lines = []
+    for finding in findings:
+        mark = "ok" if finding.ok else "MISSING" if finding.needed else "missing"
+        lines.append(
+            f"{mark:<8} {finding.what:<{width}}  {finding.detail}{f' -> {finding.fix}' if finding.fix else ''}"
+        )
+    return lines
+
+
+def _program(name: str, package: str, purpose: str, needed: bool, path: str | None) -> Finding:  # noqa: FBT001
+    fix = f"apt-get install {package}"
+    if path is None:
+        return Finding(what=name, ok=False, needed=needed, detail=f"not on PATH; for {purpose}", fix=fix)
+    if name == "java":
+        version = _java_version(path)
+        if version is None or version < MIN_JAVA:
+            detail = f"{path} is {version or 'of an unknown version'}, not {MIN_JAVA} or later; for {purpose}"
+            return Finding(what=name, ok=False, needed=needed, detail=detail, fix=fix)
+    return Finding(what=name, ok=True, needed=needed, detail=f"{path}; for {purpose}")
+
+
+def _java_version(path: str) -> int | None:
+    try:
+        done = subprocess.run(
+            [path, "-version"], capture_output=True, text=True, timeout=VERSION_TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None  # reported as an unknown version
+    match = JAVA_VERSION.search(done.stderr + done.stdout)
+    return int(match[1]) if match else None
+
+
+def _root() -> Finding:
+    is_root = os.geteuid() == 0
+    return Finding(
+        what="root",
+        ok=is_root,
+        needed=True,
+        detail="for network namespaces" if is_root else "not root, who alone makes network namespaces",
+        fix="" if is_root else "sudo, or machines of your own (--cluster ssh)",
+    )
+
+
+def _overlay() -> Finding:
+    names = [line.split()[-1] for line in FILESYSTEMS.read_text().splitlines() if line]
+    is_known = "overlay" in names
+    # A kernel that has it as a module lists it only once it is loaded, which the first mount does.
+    return Finding(
+        what="overlay",
+        ok=is_known,
+        needed=False,
+        detail="for the nodes' files" if is_known else "the kernel does not list it (yet); for the nodes' files",
+        fix="" if is_known else "`modprobe overlay`",
+    )
