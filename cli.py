@@ -329,7 +329,8 @@ def _reproduce_line(ctx: click.Context, options: dict[str, Any]) -> str:
         if option.is_flag:
             words.append((option.opts if value else option.secondary_opts)[0])
         else:
-            text = "-".join(f"{item:g}" for item in value) if isinstance(value, tuple) else str(value)
+            numbers = value if isinstance(value, tuple) else (value,)
+            text = "-".join(f"{number:g}" if isinstance(number, float) else str(number) for number in numbers)
             words += [option.opts[0], text]
     return shlex.join(words)
 

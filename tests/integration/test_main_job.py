@@ -1,0 +1,104 @@
+"""The main job, end to end: real nodes, real faults, a verdict, a report. And it finds what it must find."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.errors import ExitCode
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to make network namespaces"),
+    pytest.mark.timeout(300),
+]
+
+PARTITION = ("--nemesis", "partition-random-halves", "--fault-on", "6-8", "--fault-off", "3-4", "--time-limit", "28")
+
+
+def command(store: Path, *options: str) -> list[str]:
+    """The command line of a test that answers in JSON."""
+    return [sys.executable, "-m", "cli", "test", "--store", str(store), "--format", "json", *options]
+
+
+def labrys(store: Path, *options: str) -> tuple[int, dict[str, Any], str]:
+    """Runs a test; returns its exit code, its document, and what it said to a person."""
+    done = subprocess.run(command(store, *options), capture_output=True, text=True, timeout=240, check=False)
+    return done.returncode, json.loads(done.stdout) if done.stdout else {}, done.stderr
+
+
+def part(document: dict[str, Any], name: str) -> dict[str, Any]:
+    """One part of the verdict."""
+    found = document["parts"][name]
+    assert isinstance(found, dict)
+    return found
+
+
+@pytest.mark.parametrize("read_mode", ["read-index", "raft-log"])
+def test_safe_reads_survive_a_partition(tmp_path: Path, read_mode: str) -> None:
+    """With ReadIndex or log reads no anomaly is seen, the partition is proved, and all files are there."""
+    code, document, said = labrys(tmp_path, "--seed", "7", "--read-mode", read_mode, *PARTITION)
+
+    assert part(document, "linearizable")["valid"] is True, said
+    assert part(document, "faults-effective")["valid"] is True, said
+    assert code == ExitCode.VALID, said
+    run = tmp_path / "latest"
+    names = [
+        "test.json",
+        "plan.json",
+        "history.jsonl",
+        "history.edn",
+        "operations.parquet",
+        "results.json",
+        "results.edn",
+    ]
+    for name in [*names, "report.html", "junit.xml", "labrys.log"]:
+        assert (run / name).stat().st_size > 0, name
+    assert {path.name for path in (run / "nodes").iterdir()} == {"n1", "n2", "n3", "n4", "n5"}
+    assert f"--seed 7 --read-mode {read_mode}" in document["reproduce"] or read_mode == "read-index"
+
+
+def test_unsafe_reads_are_found_out(tmp_path: Path) -> None:
+    """The negative control is invalid, with a counterexample that ends in a stale read and a sentence that says so."""
+    code, document, said = labrys(tmp_path, "--seed", "7", "--read-mode", "unsafe", *PARTITION)
+
+    assert code == ExitCode.INVALID, said
+    linearizable = part(document, "linearizable")
+    assert linearizable["valid"] is False
+    example = document["counterexample"]
+    assert 2 <= len(example["operations"]) <= 6
+    assert any(operation["f"] == "read" for operation in example["operations"])
+    assert "read" in linearizable["reason"]
+
+
+def test_an_interruption_heals_judges_and_leaves_nothing(tmp_path: Path) -> None:
+    """Ctrl-C in the middle of a partition: exit 130, an unknown verdict with what was recorded, no namespace left."""
+    name = f"interrupted-{os.getpid()}"
+    process = subprocess.Popen(
+        command(tmp_path, "--cluster-name", name, *PARTITION), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    history = tmp_path / "latest" / "history.jsonl"
+    deadline_s = time.monotonic() + 120
+    while not (history.is_file() and "start-partition" in history.read_text()):
+        assert time.monotonic() < deadline_s, "the partition did not begin"
+        assert process.poll() is None
+        time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    output, said = process.communicate(timeout=120)
+
+    assert process.returncode == ExitCode.INTERRUPTED, said
+    document = json.loads(output)
+    assert part(document, "completed")["valid"] == "unknown"
+    assert document["counts"]["ok"] > 0
+    namespaces = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
+    assert name not in namespaces

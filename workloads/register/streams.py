@@ -1,0 +1,106 @@
+"""The operations of one stream, as the seed says.
+
+The law: the n-th operation of stream `i` depends on the seed, `i` and `n` alone, whatever the other streams and the system do.
+So each operation takes the same number of draws, from the stream's own source, in the same order. Only the value that a
+compare-and-set on unique values expects is not known before the run: it is the last that anyone saw.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from harness.randomness import stream
+from workloads.register.options import Values
+
+if TYPE_CHECKING:
+    from workloads.register.options import RegisterOptions
+
+SMALL_DOMAIN = 5
+# A stream stays at a key for at least so many operations, so that the streams of a key meet there.
+MIN_OPS_PER_STREAM = 5
+
+
+class Draw(NamedTuple):
+    """One operation, as far as it is known before the run.
+
+    Attributes:
+        f: `read`, `write` or `cas`.
+        key: The key.
+        value: What is written, by a write or a cas; None for a read.
+        expected: What a cas on small values expects; None where the run decides.
+    """
+
+    f: str
+    key: str
+    value: int | None
+    expected: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """The streams that share their keys, and how long each of them stays at one.
+
+    Attributes:
+        number: Which group this is.
+        groups: How many there are.
+        share: How many operations a stream has on each key that is not hot.
+    """
+
+    number: int
+    groups: int
+    share: int
+
+    def key(self, cold: int) -> str:
+        """Returns the key of a stream's n-th operation on a key that is not hot."""
+        return f"k{cold // self.share * self.groups + self.number}"
+
+
+def group_of(number: int, streams: int, ops_per_key: int) -> Group:
+    """Returns the group of a stream.
+
+    As many streams share a key as its operations allow. Neighbouring streams are in one group, since they are at different
+    nodes.
+    """
+    size = min(streams, max(1, ops_per_key // MIN_OPS_PER_STREAM))
+    groups = -(-streams // size)
+    return Group(number=number * groups // streams, groups=groups, share=max(1, ops_per_key // (-(-streams // groups))))
+
+
+class Stream:
+    """Draws the operations of one stream, one after the other."""
+
+    def __init__(self, options: RegisterOptions, *, seed: int, number: int, streams: int) -> None:
+        self._options = options
+        self._draws = stream(seed, f"worker/{number}")
+        self._number = number
+        self._streams = streams
+        self._group = group_of(number, streams, options.ops_per_key)
+        total = options.read + options.write + options.cas
+        self._read_below = options.read / total
+        self._write_below = (options.read + options.write) / total
+        self._hot_below = options.hot_share if options.hot_keys else 0.0
+        self._count = 0
+        self._cold = 0
+
+    def next(self) -> Draw:
+        """Draws the next operation."""
+        options, random = self._options, self._draws.random
+        place, kind = random(), random()
+        if place < self._hot_below:
+            key = f"h{int(place / self._hot_below * options.hot_keys)}"
+        else:
+            key = self._group.key(self._cold)
+            self._cold += 1
+        f = "read" if kind < self._read_below else "write" if kind < self._write_below else "cas"
+        value, expected = self._values()
+        self._count += 1
+        if f == "read":
+            return Draw(f, key, None)
+        return Draw(f, key, value, expected if f == "cas" else None)
+
+    def _values(self) -> tuple[int, int | None]:
+        if self._options.values is Values.UNIQUE:
+            # Above 0, and of no other stream and no other operation.
+            return self._count * self._streams + self._number + 1, None
+        return int(self._draws.random() * SMALL_DOMAIN), int(self._draws.random() * SMALL_DOMAIN)
