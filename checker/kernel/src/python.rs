@@ -26,28 +26,29 @@ use crate::solve::{solve_all, Algorithm, OracleSource, Outcome, Problem as Quest
 const POLL: Duration = Duration::from_millis(20);
 
 /// A one-dimensional contiguous buffer that Python keeps alive.
-struct Column<T: Element>(PyBuffer<T>);
+struct Column<T: Element>(Option<PyBuffer<T>>);
 
 impl<T: Element> Column<T> {
     fn new(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        // Python does not align what is empty.
+        if object.len()? == 0 {
+            return Ok(Self(None));
+        }
         let buffer = PyBuffer::<T>::get(object).map_err(|error| {
             PyTypeError::new_err(format!("column {name}: expected a buffer of {}-byte integers: {error}", size_of::<T>()))
         })?;
         if buffer.dimensions() != 1 || !buffer.is_c_contiguous() {
             return Err(PyTypeError::new_err(format!("column {name}: expected one contiguous dimension")));
         }
-        Ok(Self(buffer))
+        Ok(Self(Some(buffer)))
     }
 
     fn slice(&self) -> &[T] {
-        let length = self.0.item_count();
-        if length == 0 {
-            return &[];
-        }
+        let Some(buffer) = &self.0 else { return &[] };
         // SAFETY: the buffer is contiguous, aligned and of this element type, as `PyBuffer::get` and `new` checked, and the
         // exporter may not move or free it while it is exported. The caller promises not to write to it meanwhile; a write
         // could give a wrong answer, but no access out of bounds, as every index that comes from a column is checked.
-        unsafe { std::slice::from_raw_parts(self.0.buf_ptr().cast::<T>(), length) }
+        unsafe { std::slice::from_raw_parts(buffer.buf_ptr().cast::<T>(), buffer.item_count()) }
     }
 }
 

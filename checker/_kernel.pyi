@@ -1,0 +1,60 @@
+"""The native part of the checker: see `checker/kernel/src/python.rs`."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypedDict
+
+__version__: str
+
+class Outcome(TypedDict):
+    """What `solve` says of one problem; operations are positions in its columns."""
+
+    verdict: Literal["valid", "invalid", "unknown"]
+    cause: str | None
+    analyzer: str
+    op: int | None
+    kind: str | None
+    core: list[int]
+    unsuited: str | None
+    steps: int
+    seconds: float
+    order: bytes | None
+    configs: list[tuple[list[int], int | None, list[int]]]
+
+class Problem:
+    """A history as columns (any contiguous buffers: f of uint8, the others of int64), and its model's family."""
+
+    def __new__(
+        cls,
+        family: str,
+        f: Any,
+        a: Any,
+        b: Any,
+        s: Any,
+        e: Any,
+        *,
+        initial: Sequence[int],
+        offsets: Any | None = None,
+        flat: Any | None = None,
+        step: Callable[[int, int], int] | None = None,
+        observers: bytes | None = None,
+    ) -> Problem: ...
+    def __len__(self) -> int: ...
+
+class Cancellation:
+    """Ends the searches of a `solve` that runs in another thread."""
+
+    def __new__(cls) -> Cancellation: ...
+    def cancel(self) -> None: ...
+
+def solve(
+    problems: Sequence[Problem],
+    *,
+    algorithm: str,
+    time_limit_s: float | None,
+    memory_limit: int,
+    threads: int,
+    want_order: bool,
+    fail_fast: bool,
+    cancellation: Cancellation | None = None,
+) -> list[Outcome]:
+    """Decides problems on that many threads, without the interpreter lock."""

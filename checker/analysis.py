@@ -1,0 +1,164 @@
+"""The front door: decides whether a history of one object, or of independent ones, is linearizable.
+
+Every answer is exact or `unknown`. A valid one can bring its linearization, which other code has replayed; an invalid one
+brings a small part of the history that is invalid too, which a brute force has confirmed where it could.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from checker.certificate import replay
+from checker.configurations import configurations, final_paths
+from checker.counterexample import shrink
+from checker.encode import Encoded, encode
+from checker.errors import Disagreement
+from checker.explain import explain
+from checker.models import Model
+from checker.models import model as model_of
+from checker.result import Analysis
+from checker.solving import Limits, positions, solve
+from harness.op import OpType
+from harness.verdict import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from checker._kernel import Cancellation, Outcome
+    from harness.op import Operation
+
+# The pair that `cross_check` compares: what `auto` or the given algorithm says, and this.
+SECOND_OPINION = "wgl"
+THIRD_OPINION = "linear"
+_CONFIGS_OPERATIONS = 20_000
+_CONFIGS_S = 1.0
+
+
+def analysis(
+    model: Model | str,
+    operations: Sequence[Operation],
+    *,
+    algorithm: str = "auto",
+    time_limit: float | None = None,
+    memory_limit: int | None = None,
+    threads: int | None = None,
+    certificate: bool = False,
+    counterexample: bool = True,
+    cross_check: bool = False,
+    cancellation: Cancellation | None = None,
+) -> Analysis:
+    """Decides whether the operations on one object are linearizable.
+
+    Args:
+        model: What the object does, or the name of a built-in model.
+        operations: The history; its order is that of `invoke_index` and `complete_index`. Keys are not looked at.
+        algorithm: `auto`, or one of `checker.solving.ALGORITHMS`.
+        time_limit: Seconds; None for no limit.
+        memory_limit: Bytes for searches; None for half of what is available.
+        threads: None for all cores.
+        certificate: Whether to give the linearization of a valid history.
+        counterexample: Whether to look for a small part of an invalid one, and to explain it.
+        cross_check: Whether to ask a second algorithm, and to raise `Disagreement` if it says the opposite.
+        cancellation: Ends the check from another thread.
+
+    Raises:
+        ModelError: An operation or an option does not fit.
+        Disagreement: Two algorithms, or an algorithm and the check of its own answer, do not agree.
+        KernelError: The native part failed.
+    """
+    limits = Limits(
+        algorithm=algorithm,
+        time_limit_s=time_limit,
+        memory_limit=memory_limit,
+        threads=threads,
+        cancellation=cancellation,
+    )
+    chosen = model_of(model) if isinstance(model, str) else model
+    began = time.perf_counter()
+    encoded = encode(chosen, operations)
+    [outcome] = solve([encoded.problem], limits, want_order=certificate)
+    result = conclude(chosen, operations, encoded, outcome, certificate=certificate, counterexample=counterexample)
+    if cross_check:
+        confirm(chosen, operations, encoded, result, limits)
+    return replace(result, seconds=time.perf_counter() - began)
+
+
+def conclude(
+    model: Model,
+    operations: Sequence[Operation],
+    encoded: Encoded,
+    outcome: Outcome,
+    *,
+    certificate: bool,
+    counterexample: bool,
+) -> Analysis:
+    """Turns what the kernel says into a result, and checks it as far as that is quick."""
+    verdict = Verdict(outcome["verdict"])
+    known = encoded.operations
+    op = None if outcome["op"] is None else known[outcome["op"]]
+    fields: dict[str, Any] = {
+        "valid": verdict,
+        "model": model.name,
+        "analyzer": outcome["analyzer"],
+        "operations": len(operations),
+        "seconds": outcome["seconds"],
+        "steps": outcome["steps"],
+        "op": None if verdict is Verdict.VALID else op,
+        "cause": outcome["cause"],
+        "kind": outcome["kind"],
+        "configs": configurations(model, known, outcome["configs"]),
+    }
+    if verdict is Verdict.VALID and certificate and outcome["order"] is not None:
+        order = tuple(known[i] for i in positions(outcome["order"]))
+        replay(model, operations, order)
+        fields["certificate"] = order
+    if verdict is Verdict.INVALID and op is not None:
+        fields["previous_ok"] = _previous_ok(operations, op)
+        if counterexample:
+            if not outcome["configs"]:
+                fields["configs"] = _configurations_before(model, known, op)
+            fields["final_paths"] = final_paths(model, fields["configs"], op)
+            fields["counterexample"] = shrink(model, encoded, outcome)
+    result = Analysis(**fields)
+    return replace(result, explanation=explain(result, model, [known[i] for i in outcome["core"]], outcome["unsuited"]))
+
+
+def confirm(model: Model, operations: Sequence[Operation], encoded: Encoded, result: Analysis, limits: Limits) -> None:
+    """Asks a second algorithm.
+
+    Raises:
+        Disagreement: It says the opposite.
+    """
+    other = THIRD_OPINION if result.analyzer == SECOND_OPINION else SECOND_OPINION
+    [outcome] = solve([encoded.problem], replace(limits, algorithm=other))
+    second = Verdict(outcome["verdict"])
+    if Verdict.UNKNOWN not in {result.valid, second} and result.valid is not second:
+        raise Disagreement(
+            f"model {model.name}: {result.analyzer} says {result.valid}, but {outcome['analyzer']} says {second}",
+            operations,
+        )
+
+
+def _previous_ok(operations: Sequence[Operation], op: Operation) -> Operation | None:
+    end = op.complete_index or 0
+    before = [
+        other
+        for other in operations
+        if other.type is OpType.OK and other.complete_index is not None and other.complete_index < end
+    ]
+    return max(before, key=lambda other: other.complete_index or 0, default=None)
+
+
+def _configurations_before(model: Model, known: Sequence[Operation], op: Operation) -> Any:
+    """Asks the search how the object may stand before `op` returns; none if that would take long."""
+    end = op.complete_index
+    until = [other for other in known if end is not None and other.invoke_index <= end]
+    if len(until) > _CONFIGS_OPERATIONS:
+        return ()
+    encoded = encode(model, until)
+    [outcome] = solve([encoded.problem], Limits(algorithm="linear", time_limit_s=_CONFIGS_S))
+    if outcome["verdict"] != "invalid" or outcome["op"] is None or encoded.operations[outcome["op"]] != op:
+        return ()
+    return configurations(model, encoded.operations, outcome["configs"])

@@ -1,0 +1,50 @@
+"""Replays a linearization with code of its own: the model in Python, and one running maximum for real time.
+
+A valid verdict that comes with an order can so be believed without believing the kernel.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from checker.errors import CertificateError
+from checker.models.base import Inconsistent
+from harness.op import OpType
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from checker.models.base import Model
+    from harness.op import Operation
+
+
+def replay(model: Model, operations: Sequence[Operation], order: Sequence[Operation]) -> None:
+    """Checks that an order is a linearization of the operations, in one pass.
+
+    Raises:
+        CertificateError: It is not, and why.
+    """
+    known = {op.invoke_index: op for op in operations}
+    done: set[int] = set()
+    state = model.initial
+    latest: Operation | None = None
+    for op in order:
+        if known.get(op.invoke_index) != op:
+            raise CertificateError(f"the order has an operation of event {op.invoke_index} that the history has not")
+        if op.invoke_index in done:
+            raise CertificateError(f"the order has the operation of event {op.invoke_index} twice")
+        done.add(op.invoke_index)
+        end = op.complete_index if op.type is not OpType.INFO else None
+        if latest is not None and end is not None and end < latest.invoke_index:
+            raise CertificateError(
+                f"event {end} ends an operation that the order puts behind the one that event {latest.invoke_index} begins"
+            )
+        if latest is None or op.invoke_index > latest.invoke_index:
+            latest = op
+        state = model.step(state, model.call(op))
+        if isinstance(state, Inconsistent):
+            raise CertificateError(f"the operation of event {op.invoke_index} is not possible there: {state.message}")
+    for op in operations:
+        needed = op.type is OpType.OK or (op.type is OpType.FAIL and op.f in model.keeps_failed)
+        if needed and op.invoke_index not in done and not model.silent(model.call(op)):
+            raise CertificateError(f"the order leaves out the operation of event {op.invoke_index}, which happened")

@@ -1,0 +1,80 @@
+"""How an object may stand at a moment, and what leads nowhere from there.
+
+The kernel tells the operations that lead to a state; the model in Python replays them, so what is shown is what the model says.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from checker.models.base import Inconsistent
+from checker.result import Configuration, PathStep
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from checker.models.base import Model, State
+    from harness.op import Operation
+
+MAX_PATHS: Final = 10
+_MAX_STEPS: Final = 2000
+_MAX_REPLAYED: Final = 100_000
+
+
+def configurations(
+    model: Model, known: Sequence[Operation], configs: Sequence[tuple[list[int], int | None, list[int]]]
+) -> tuple[Configuration, ...]:
+    """Returns the kernel's configurations with states as the model shows them."""
+    shown: list[Configuration] = []
+    for path, last, pending in configs:
+        state = _replay(model, [known[i] for i in path])
+        if isinstance(state, Inconsistent):
+            continue
+        shown.append(
+            Configuration(
+                model=model.describe(state),
+                last_op=None if last is None else known[last],
+                pending=tuple(known[i] for i in pending),
+                state=state,
+            )
+        )
+    return tuple(shown)
+
+
+def _replay(model: Model, path: Sequence[Operation]) -> State | Inconsistent:
+    state = model.initial
+    if len(path) > _MAX_REPLAYED:
+        return Inconsistent("the path is too long to be replayed")
+    for op in path:
+        state = model.step(state, model.call(op))
+        if isinstance(state, Inconsistent):
+            return state
+    return state
+
+
+def final_paths(model: Model, configs: Sequence[Configuration], op: Operation) -> tuple[tuple[PathStep, ...], ...]:
+    """Returns at most ten of the orders of pending operations that end in something impossible, as knossos does."""
+    paths: list[tuple[PathStep, ...]] = []
+    for config in configs:
+        start = () if config.last_op is None else (PathStep(op=config.last_op, model=config.model),)
+        pending = sorted(config.pending, key=lambda other: other is not op)
+        for count, path in enumerate(_dead_ends(model, config.state, pending)):
+            if count == _MAX_STEPS or len(paths) == MAX_PATHS:
+                break
+            paths.append((*start, *path))
+    return tuple(paths)
+
+
+def _dead_ends(model: Model, state: State, pending: Sequence[Operation]) -> Iterator[tuple[PathStep, ...]]:
+    stack: list[tuple[State, tuple[Operation, ...], tuple[PathStep, ...]]] = [(state, tuple(pending), ())]
+    steps = 0
+    while stack and steps < _MAX_STEPS:
+        before, left, path = stack.pop()
+        for place, op in enumerate(left):
+            steps += 1
+            after = model.step(before, model.call(op))
+            if isinstance(after, Inconsistent):
+                yield (*path, PathStep(op=op, model=None, message=after.message))
+            else:
+                rest = (*left[:place], *left[place + 1 :])
+                stack.append((after, rest, (*path, PathStep(op=op, model=model.describe(after)))))

@@ -1,0 +1,209 @@
+"""Finds a small part of a history that is not linearizable either, so that a person can see why.
+
+An operation may be left out only if a linearization of the whole would stay one without it: an observer always; a write, an
+append, an add if nothing that is kept sees what it made; an element of a queue with all that is done to it. So whatever is
+found is a reason for the verdict, never an artefact of leaving things out. Within that, delta debugging (Zeller and
+Hildebrandt, 2002) makes it small, and the brute force confirms it.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from checker.brute import linearizable
+from checker.encode import Encoded, encode
+from checker.errors import Disagreement
+from checker.models.opcodes import (
+    ACQUIRE,
+    ADD,
+    APPEND,
+    CAS,
+    CAS_FAIL,
+    CONTAINS,
+    DEQUEUE,
+    ENQUEUE,
+    OBSERVERS,
+    PUT,
+    READ,
+    READ_LIST,
+    READ_SET,
+    RELEASE,
+    TXN,
+    WRITE,
+)
+from checker.solving import Limits, solve
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from checker._kernel import Outcome
+    from checker.models import Code, Model
+    from harness.op import Operation
+
+SHRINK_S: Final = 2.0
+_TEST_S: Final = 0.5
+_BRUTE_STEPS: Final = 200_000
+_BRUTE_OPERATIONS: Final = 24
+_READS_ONLY: Final = frozenset({0, 2})
+_MAKERS: Final = frozenset({WRITE, CAS, ADD, APPEND, PUT})
+
+
+def shrink(model: Model, encoded: Encoded, outcome: Outcome) -> tuple[Operation, ...]:
+    """Returns a part of an invalid history that is invalid, as small as could be found in about two seconds."""
+    part = _Part(model, encoded, time.monotonic() + SHRINK_S)
+    op = outcome["op"]
+    end = encoded.operations[op].complete_index if op is not None else None
+    kept = [i for i, other in enumerate(encoded.operations) if end is None or other.invoke_index <= end]
+    core = part.closure(outcome["core"], kept)
+    if core and part.invalid(core):
+        kept = core
+    kept = part.minimal(kept)
+    small = tuple(encoded.operations[i] for i in kept)
+    if len(small) <= _BRUTE_OPERATIONS and linearizable(model, small, bound=_BRUTE_STEPS):
+        raise Disagreement(
+            f"model {model.name}: {outcome['analyzer']} says invalid because of {len(small)} operations that a brute force "
+            "finds linearizable",
+            small,
+        )
+    return small
+
+
+class _Part:
+    """Subsets of one history, by positions."""
+
+    def __init__(self, model: Model, encoded: Encoded, deadline_s: float) -> None:
+        self._model = model
+        self._operations = encoded.operations
+        self._codes = encoded.codes
+        self._deadline_s = deadline_s
+
+    def invalid(self, kept: Sequence[int]) -> bool:
+        left_s = self._deadline_s - time.monotonic()
+        if left_s <= 0:
+            return False
+        encoded = encode(self._model, [self._operations[i] for i in kept])
+        [outcome] = solve([encoded.problem], Limits(time_limit_s=min(left_s, _TEST_S), threads=1))
+        return outcome["verdict"] == "invalid"
+
+    def minimal(self, kept: Sequence[int]) -> list[int]:
+        current = list(kept)
+        while time.monotonic() < self._deadline_s:
+            units = self._removable(current)
+            smaller = self._without_some(current, units)
+            if smaller is None:
+                break
+            current = smaller
+        return current
+
+    def _without_some(self, current: list[int], units: list[list[int]]) -> list[int] | None:
+        """Leaves out units in ever smaller chunks; None if not even one could go."""
+        size = max(len(units) // 2, 1)
+        removed = False
+        while units and time.monotonic() < self._deadline_s:
+            place = 0
+            while place < len(units):
+                gone = {i for unit in units[place : place + size] for i in unit}
+                trial = [i for i in current if i not in gone]
+                if trial and self.invalid(trial):
+                    current, removed = trial, True
+                    del units[place : place + size]
+                else:
+                    place += size
+            if size == 1:
+                break
+            size //= 2
+        return current if removed else None
+
+    def _removable(self, current: Sequence[int]) -> list[list[int]]:
+        """Returns groups of operations, each of which may be left out, in whatever combination."""
+        codes = self._codes
+        observers = [[i] for i in current if self._observes(i)]
+        present = {codes[i].f for i in current}
+        if present & {ENQUEUE, DEQUEUE}:
+            return observers + self._elements(current)
+        if present & {ACQUIRE, RELEASE}:
+            return self._holds(current)
+        if CAS_FAIL in present:
+            return observers
+        seen: set[int] = set()
+        read: list[tuple[int, ...]] = []
+        for i in current:
+            code = codes[i]
+            if code.f in {READ, CAS} or (code.f == CONTAINS and code.b):
+                seen.add(code.a)
+            elif code.f in {READ_SET, READ_LIST}:
+                seen.update(code.items)
+                read.append(code.items)
+        return observers + [[i] for i in current if codes[i].f in _MAKERS and not _is_seen(codes[i], seen, read)]
+
+    def _observes(self, i: int) -> bool:
+        code = self._codes[i]
+        if code.f == TXN:
+            return _READS_ONLY.issuperset(code.items[::3])
+        return code.f in OBSERVERS or self._model.observes(self._model.call(self._operations[i]))
+
+    def _elements(self, current: Iterable[int]) -> list[list[int]]:
+        elements: dict[int, list[int]] = {}
+        for i in current:
+            if self._codes[i].f in {ENQUEUE, DEQUEUE}:
+                elements.setdefault(self._codes[i].a, []).append(i)
+        return list(elements.values())
+
+    def _holds(self, current: Iterable[int]) -> list[list[int]]:
+        """Pairs an acquire with the release of the same process that follows, where processes take turns with themselves."""
+        by_process: dict[int, list[int]] = {}
+        for i in sorted(current, key=lambda i: self._operations[i].invoke_index):
+            by_process.setdefault(self._codes[i].a, []).append(i)
+        holds: list[list[int]] = []
+        for own in by_process.values():
+            if [self._codes[i].f for i in own] != [(ACQUIRE, RELEASE)[k % 2] for k in range(len(own))]:
+                return []
+            holds += [own[k : k + 2] for k in range(0, len(own), 2)]
+        return holds
+
+    def closure(self, core: Sequence[int], kept: Sequence[int]) -> list[int]:
+        """Returns some operations and those that what they saw came from."""
+        sources: dict[int, list[int]] = {}
+        always: list[int] = []
+        for i in kept:
+            code = self._codes[i]
+            made = _made(code)
+            if code.f == CAS_FAIL:
+                return []
+            if made is not None:
+                sources.setdefault(made, []).append(i)
+            elif code.f not in OBSERVERS:
+                # What it does cannot be told apart by value.
+                always.append(i)
+        members = set(kept)
+        closed: set[int] = set()
+        work = [i for i in core if i in members] + (always if core else [])
+        while work:
+            i = work.pop()
+            if i not in closed:
+                closed.add(i)
+                code = self._codes[i]
+                work += (source for value in {code.a, code.b, *code.items} for source in sources.get(value, ()))
+        return sorted(closed)
+
+
+def _made(code: Code) -> int | None:
+    """Returns the value that an operation leaves behind, or takes away for good."""
+    if code.f in {WRITE, ADD, ENQUEUE, DEQUEUE}:
+        return code.a
+    if code.f == CAS:
+        return code.b
+    return code.items[0] if code.f in {APPEND, PUT} and len(code.items) == 1 else None
+
+
+def _is_seen(code: Code, seen: set[int], read: Sequence[tuple[int, ...]]) -> bool:
+    made = _made(code)
+    if made is not None:
+        return made in seen
+    return any(_contains(whole, code.items) for whole in read)
+
+
+def _contains(whole: tuple[int, ...], piece: tuple[int, ...]) -> bool:
+    width = len(piece)
+    return any(whole[at : at + width] == piece for at in range(len(whole) - width + 1))

@@ -1,0 +1,171 @@
+"""Turns the operations of one object into the columns that the kernel reads.
+
+The order of a history is that of its events: an operation's interval runs from its invoke's index to its completion's, and an
+operation that did not return never ends. What certainly had no effect is left out, and so is what says nothing.
+"""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from checker._kernel import Problem
+from checker.errors import ModelError
+from checker.identity import identity
+from checker.models import Call, Code, Inconsistent, Model, NativeModel
+from checker.models.opcodes import CUSTOM, INFINITE
+from harness.op import OpType
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+    from checker.models.base import State
+    from harness.op import Operation
+
+_FAIL: Final = OpType.FAIL
+_OK: Final = OpType.OK
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Encoded:
+    """A history as the kernel has it.
+
+    Attributes:
+        problem: The columns.
+        operations: By position in the columns: the operation.
+        codes: By position: the operation as the kernel sees it.
+    """
+
+    problem: Problem
+    operations: list[Operation]
+    codes: list[Code]
+
+
+def encode(model: Model, operations: Sequence[Operation]) -> Encoded:
+    """Returns the operations of one object for the kernel.
+
+    Raises:
+        ModelError: An operation does not belong to the model.
+    """
+    coder = _Native(model) if isinstance(model, NativeModel) else _Custom(model)
+    kept: list[Operation] = []
+    codes: list[Code] = []
+    starts = array("q")
+    ends = array("q")
+    known: dict[Hashable, Code | None] = {}
+    keeps_failed = model.keeps_failed
+    per_process = model.per_process
+    for operation in operations:
+        kind = operation.type
+        if kind is _FAIL and operation.f not in keeps_failed:
+            continue
+        key = (
+            operation.f,
+            identity(operation.value),
+            identity(operation.result),
+            kind,
+            operation.process if per_process else None,
+        )
+        try:
+            code = known[key]
+        except KeyError:
+            try:
+                code = known[key] = coder.code(model.call(operation))
+            except ModelError as error:
+                raise ModelError(f"event {operation.invoke_index} (process {operation.process}): {error}") from error
+        if code is None:
+            continue
+        kept.append(operation)
+        codes.append(code)
+        starts.append(operation.invoke_index)
+        ends.append(_end(operation))
+    return Encoded(problem=_problem(coder, codes, starts, ends), operations=kept, codes=codes)
+
+
+def _end(operation: Operation) -> int:
+    if operation.type is OpType.INFO:
+        return INFINITE
+    end = operation.complete_index
+    if end is None or end < operation.invoke_index:
+        raise ModelError(
+            f"event {operation.invoke_index} (process {operation.process}): expected a completion after it, found {end}"
+        )
+    return end
+
+
+def _problem(coder: _Native | _Custom, codes: list[Code], starts: array[int], ends: array[int]) -> Problem:
+    offsets = flat = None
+    if any(code.items for code in codes):
+        offsets, flat = array("q", [0]), array("q")
+        for code in codes:
+            flat.extend(code.items)
+            offsets.append(len(flat))
+    return Problem(
+        coder.family,
+        bytes(code.f for code in codes),
+        array("q", [code.a for code in codes]),
+        array("q", [code.b for code in codes]),
+        starts,
+        ends,
+        initial=coder.initial(),
+        offsets=offsets,
+        flat=flat,
+        step=coder.step,
+        observers=coder.observers(),
+    )
+
+
+class _Native:
+    """Codes of a model that the kernel knows."""
+
+    step = None
+
+    def __init__(self, model: NativeModel) -> None:
+        self.family = model.family
+        self._model = model
+        self._numbers = model.numbers()
+
+    def code(self, op: Call) -> Code | None:
+        return self._model.code(op, self._numbers)
+
+    def initial(self) -> list[int]:
+        return self._model.initial_code(self._numbers)
+
+    def observers(self) -> None:
+        return None
+
+
+class _Custom:
+    """Numbers for the states and operations of a model that only Python knows."""
+
+    family = "custom"
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._calls: list[Call] = []
+        self._states: list[State] = [model.initial]
+        self._numbers: dict[Hashable, int] = {identity(model.initial): 0}
+
+    def code(self, op: Call) -> Code | None:
+        self._calls.append(op)
+        return Code(CUSTOM, len(self._calls) - 1)
+
+    def initial(self) -> list[int]:
+        return []
+
+    def observers(self) -> bytes:
+        return bytes(bool(self._model.observes(call)) for call in self._calls)
+
+    def step(self, state: int, call: int) -> int:
+        """Answers the kernel: the number of the next state, or -1."""
+        after = self._model.step(self._states[state], self._calls[call])
+        if isinstance(after, Inconsistent):
+            return -1
+        try:
+            number = self._numbers.setdefault(identity(after), len(self._states))
+        except TypeError as error:
+            raise ModelError(f"model {self._model.name}: expected hashable states, found {after!r}") from error
+        if number == len(self._states):
+            self._states.append(after)
+        return number

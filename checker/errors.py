@@ -1,0 +1,38 @@
+"""Errors of the checker."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.errors import InputError, LabrysError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.op import Operation
+
+
+class ModelError(InputError):
+    """An operation, an initial state or an option does not fit the model."""
+
+
+class KernelError(LabrysError):
+    """The native part of the checker failed; the history has no verdict."""
+
+
+class CertificateError(LabrysError):
+    """An order that was given for a linearization is none: the checker contradicts itself."""
+
+
+class Disagreement(LabrysError):  # noqa: N818 - it names what happened
+    """Two algorithms do not agree about one history, so at least one of them is wrong.
+
+    Attributes:
+        operations: The history, for a report of the bug.
+    """
+
+    def __init__(self, message: str, operations: Sequence[Operation]) -> None:
+        super().__init__(
+            f"{message}. This is a bug of the checker: please report it with the history ({len(operations)} operations)."
+        )
+        self.operations = tuple(operations)

@@ -1,0 +1,75 @@
+"""When two values of a history are the same.
+
+Python thinks that 1, 1.0 and true are equal, and that lists cannot be keys. A history means what it says: values are the same
+if they have the same type and content, lists and tuples are one type, and so are dicts and maps, sets and frozen sets.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from checker.errors import ModelError
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from harness.op import Value
+
+_PLAIN = frozenset({int, str, type(None)})
+
+
+def identity(value: Value) -> Hashable:  # noqa: PLR0911 - one return for each type
+    """Returns something hashable that is equal for the same values and for no others.
+
+    Raises:
+        ModelError: The value is not a number, which is not even the same as itself.
+    """
+    kind = type(value)
+    if kind in _PLAIN:
+        return value  # type: ignore[no-any-return]  # int, str and None are hashable
+    if kind is bool:
+        return ("bool", value)
+    if kind is float:
+        if math.isnan(value):
+            raise ModelError("expected values that are the same as themselves, found not-a-number (NaN)")
+        return ("float", value)
+    if isinstance(value, (str, bytes, int)):
+        return (kind.__name__, value)
+    if isinstance(value, Sequence):
+        return ("list", *map(identity, value))
+    if isinstance(value, Mapping):
+        return ("map", frozenset((identity(key), identity(inner)) for key, inner in value.items()))
+    if isinstance(value, Collection):
+        return ("set", frozenset(map(identity, value)))
+    return (kind.__name__, value)
+
+
+def same(one: Value, other: Value) -> bool:
+    """Says whether two values are the same."""
+    return identity(one) == identity(other)
+
+
+def is_collection(value: Value) -> bool:
+    """Says whether a value is a list or a set, of Python or of EDN."""
+    return isinstance(value, Collection) and not isinstance(value, (str, bytes, Mapping))
+
+
+def plain_name(value: Value) -> str:
+    """Returns the text of a name: a string, or a keyword of EDN without its colon."""
+    return str(getattr(value, "name", value)).removeprefix(":")
+
+
+def revived(form: Hashable) -> Value:
+    """Returns a value with that identity; lists come as tuples, other collections as Python's own."""
+    if not isinstance(form, tuple):
+        return form
+    kind, *rest = form
+    if kind == "list":
+        return tuple(map(revived, rest))
+    if kind == "map":
+        return {revived(key): revived(value) for key, value in rest[0]}
+    if kind == "set":
+        return frozenset(map(revived, rest[0]))
+    return rest[0]

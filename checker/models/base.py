@@ -1,0 +1,163 @@
+"""What a model is: a sequential object, one operation at a time.
+
+A model of your own needs an initial state and a `step`:
+
+    class Latch(Model):
+        name = "latch"
+        initial = False
+
+        def step(self, state: bool, op: Call) -> bool | Inconsistent:
+            if op.f == "set":
+                return True
+            return state if op.value is state else Inconsistent(f"read {op.value}, but the latch is {state}")
+
+States must be hashable, and `step` must depend on nothing but its arguments: it is called once for each state and each kind of
+operation, and its answer is remembered.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
+
+from checker.identity import identity
+from harness.op import OpType
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping
+
+    from harness.op import Operation, Process, Value
+
+State: TypeAlias = Any  # whatever the model says, hashable
+
+
+@dataclass(frozen=True, slots=True)
+class Inconsistent:
+    """The operation is not possible in that state.
+
+    Attributes:
+        message: Why.
+    """
+
+    message: str
+
+
+class Call(NamedTuple):
+    """An operation as a model sees it.
+
+    Attributes:
+        f: The function.
+        value: The result if it is known and there is one, else the argument.
+        argument: The argument.
+        result: The result; None for an operation that did not return, whose result nobody knows.
+        ok: Whether it returned. If not, it may have happened with any result.
+        failed: Whether it is known to have had no effect, and is here because that says something about the state.
+        process: Who did it; None unless the model asks for it by `per_process`.
+    """
+
+    f: str
+    value: Value
+    argument: Value
+    result: Value
+    ok: bool
+    failed: bool = False
+    process: Process | None = None
+
+
+class Code(NamedTuple):
+    """An operation as the kernel sees it: see `checker/kernel/src/ops.rs`.
+
+    Attributes:
+        f: The opcode.
+        a: First argument.
+        b: Second argument.
+        items: List argument.
+    """
+
+    f: int
+    a: int = 0
+    b: int = 0
+    items: tuple[int, ...] = ()
+
+
+class Numbers:
+    """Gives every value a number, the same to the same."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Hashable, int] = {}
+
+    def __call__(self, value: Value) -> int:
+        """Returns the value's number."""
+        return self._numbers.setdefault(identity(value), len(self._numbers))
+
+
+class Model:
+    """A sequential object; the base of all models.
+
+    Attributes:
+        name: As on the command line.
+        initial: The state at the beginning.
+        per_process: Whether `step` looks at the process, so that operations of different processes are different.
+        keeps_failed: Functions whose failed operations say something about the state.
+    """
+
+    name: ClassVar[str] = "custom"
+    initial: State = None
+    per_process: ClassVar[bool] = False
+    keeps_failed: frozenset[str] = frozenset()
+
+    def step(self, state: State, op: Call) -> State | Inconsistent:
+        """Returns the state after the operation, or why it is not possible."""
+        raise NotImplementedError
+
+    def observes(self, op: Call) -> bool:  # noqa: ARG002 - for models that know better
+        """Says whether such an operation can never change any state. A true answer makes the search much faster."""
+        return False
+
+    def silent(self, op: Call) -> bool:  # noqa: ARG002 - for models that have such operations
+        """Says whether such an operation is possible in every state and changes none, so that it says nothing."""
+        return False
+
+    def describe(self, state: State) -> Mapping[str, Value]:
+        """Returns the state as it is shown in results."""
+        return {"state": state}
+
+    def call(self, operation: Operation) -> Call:
+        """Returns the operation as `step` sees it."""
+        ok = operation.type is OpType.OK
+        known = ok and operation.result is not None
+        return Call(
+            f=operation.f,
+            value=operation.result if known else operation.value,
+            argument=operation.value,
+            result=operation.result if ok else None,
+            ok=ok,
+            failed=operation.type is OpType.FAIL,
+            process=operation.process if self.per_process else None,
+        )
+
+
+class NativeModel(Model):
+    """A model that the kernel knows too.
+
+    Attributes:
+        family: The kernel's name for it.
+    """
+
+    family: ClassVar[str]
+
+    def numbers(self) -> Numbers:
+        """Returns fresh numbers for the values of one history."""
+        return Numbers()
+
+    def initial_code(self, numbers: Numbers) -> list[int]:
+        """Returns the initial state as the kernel's model has it."""
+        raise NotImplementedError
+
+    def code(self, op: Call, numbers: Numbers) -> Code | None:
+        """Returns the operation for the kernel; None if it says nothing and changes nothing.
+
+        Raises:
+            ModelError: The model has no such operation.
+        """
+        raise NotImplementedError

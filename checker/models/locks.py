@@ -1,0 +1,94 @@
+"""Locks: with an owner, and without one as in knossos."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from checker.errors import ModelError
+from checker.models.base import Call, Code, Inconsistent, NativeModel, Numbers
+from checker.models.opcodes import ACQUIRE, RELEASE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from checker.models.base import State
+    from harness.op import Value
+
+
+class Mutex(NativeModel):
+    """Acquire and release; whoever wants may release."""
+
+    name: ClassVar[str] = "mutex"
+    family: ClassVar[str] = "mutex"
+    # Who asks does not matter to `step`; the near-linear analyzer needs it.
+    per_process: ClassVar[bool] = True
+
+    def __init__(self, initial: Value = False) -> None:  # noqa: FBT002 - it is a value, not a switch
+        """Makes the model.
+
+        Args:
+            initial: Whether it is locked at the beginning; nil is false.
+        """
+        if initial is not None and not isinstance(initial, bool):
+            raise ModelError(f"model {self.name}: expected true or false as the initial state, found {initial!r}")
+        self.initial = bool(initial)
+
+    def step(self, state: State, op: Call) -> State | Inconsistent:
+        """See `Model`."""
+        if op.f == "acquire":
+            return Inconsistent("already held") if state else True
+        if op.f == "release":
+            return False if state else Inconsistent("not held")
+        raise self._unknown(op)
+
+    def describe(self, state: State) -> Mapping[str, Value]:
+        """See `Model`."""
+        return {"locked?": state}
+
+    def initial_code(self, numbers: Numbers) -> list[int]:  # noqa: ARG002 - no values
+        """See `NativeModel`."""
+        return [int(self.initial)]
+
+    def code(self, op: Call, numbers: Numbers) -> Code | None:
+        """See `NativeModel`."""
+        if op.f not in {"acquire", "release"}:
+            raise self._unknown(op)
+        return Code(ACQUIRE if op.f == "acquire" else RELEASE, numbers(op.process))
+
+    def _unknown(self, op: Call) -> ModelError:
+        return ModelError(f"model {self.name}: expected acquire or release, found {op.f!r}")
+
+
+class OwnerMutex(Mutex):
+    """Acquire and release; only the holder may release."""
+
+    name: ClassVar[str] = "owner-mutex"
+    family: ClassVar[str] = "owner-mutex"
+
+    def __init__(self, initial: Value = None) -> None:
+        """Makes the model; it is free at the beginning.
+
+        Args:
+            initial: Nil or false.
+        """
+        if initial:
+            raise ModelError(f"model {self.name}: expected nil as the initial state, found {initial!r}")
+        self.initial = None
+
+    def step(self, state: State, op: Call) -> State | Inconsistent:
+        """See `Model`."""
+        if op.f == "acquire":
+            return (op.process,) if state is None else Inconsistent(f"already held by process {state[0]}")
+        if op.f == "release":
+            if state == (op.process,):
+                return None
+            return Inconsistent("not held" if state is None else f"held by process {state[0]}")
+        raise self._unknown(op)
+
+    def describe(self, state: State) -> Mapping[str, Value]:
+        """See `Model`."""
+        return {"owner": None if state is None else state[0]}
+
+    def initial_code(self, numbers: Numbers) -> list[int]:  # noqa: ARG002 - no values
+        """See `NativeModel`."""
+        return [0]

@@ -1,0 +1,153 @@
+"""What a check says of a history, as data: for people, as JSON, and in the shape of knossos' result maps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from harness.op import OpType
+from harness.verdict import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from harness.op import Operation, Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """One way in which the object may stand at a moment of the history.
+
+    Attributes:
+        model: Its state, as the model describes it.
+        last_op: The operation that took effect last, of those that returned.
+        pending: Operations that have begun and not taken effect.
+        state: Its state, as the model has it.
+    """
+
+    model: Mapping[str, Value]
+    last_op: Operation | None
+    pending: tuple[Operation, ...]
+    state: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathStep:
+    """A step of a path that leads nowhere.
+
+    Attributes:
+        op: The operation.
+        model: The state after it, or None if it was not possible.
+        message: Why it was not possible.
+    """
+
+    op: Operation
+    model: Mapping[str, Value] | None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Analysis:
+    """What is known about the linearizability of a history.
+
+    Attributes:
+        valid: The verdict.
+        model: The model's name.
+        analyzer: What decided.
+        operations: How many operations the history has.
+        seconds: Wall time of the check.
+        steps: Model steps of a search.
+        op: Invalid: the operation by whose return no linearization is left. Unknown: the furthest return reached.
+        previous_ok: The operation that returned ok last before `op` did.
+        configs: How the object may stand before `op` returns, or at the end; at most ten.
+        final_paths: What leads nowhere from there; at most ten.
+        cause: Unknown: `timeout`, `out-of-memory`, `cancelled`, or `unsuited` for an algorithm that does not apply.
+        kind: Invalid: what kind of contradiction, e.g. `stale`.
+        counterexample: Invalid: a part of the history that is not linearizable either, and small.
+        explanation: One or two sentences.
+        certificate: Valid, if asked for: the operations in the order of a linearization.
+    """
+
+    valid: Verdict
+    model: str
+    analyzer: str
+    operations: int
+    seconds: float
+    steps: int = 0
+    op: Operation | None = None
+    previous_ok: Operation | None = None
+    configs: tuple[Configuration, ...] = ()
+    final_paths: tuple[tuple[PathStep, ...], ...] = ()
+    cause: str | None = None
+    kind: str | None = None
+    counterexample: tuple[Operation, ...] = ()
+    explanation: str = ""
+    certificate: tuple[Operation, ...] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the result as JSON-like data."""
+        result: dict[str, Any] = {
+            "valid": self.valid.as_json,
+            "model": self.model,
+            "analyzer": self.analyzer,
+            "operations": self.operations,
+            "seconds": self.seconds,
+            "explanation": self.explanation,
+        }
+        if self.steps:
+            result["steps"] = self.steps
+        if self.valid is Verdict.UNKNOWN:
+            result["cause"] = self.cause
+            result["reached"] = operation_json(self.op)
+        if self.valid is Verdict.INVALID:
+            result["kind"] = self.kind
+            result["op"] = operation_json(self.op)
+            result["previous_ok"] = operation_json(self.previous_ok)
+            result["counterexample"] = [operation_json(op) for op in self.counterexample]
+            result["final_paths"] = [[_step_json(step) for step in path] for path in self.final_paths]
+        if self.configs:
+            result["configs"] = [
+                {
+                    "model": dict(config.model),
+                    "last_op": operation_json(config.last_op),
+                    "pending": [operation_json(op) for op in config.pending],
+                }
+                for config in self.configs
+            ]
+        if self.certificate is not None:
+            result["certificate"] = [op.invoke_index for op in self.certificate]
+        return result
+
+    def to_edn_map(self) -> Mapping[Any, Any]:
+        """Returns the result as knossos gives it, as values of EDN."""
+        from checker.knossos import result_map  # noqa: PLC0415 - only who wants EDN needs its values
+
+        return result_map(self)
+
+
+def operation_json(op: Operation | None) -> dict[str, Any] | None:
+    """Returns an operation as JSON-like data; what is null is left out, but for its value."""
+    if op is None:
+        return None
+    fields: dict[str, Any] = {
+        "process": op.process,
+        "type": str(op.type),
+        "f": op.f,
+        "value": op.result if op.type is OpType.OK and op.result is not None else op.value,
+        "argument": op.value,
+        "index": op.complete_index if op.type is not OpType.INFO else op.invoke_index,
+        "invoke_index": op.invoke_index,
+        "complete_index": op.complete_index,
+        "start_ns": op.start_ns,
+        "end_ns": op.end_ns,
+        "key": op.key,
+        "node": op.node,
+        "error": op.error,
+    }
+    kept = {"process", "type", "f", "value"}
+    return {name: value for name, value in fields.items() if value is not None or name in kept}
+
+
+def _step_json(step: PathStep) -> dict[str, Any]:
+    model = {"message": step.message} if step.model is None else dict(step.model)
+    return {"op": operation_json(step.op), "model": model}

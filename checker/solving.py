@@ -1,0 +1,100 @@
+"""Calls the kernel: limits as the user gives them, outcomes as typed values, failures as errors of the checker."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from checker import _kernel
+from checker.errors import KernelError, ModelError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+# What users call an algorithm, and what the kernel does.
+ALGORITHMS: Final[Mapping[str, str]] = {
+    "auto": "auto",
+    "zones": "near",
+    "search": "search",
+    "linear": "linear",
+    "wgl": "wgl",
+    "competition": "competition",
+}
+
+_SHARE_OF_MEMORY: Final = 0.5
+_FALLBACK_BYTES: Final = 4 << 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a check may use.
+
+    Attributes:
+        algorithm: One of `ALGORITHMS`.
+        time_limit_s: Wall time; None for no limit.
+        memory_limit: Bytes for the searches; None for half of what is available.
+        threads: None for all cores.
+        cancellation: Ends the check from another thread.
+    """
+
+    algorithm: str = "auto"
+    time_limit_s: float | None = None
+    memory_limit: int | None = None
+    threads: int | None = None
+    cancellation: _kernel.Cancellation | None = None
+
+    def __post_init__(self) -> None:
+        """Refuses what cannot be meant.
+
+        Raises:
+            ModelError: There is no such algorithm, or a limit is not positive.
+        """
+        if self.algorithm not in ALGORITHMS:
+            raise ModelError(f"expected one of the algorithms {', '.join(ALGORITHMS)}, found {self.algorithm!r}")
+        for name, value in (("time limit", self.time_limit_s), ("memory limit", self.memory_limit)):
+            if value is not None and not value > 0:
+                raise ModelError(f"expected a positive {name}, found {value}")
+
+
+def solve(
+    problems: Sequence[_kernel.Problem], limits: Limits, *, want_order: bool = False, fail_fast: bool = False
+) -> list[_kernel.Outcome]:
+    """Decides problems; the interpreter lock is not held, and Ctrl-C ends it at once.
+
+    Raises:
+        KernelError: The kernel failed.
+    """
+    try:
+        return _kernel.solve(
+            problems,
+            algorithm=ALGORITHMS[limits.algorithm],
+            time_limit_s=limits.time_limit_s,
+            memory_limit=limits.memory_limit if limits.memory_limit is not None else _half_of_memory(),
+            threads=limits.threads if limits.threads is not None else len(os.sched_getaffinity(0)),
+            want_order=want_order,
+            fail_fast=fail_fast,
+            cancellation=limits.cancellation,
+        )
+    except RuntimeError as error:
+        raise KernelError(f"the kernel failed: {error}. This is a bug: please report it with the history.") from error
+
+
+def positions(order: bytes) -> array[int]:
+    """Returns an order of operations as the kernel gives it, as positions."""
+    numbers = array("I")
+    numbers.frombytes(order)
+    return numbers
+
+
+def _half_of_memory() -> int:
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return _FALLBACK_BYTES
+    for line in lines:
+        if line.startswith("MemAvailable:"):
+            return int(int(line.split()[1]) * 1024 * _SHARE_OF_MEMORY)
+    return _FALLBACK_BYTES
