@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from harness.system import System
     from nemesis.fault import Fault
 
-LEADER_TIMEOUT_S = 6.0
+LEAST_PATIENCE_S = 2.0
+MOST_PATIENCE_S = 25.0
+ENDING_TIMEOUT_S = 10.0
 QUIESCE_TIMEOUT_S = 20.0
 HEAL_ATTEMPTS_S = 20.0
 STOPPED = "T"
@@ -43,7 +45,8 @@ class Conductor:
     def __init__(self, *, cluster: Cluster, system: System) -> None:
         self._field = Field(cluster=cluster, system=system)
         self._damaged: set[str] = set()
-        self._over: set[int] = set()
+        self._ending: set[int] = set()  # faults that are being healed
+        self._over: set[int] = set()  # faults that were healed, or could not be; they hold nothing any more
         self._prepared = False
 
     async def prepare(self, plan: Sequence[PlannedFault]) -> None:
@@ -99,8 +102,12 @@ class Conductor:
         made = self._field.faults.get(fault.id)
         if made is None:
             return None
-        self._over.add(fault.id)
-        proof = await made.end()
+        self._ending.add(fault.id)
+        try:
+            proof = await made.end()
+        finally:
+            self._ending.discard(fault.id)
+            self._over.add(fault.id)
         self._field.faults.pop(fault.id, None)
         return proof
 
@@ -146,18 +153,16 @@ class Conductor:
             raise FaultError(f"fault {planned.id} is refused: {lacking[0]}")
         names = self._field.names
         target = planned.target if isinstance(planned.target, str) else tuple(planned.target)
-        leader = await self._field.leader(LEADER_TIMEOUT_S) if tgt.is_role(target) else None
-        if tgt.is_role(target) and leader is None:
-            raise FaultError(
-                f"fault {planned.id}-{planned.kind} needs a leader, and in {LEADER_TIMEOUT_S:g} s no node said that it leads"
-            )
-        targets = tgt.resolve(target, names, order=planned.options.get(ORDER, names), leader=leader)
-        held = {
-            node: other.name
-            for other in self._field.faults.values()
-            if other.id not in self._over and other.GROUPS & kind.fault.GROUPS
-            for node in other.targets
-        }
+        targets = tgt.resolve(
+            target, names, order=planned.options.get(ORDER, names), leader=await self._leader_for(planned, target)
+        )
+
+        async def let_go() -> bool:
+            return not any(other.id in self._ending for other in self._holders(kind.fault, targets))
+
+        await self._field.until(let_go, ENDING_TIMEOUT_S)
+        # From here to the fault's registration nothing is awaited, so no other fault can come in between.
+        held = {node: other.name for other in self._holders(kind.fault, targets) for node in other.targets}
         free = tuple(node for node in targets if node not in held)
         if not free:
             holders = "; ".join(f"{node} is held by {held[node]}" for node in targets)
@@ -167,6 +172,26 @@ class Conductor:
         made = kind.fault(planned=planned, targets=free, field=self._field)
         made.problems.update({node: f"left out, held by {held[node]}" for node in targets if node in held})
         return made
+
+    async def _leader_for(self, planned: PlannedFault, target: str | tuple[str, ...]) -> str | None:
+        """Finds the leader where the target is a role: waits for one as long as something of the fault's time is left."""
+        if not tgt.is_role(target):
+            return None
+        patience_s = min(MOST_PATIENCE_S, max(LEAST_PATIENCE_S, planned.end_s - planned.start_s - LEAST_PATIENCE_S))
+        leader = await self._field.leader(patience_s)
+        if leader is None:
+            raise FaultError(
+                f"fault {planned.id}-{planned.kind} needs a leader, and in {patience_s:g} s no node said that it leads"
+            )
+        return leader
+
+    def _holders(self, fault: type[Fault], targets: tuple[str, ...]) -> list[Fault]:
+        """Returns the faults of a common group that hold some of the targets."""
+        return [
+            other
+            for other in self._field.faults.values()
+            if other.id not in self._over and other.GROUPS & fault.GROUPS and set(other.targets) & set(targets)
+        ]
 
     def _allow_damage(self, planned: PlannedFault, targets: tuple[str, ...]) -> None:
         """Counts the nodes damaged for good; refuses to go beyond a minority, whatever the plan says."""

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from harness.op import Value
     from nemesis.kinds import Choice
 
-RECOVERY_S = 5.0
+RECOVERY_S = 5.0  # a node that was down counts as down for so long after its fault
+LET_GO_S = 3.0  # a fault holds its nodes for so long after its end: a process has to start again
 REDRAWS = 200
 DECIMALS = 3  # times are whole milliseconds
 SLACK_S = 0.002
@@ -245,12 +246,14 @@ def _must_wait(
     fault: _Placed, placed: Sequence[_Placed], nodes: tuple[str, ...], *, keep_majority: bool
 ) -> float | None:
     """Returns when to try again, where the fault cannot be placed beside those that are on at its start."""
-    on = [other for other in placed if other.start_s <= fault.start_s < other.end_s]
-    clashing = [other for other in on if _share_a_node(fault, other)]
+    clashing = [
+        other
+        for other in placed
+        if other.start_s <= fault.start_s < other.end_s + LET_GO_S - SLACK_S and _share_a_node(fault, other)
+    ]
     if clashing:
-        return min(other.end_s for other in clashing)
+        return min(other.end_s for other in clashing) + LET_GO_S
     if keep_majority:
-        # A node that was down needs a while to catch up, and counts as down meanwhile.
         near = [other for other in placed if other.start_s <= fault.start_s < other.end_s + RECOVERY_S - SLACK_S]
         if near and not _keep_together([*near, fault], nodes):
             return min(other.end_s + RECOVERY_S for other in near)

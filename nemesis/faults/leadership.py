@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from harness.faults import PlannedFault
     from nemesis.field import Field
 
-TRANSFER_TIMEOUT_S = 8.0
-LEADER_TIMEOUT_S = 6.0
+TRANSFER_TIMEOUT_S = 10.0
+PROVE_TIMEOUT_S = 5.0
 
 
 class Transfer(Fault):
@@ -47,17 +47,18 @@ class Transfer(Fault):
         Raises:
             FaultError: No node says that it leads, so there is nothing to transfer.
         """
-        self._before = await self.field.leader_and_term(LEADER_TIMEOUT_S)
+        half_s = (self.planned.end_s - self.planned.start_s) / 2  # the other half is for the proof
+        self._before = await self.field.leader_and_term(half_s)
         if self._before is None:
             raise FaultError(f"fault {self.name}: no node says that it leads, so there is no leadership to transfer")
         (target,) = self.targets
-        self._accepted = await self.field.system.lead(self.field.node(target), TRANSFER_TIMEOUT_S)
+        self._accepted = await self.field.system.lead(self.field.node(target), min(TRANSFER_TIMEOUT_S, half_s))
         leader, term = self._before
         return Begun(targets=self.targets, details={"from": leader, "from_term": term, "accepted": self._accepted})
 
     async def prove(self) -> Proof:
         """Asks the nodes who leads now."""
-        now = await self.field.leader_and_term(LEADER_TIMEOUT_S)
+        now = await self.field.leader_and_term(PROVE_TIMEOUT_S)
         (target,) = self.targets
         before = self._before
         measured = {"before": list(before or ()), "now": list(now or ()), "accepted": self._accepted}

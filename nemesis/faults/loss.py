@@ -159,28 +159,32 @@ class Loss(RuleFault):
         seen = sum(counter.packets for counters in last.values() for counter in counters if not counter.drop)
         dropped = sum(counter.packets for counters in last.values() for counter in counters if counter.drop)
         counted = f"In all the rules dropped {dropped} of {seen} packets."
-        if self._proof is None:
-            return Proof(
-                effective=dropped > 0,
-                reason=f"{counted} The fault ended before the loss could be measured.",
-                measured={"dropped_total": dropped, "seen_total": seen},
-            )
+        measured = {"dropped_total": dropped, "seen_total": seen}
+        if self._proof is None or not self._proof.measured["delivery"]:  # then the counters are all there is
+            rules_only = Delivery(sent=seen, arrived=seen - dropped)
+            reason = f"{counted} From outside the loss could not be measured."
+            return Proof(effective=dropped > 0 and near(self.probability, rules_only), reason=reason, measured=measured)
         return Proof(
             effective=self._proof.effective,
             reason=f"{self._proof.reason} {counted}",
-            measured={**self._proof.measured, "dropped_total": dropped, "seen_total": seen},
+            measured={**self._proof.measured, **measured},
         )
 
 
+def near(probability: float, delivery: Delivery) -> bool:
+    """Says whether a measured loss is within five standard deviations of the probability, or within five per cent."""
+    tolerance = SIGMAS * math.sqrt(probability * (1 - probability) / max(delivery.sent, 1))
+    return delivery.sent > 0 and abs(delivery.lost - probability) <= max(tolerance, LEAST_TOLERANCE)
+
+
 def judge(probability: float, deliveries: Mapping[str, Delivery], problems: Mapping[str, str]) -> Proof:
-    """Compares the measured losses with the probability: within five standard deviations, or five per cent."""
+    """Compares the measured losses with the probability: see `near`."""
     texts = []
     effective = bool(deliveries)
     for name, delivery in sorted(deliveries.items()):
-        tolerance = SIGMAS * math.sqrt(probability * (1 - probability) / max(delivery.sent, 1))
-        near = delivery.sent > 0 and abs(delivery.lost - probability) <= max(tolerance, LEAST_TOLERANCE)
-        effective = effective and near
-        asked = "" if near else f", not the {probability:.0%} that were asked for"
+        good = near(probability, delivery)
+        effective = effective and good
+        asked = "" if good else f", not the {probability:.0%} that were asked for"
         texts.append(f"{name} lost {delivery.lost:.1%} of {delivery.sent} datagrams{asked}")
     if not deliveries:
         texts.append("no datagrams could be sent to any target")

@@ -15,7 +15,7 @@ from nemesis import targets
 from nemesis.errors import PlanError
 from nemesis.grudges import has_quorum, union
 from nemesis.kinds import KINDS, choose_all, find_kind
-from nemesis.plan import RECOVERY_S, Rhythm, draw_plan
+from nemesis.plan import LET_GO_S, RECOVERY_S, Rhythm, draw_plan
 
 if TYPE_CHECKING:
     from harness.faults import PlannedFault
@@ -88,9 +88,9 @@ def test_faults_keep_the_rhythm(seed: int, kind: str, limit_s: float) -> None:
 @given(st.integers(0, 10_000))
 def test_faults_of_one_group_never_share_a_node(seed: int) -> None:
     """A process that is paused is not killed meanwhile, as far as names are known when the plan is drawn."""
-    faults = plan(["kill", "pause", "minor-kill", "crash:one"], seed=seed, time_limit_s=200)
+    faults = plan(["kill", "pause", "minor-kill", "crash:one"], seed=seed, time_limit_s=200, each_at_least_once=False)
     for one, other in itertools.combinations(faults, 2):
-        if other.start_s < one.end_s:
+        if other.start_s < one.end_s + LET_GO_S - 0.002:
             assert not set(one.target) & set(other.target)
 
 
