@@ -147,7 +147,8 @@ class RegisterNodeTest {
         assertEquals(411, put("x".repeat(2000), 1).getIntValue("code"));
         assertEquals(411, get("a", "lease").getIntValue("code"));
         assertEquals(400, ask(KvRequest.TYPE, Map.of("group", "h", "op", "put", "key", "a", "value", 1)).getIntValue("code"));
-        assertEquals(401, ask(KvRequest.TYPE, Map.of("remoteId", "n2", "op", "put", "key", "a", "value", 1)).getIntValue("code"));
+        JSONObject misaddressed = ask(KvRequest.TYPE, Map.of("remoteId", "n2", "op", "put", "key", "a", "value", 1));
+        assertEquals(401, misaddressed.getIntValue("code"));
         JSONObject empty = JSON.parseObject(new String(send(KvRequest.TYPE, "null".getBytes()).getBody()));
         assertEquals(411, empty.getIntValue("code"));
         assertNotNull(empty.getString("message"));

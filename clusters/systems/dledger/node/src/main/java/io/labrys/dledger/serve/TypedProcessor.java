@@ -82,7 +82,8 @@ abstract class TypedProcessor<Q extends UserDefineRequest, R extends NodeRespons
         }
         if (cause instanceof TimeoutException) {
             LOG.warn("a request had no result after {} ms", LIMIT_MILLIS);
-            return refused(DLedgerResponseCode.TIMEOUT, "no result after " + LIMIT_MILLIS + " ms; what became of it is not known");
+            String late = "no result after " + LIMIT_MILLIS + " ms; what became of it is not known";
+            return refused(DLedgerResponseCode.TIMEOUT, late);
         }
         LOG.error("a request failed", cause);
         return refused(DLedgerResponseCode.INTERNAL_ERROR, cause.toString());

@@ -76,7 +76,7 @@ class RegisterStateMachineTest {
         assertEquals(new RegisterState.Copy(4, Map.of("a", 5L)), machine.dump(() -> 2));
     }
 
-    /** A snapshot is loaded by another replica with the index of its description, which may be larger than the last command's. */
+    /** Another replica loads a snapshot with the index of its description, which may be larger than the last command's. */
     @Test
     void snapshot() {
         machine.apply(entry(4, put(new OpId(1, 1), "a", 5)));

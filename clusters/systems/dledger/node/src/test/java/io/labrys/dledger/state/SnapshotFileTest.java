@@ -10,6 +10,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import org.junit.jupiter.api.BeforeEach;
@@ -32,7 +33,7 @@ class SnapshotFileTest {
     /** What was saved is loaded, also when there is nothing in it, and no temporary file stays. */
     @Test
     void roundTrip() throws IOException {
-        for (RegisterState.Copy copy : new RegisterState.Copy[] {COPY, new RegisterState.Copy(RegisterState.NOTHING, Map.of())}) {
+        for (RegisterState.Copy copy : List.of(COPY, new RegisterState.Copy(RegisterState.NOTHING, Map.of()))) {
             SnapshotFile.save(copy, file);
             assertEquals(copy, SnapshotFile.load(file));
         }
