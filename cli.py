@@ -323,16 +323,20 @@ def _reproduce_line(ctx: click.Context, options: dict[str, Any]) -> str:
         name = option.name or ""
         if name in NOT_REPRODUCED or ctx.get_parameter_source(name) is ParameterSource.DEFAULT:
             continue
-        value = options[name]
-        if not isinstance(option, click.Option) or value == option.type_cast_value(ctx, option.get_default(ctx)):
+        if not isinstance(option, click.Option) or _text(options[name]) == _text(option.default):
             continue
         if option.is_flag:
-            words.append((option.opts if value else option.secondary_opts)[0])
+            words.append((option.opts if options[name] else option.secondary_opts)[0])
         else:
-            numbers = value if isinstance(value, tuple) else (value,)
-            text = "-".join(f"{number:g}" if isinstance(number, float) else str(number) for number in numbers)
-            words += [option.opts[0], text]
+            words += [option.opts[0], _text(options[name])]
     return shlex.join(words)
+
+
+def _text(value: Any) -> str:
+    """Returns an option's value as it is written on the command line."""
+    if isinstance(value, tuple):
+        return "-".join(_text(item) for item in value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def main(arguments: list[str] | None = None) -> None:
