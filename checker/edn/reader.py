@@ -19,7 +19,7 @@ from checker.edn.tokens import MAX_TOKEN_CHARACTERS, Tokens
 from checker.edn.values import EdnList, EdnMap, EdnSet, Keyword, Symbol, Tagged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from checker.edn.tokens import TextStream
     from checker.edn.values import EdnValue
@@ -44,10 +44,6 @@ _MISSING: Final = object()
 _Frame: TypeAlias = "tuple[str, list[EdnValue], int, bool]"
 
 
-def _is_number(token: str) -> bool:
-    return token.isdecimal() and token.isascii() and token[0] != "0" and len(token) in _LONG_NUMBERS
-
-
 def _never(_token: str, missing: object) -> object:
     return missing
 
@@ -65,6 +61,7 @@ class Reader:
         *,
         name: str = "-",
         see_through: bool = False,
+        keywords: Iterable[Keyword] = (),
         max_depth: int = MAX_DEPTH,
         max_token: int = MAX_TOKEN_CHARACTERS,
     ) -> None:
@@ -75,6 +72,7 @@ class Reader:
             name: What to call it in errors.
             see_through: Whether a vector or list that holds everything yields its members instead of itself, each as
                 soon as it is read.
+            keywords: Keywords that the text is likely to have; it yields these very objects, which are found faster in dicts.
             max_depth: How many collections, tags and discards may be open at once.
             max_token: The greatest length of a string, name, number or comment in characters.
         """
@@ -86,7 +84,12 @@ class Reader:
         self._ended_line: int | None = None  # where that bracket stood
         self._stack: list[_Frame] = []
         self._members: list[EdnValue] = []  # of the innermost open collection, or the forms that are complete
-        self._atoms: dict[str, EdnValue] = {}
+        self._atoms: dict[str, EdnValue] = {str(keyword): keyword for keyword in keywords}
+
+    @property
+    def saw_through(self) -> bool:
+        """Returns whether there was a vector or list around everything, once that has been read."""
+        return self._ended_line is not None
 
     def __iter__(self) -> Iterator[EdnValue]:  # noqa: C901 - the inner loop, whose short cuts make it fast
         """Yields each form.
@@ -116,7 +119,14 @@ class Reader:
                         value = EdnMap.of(members) if token in _ENDS_MAP else tuple(members)
                         self._members = members = stack.pop()[1]
                         members.append(value)
-                    elif quick and stack and _is_number(token):
+                    elif (
+                        quick
+                        and stack
+                        and token.isdecimal()
+                        and len(token) in _LONG_NUMBERS
+                        and token[0] != "0"
+                        and token.isascii()
+                    ):
                         members.append(int(token))
                     else:
                         members, prefixed = self._step(token)

@@ -370,6 +370,17 @@ class EdnMap(_Collection, Mapping[Any, Any]):
     def __getitem__(self, key: EdnValue) -> EdnValue:
         return self._members[_wrap(key)]
 
+    def columns(self) -> tuple[tuple[Any, ...], list[EdnValue]]:
+        """Returns keys and values, each in their order; a key that Python would take for another one is some hashable stand-in.
+
+        For those who read millions of maps with the same few keys.
+        """
+        return tuple(self._members), list(self._members.values())
+
+    def get(self, key: EdnValue, default: Any = None) -> Any:
+        """Returns the value of a key, or `default`."""
+        return self._members.get(key if type(key) is Keyword else _wrap(key), default)
+
     def _forms(self) -> Iterator[Any]:
         return ((canonical(_unwrap(key)), canonical(value)) for key, value in self._members.items())
 

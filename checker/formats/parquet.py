@@ -162,10 +162,14 @@ def _columns(rows: Sequence[Operation]) -> Iterator[list[Any]]:
             yield [getattr(row, name) for row in rows]
 
 
-def open_parquet(path: Path) -> Any:
+def open_parquet(path: Path, *, name: str | None = None) -> Any:
     """Opens a file and holds its format, version and columns to what this module writes.
 
     Columns may stand in any order, be dictionaries or plain, and be accompanied by others.
+
+    Args:
+        path: The file.
+        name: What to call it in errors; None: its path.
 
     Returns:
         A pyarrow `ParquetFile`.
@@ -176,27 +180,28 @@ def open_parquet(path: Path) -> Any:
     import pyarrow as pa  # noqa: PLC0415 - slow to import
     from pyarrow import parquet  # noqa: PLC0415
 
+    name = name or str(path)
     try:
         file = parquet.ParquetFile(path)
         layout = file.schema_arrow
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise BadHistory(str(path), None, f"expected a Parquet file of operations: {error}") from error
+        raise BadHistory(name, None, f"expected a Parquet file of operations: {error}") from error
     metadata = layout.metadata or {}
     found, version = metadata.get(FORMAT_KEY, b""), metadata.get(VERSION_KEY, b"")
     # Spark keeps no metadata of other writers, so a file without any is taken by its columns.
     if (found or version) and (found, version) != (FORMAT.encode(), str(VERSION).encode()):
         said = f"{found.decode(errors='replace')} version {version.decode(errors='replace')}"
-        raise BadHistory(str(path), None, f"expected {FORMAT} version {VERSION}, found {said}")
+        raise BadHistory(name, None, f"expected {FORMAT} version {VERSION}, found {said}")
     for column in COLUMNS:
         if column.name not in layout.names:
-            raise BadHistory(str(path), None, f"expected a column {column.name!r}, found {', '.join(layout.names)}")
+            raise BadHistory(name, None, f"expected a column {column.name!r}, found {', '.join(layout.names)}")
         kind = layout.field(column.name).type
         if isinstance(kind, pa.DictionaryType):
             kind = kind.value_type
         fits = pa.types.is_integer(kind) if column.kind == "int64" else _is_text(kind)
         if not fits:
             expected = "integers" if column.kind == "int64" else "strings"
-            raise BadHistory(str(path), None, f"expected {expected} in column {column.name!r}, found {kind}")
+            raise BadHistory(name, None, f"expected {expected} in column {column.name!r}, found {kind}")
     return file
 
 
@@ -226,22 +231,37 @@ def read_operations(path: Path, *, run: str | None = None) -> Iterator[Operation
     Raises:
         BadHistory: The file is not of this format, or a row is not an operation.
     """
+    for its_run, operation in read_rows(path):
+        if run is None or its_run == run:
+            yield operation
+
+
+def read_rows(path: Path, *, name: str | None = None) -> Iterator[tuple[str, Operation]]:
+    """Reads runs and operations in the file's order, a batch of rows at a time.
+
+    Args:
+        path: The file.
+        name: What to call it in errors; None: its path.
+
+    Raises:
+        BadHistory: The file is not of this format, or a row is not an operation.
+    """
     import pyarrow as pa  # noqa: PLC0415 - slow to import
 
-    file = open_parquet(path)
+    name = name or str(path)
+    file = open_parquet(path, name=name)
     row = 0
     decode = _Values().decode
     try:
         for batch in file.iter_batches(batch_size=READ_ROWS, columns=list(NAMES)):
-            columns = [batch.column(name).to_pylist() for name in NAMES]
+            columns = [batch.column(column).to_pylist() for column in NAMES]
             for fields in zip(*columns, strict=True):
                 row += 1
-                if run is None or fields[0] == run:
-                    yield _operation(fields, decode)
+                yield fields[0], _operation(fields, decode)
     except (pa.ArrowException, OSError) as error:
-        raise BadHistory(str(path), None, f"the file breaks off after row {row}: {error}") from error
+        raise BadHistory(name, None, f"the file breaks off after row {row}: {error}") from error
     except ValueError as error:
-        raise BadHistory(str(path), None, f"row {row}: {error}") from error
+        raise BadHistory(name, None, f"row {row}: {error}") from error
 
 
 class _Values:

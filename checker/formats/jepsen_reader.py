@@ -1,0 +1,243 @@
+"""Reads the events of a history in EDN, as Jepsen and knossos write them, and porcupine's key-value logs, which are EDN too.
+
+Both shapes are taken: one vector or list of maps, or maps one after the other; a map may have a tag, as records have. The order
+of keys does not matter. What each key may hold is told in docs/formats.md. If the first event has an `:index`, all have one, in
+ascending order; otherwise none has, and the position counts. The same holds for `:time`, but for the order.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from checker.edn.reader import Reader
+from checker.edn.values import EdnMap, Keyword, Symbol, Tagged
+from checker.edn.writer import dumps
+from checker.formats.errors import BadHistory
+from checker.formats.pairing import Event
+from checker.formats.values import PlainValues
+from harness.errors import InputError
+from harness.op import NEMESIS, Op, OpType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from checker.edn.values import EdnValue
+    from checker.formats.source import Source
+
+_TYPE: Final = Keyword("type")
+_PROCESS: Final = Keyword("process")
+_F: Final = Keyword("f")
+_VALUE: Final = Keyword("value")
+_KEY: Final = Keyword("key")
+_KEYS: Final = (
+    Keyword("index"),
+    Keyword("time"),
+    _TYPE,
+    _PROCESS,
+    _F,
+    _VALUE,
+    _KEY,
+    Keyword("node"),
+    Keyword("error"),
+    Keyword("scheduled"),
+    Keyword("phase"),
+)
+_VALUE_PLACE: Final = _KEYS.index(_VALUE)
+_NEMESES: Final = (Keyword(NEMESIS), NEMESIS)
+_TYPE_NAMES: Final = {Keyword(str(op_type)): op_type for op_type in OpType}
+_TYPES: Final[dict[Any, OpType]] = {**_TYPE_NAMES, **{str(op_type): op_type for op_type in OpType}}
+_MINUS_ONE: Final = -1
+_TOO_GREAT: Final = 2**63
+_OBSERVERS: Final = frozenset({"read", "r", "get", "dequeue"})
+_SHOWN_CHARACTERS: Final = 60
+
+
+class JepsenEvents:
+    """Yields the events of a history in EDN.
+
+    Attributes:
+        timed: Whether the events have times; if not, their positions stand in for them. Known after the first event.
+        keyed: Whether values are `[key value]` tuples. Known at the end.
+    """
+
+    warnings: Sequence[str] = ()
+
+    def __init__(self, source: Source, *, keyed: bool | None) -> None:
+        """Prepares to read.
+
+        Args:
+            source: Where the text comes from.
+            keyed: Whether values are tuples of a key and a value, as Jepsen's independent generators make them; None: only
+                if the first invoke of a read has such a value, which it has in no other history.
+        """
+        self.timed = False
+        self.keyed = keyed
+        self._name = source.name
+        self._reader = Reader(source, name=source.name, see_through=True, keywords=[*_KEYS, *_TYPE_NAMES])
+        self._plain = PlainValues()
+        self._names: dict[EdnValue, str] = {}
+        self._shapes: dict[tuple[EdnValue, ...], tuple[int, ...]] = {}  # keys of a map to the places of `_KEYS` in it
+        self._indexed = False
+        self._index = -1
+        self._count = 0
+
+    def __iter__(self) -> Iterator[Event]:
+        """Yields each event.
+
+        Raises:
+            EdnError: The text is not EDN.
+            BadHistory: A form is no event.
+        """
+        waiting: list[tuple[int, EdnMap]] = []  # until it is known whether values are tuples
+        for form in self._reader:
+            event = form.value if type(form) is Tagged else form
+            if type(event) is not EdnMap:
+                raise self._bad(self._reader.line, f"expected the map of an event, found {_shown(form)}")
+            if self.keyed is None:
+                waiting.append((self._reader.line, event))
+                self.keyed = self._shows_keys(event)
+                if self.keyed is not None:
+                    yield from self._events(waiting)
+                    waiting.clear()
+            else:
+                yield self._event(self._reader.line, event)
+        self.keyed = bool(self.keyed)
+        yield from self._events(waiting)
+
+    @property
+    def may_be_empty(self) -> bool:
+        """Returns whether the text says that there are no events, as `[]` does and nothing does not."""
+        return self._reader.saw_through
+
+    def _events(self, forms: list[tuple[int, EdnMap]]) -> Iterator[Event]:
+        for line, form in forms:
+            yield self._event(line, form)
+
+    def _shows_keys(self, event: EdnMap) -> bool | None:
+        """Says whether the values of the history are tuples, if this event can tell."""
+        if event.get(_PROCESS) in _NEMESES or _TYPES.get(event.get(_TYPE)) is not OpType.INVOKE:
+            return None
+        if event.get(_KEY) is not None:
+            return False
+        f = event.get(_F)
+        if not isinstance(f, Keyword | str) or self._name_of(f) not in _OBSERVERS:
+            return None
+        value = event.get(_VALUE)
+        return isinstance(value, tuple) and len(value) == 2 and value[0] is not None and value[1] is None
+
+    def _event(self, line: int, form: EdnMap) -> Event:
+        shape, values = form.columns()
+        places = self._shapes.get(shape)
+        if places is None:
+            places = self._shapes[shape] = tuple(shape.index(key) if key in shape else -1 for key in _KEYS)
+        values.append(None)  # what a key that is missing, at place -1, has
+        index, time, type_name, process, f, value, key, *extras = [values[place] for place in places]
+        has_value = places[_VALUE_PLACE] >= 0
+        op_type = _TYPES.get(type_name)
+        if op_type is None:
+            raise self._bad(line, f"expected a :type :invoke, :ok, :fail or :info, found {_shown(type_name)}")
+        if type(process) is not int or not 0 <= process < _TOO_GREAT:
+            process = self._other_process(line, process)
+        index, time_ns = self._place(line, index, time)
+        name = self._names.get(f) or self._function(line, f, process)
+        try:
+            if process == NEMESIS:
+                value = key = None
+            elif self.keyed:
+                key, value = self._tuple(value)
+            value = self._plain.value(value)
+            key = None if key is None else self._plain.text(key)
+            op = Op(index, time_ns, op_type, process, name, value, key, *(_extras(*extras) if any(extras) else ()))
+        except (ValueError, InputError) as error:
+            raise self._bad(line, str(error)) from None
+        return Event(line, op, has_value)
+
+    def _place(self, line: int, index: EdnValue, time: EdnValue) -> tuple[int, int]:
+        """Returns an event's index and time, given or counted."""
+        position = self._count
+        self._count += 1
+        indexed = index is not None and index != _MINUS_ONE
+        timed = time is not None and time != _MINUS_ONE
+        if not position:
+            self._indexed, self.timed = indexed, timed
+        if indexed != self._indexed:
+            raise self._bad(line, f"expected {_all_or_none(':index', all_have=self._indexed)}")
+        if timed != self.timed:
+            raise self._bad(line, f"expected {_all_or_none(':time', all_have=self.timed)}")
+        if not indexed:
+            index = position
+        elif type(index) is not int or not self._index < index < _TOO_GREAT:
+            raise self._bad(line, f"expected an :index above {self._index}, found {_shown(index)}")
+        self._index = index
+        if not timed:
+            time = position
+        elif type(time) is not int or not 0 <= time < _TOO_GREAT:
+            raise self._bad(line, f"expected a :time in whole nanoseconds from 0 on, found {_shown(time)}")
+        return index, time
+
+    def _other_process(self, line: int, process: EdnValue) -> str:
+        if process in _NEMESES:
+            return NEMESIS
+        raise self._bad(line, f"expected a :process that is a number from 0 on, or :nemesis, found {_shown(process)}")
+
+    def _function(self, line: int, f: EdnValue, process: int | str) -> str:
+        if isinstance(f, Keyword | Symbol | str) and f != "":
+            return self._names.setdefault(f, self._name_of(f))
+        if process == NEMESIS:
+            return _shown(f)
+        raise self._bad(line, f"expected an :f that is a keyword, found {_shown(f)}")
+
+    @staticmethod
+    def _name_of(name: Keyword | Symbol | str) -> str:
+        return str(name) if isinstance(name, str) else name.name
+
+    def _tuple(self, value: EdnValue) -> tuple[EdnValue, EdnValue]:
+        if isinstance(value, tuple) and len(value) == 2 and value[0] is not None:
+            return value[0], value[1]
+        raise ValueError(
+            f"expected a value [key value], because this history is taken to be keyed, found {_shown(value)}; "
+            "--no-keyed takes values as they are"
+        )
+
+    def _bad(self, line: int, reason: str) -> BadHistory:
+        return BadHistory(self._name, line, reason)
+
+
+def _extras(
+    node: EdnValue, error: EdnValue, scheduled: EdnValue, phase: EdnValue
+) -> tuple[str | None, str | None, int | None, str | None]:
+    """Returns an event's rarer members, in the order of `Op`."""
+    return (
+        None if node is None else _name_or_text(node),
+        None if error is None else _error(error),
+        scheduled if type(scheduled) is int and 0 <= scheduled < _TOO_GREAT else None,
+        None if phase is None else _name_or_text(phase),
+    )
+
+
+def _all_or_none(key: str, *, all_have: bool) -> str:
+    if all_have:
+        return f"an {key} as the events before have; either all events have one or none"
+    return f"no {key}, since the events before have none; either all events have one or none"
+
+
+def _name_or_text(value: EdnValue) -> str:
+    if isinstance(value, Keyword | Symbol):
+        return value.name
+    return str(value) if isinstance(value, str) else dumps(value)
+
+
+def _error(value: EdnValue) -> str:
+    """Returns an error as `code` or `code: text`: `:timeout`, `[:not-leader "n3"]`."""
+    if isinstance(value, tuple) and value:
+        code, *rest = map(_name_or_text, value)
+        return f"{code}: {' '.join(rest)}" if rest else code
+    return _name_or_text(value)
+
+
+def _shown(value: EdnValue) -> str:
+    try:
+        text = dumps(value)
+    except InputError:
+        text = repr(value)
+    return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "..."

@@ -1,0 +1,116 @@
+"""Reads the events of history.jsonl, our own format, from any stream: a header, then one JSON object on each line.
+
+Lines are decoded and held to the format by `harness.event_lines`, as everywhere. A last line that was torn off, because the run
+was ended while it was written, is left out with a warning.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+from checker.edn.reader import MAX_DEPTH
+from checker.formats.errors import BadHistory
+from checker.formats.pairing import Event
+from harness.event_lines import MAX_LINE_BYTES, decode_event, decode_object
+from harness.op import NEMESIS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from checker.formats.source import Source
+    from harness.op import Op, Value
+
+
+_DEEP: Final = frozenset({float, list, dict})
+
+
+class JsonlEvents:
+    """Yields the events of a history.
+
+    Attributes:
+        header: The header, once the first event was asked for.
+        warnings: What was passed over, as sentences; known at the end.
+    """
+
+    timed: Final = True
+    may_be_empty: Final = True
+
+    def __init__(self, source: Source, *, keyed: bool | None) -> None:
+        """Prepares to read.
+
+        Args:
+            source: Where the lines come from.
+            keyed: Whether the values of events without a key are lists of a key and a value.
+        """
+        self.header: Mapping[str, Any] = {}
+        self.warnings: list[str] = []
+        self._keyed = bool(keyed)
+        self._source = source
+        self._index = 0
+
+    def __iter__(self) -> Iterator[Event]:
+        """Yields each event.
+
+        Raises:
+            BadHistory: The file is no history, or has a bad line that is not its torn last one.
+        """
+        source = self._source
+        while line := source.readline_bytes(MAX_LINE_BYTES + 1):
+            try:
+                event = self._event(line)
+            except ValueError as error:
+                raise BadHistory(source.name, source.line, str(error)) from None
+            if event is not None:
+                yield event
+
+    def _event(self, line: bytes) -> Event | None:
+        """Returns the event of a line; None for the header and a torn end."""
+        if len(line) > MAX_LINE_BYTES:
+            raise ValueError(f"expected a line of at most {MAX_LINE_BYTES} bytes")
+        try:
+            fields = decode_object(line)
+        except ValueError:
+            if not self.header or line.endswith(b"\n"):
+                raise
+            self.warnings.append(f"line {self._source.line}, the last one, is torn off and was left out")
+            return None
+        if not self.header:
+            self.header = _header(fields)
+            return None
+        op = decode_event(fields, self._index)
+        self._index += 1
+        if type(op.value) in _DEEP:
+            _hold_to_bounds(op.value, 0)
+        return Event(self._source.line, self._lifted(op) if self._keyed else op)
+
+    def _lifted(self, op: Op) -> Op:
+        if op.key is not None or op.process == NEMESIS:
+            return op
+        if isinstance(op.value, list) and len(op.value) == 2 and isinstance(op.value[0], str):
+            return op._replace(key=op.value[0], value=op.value[1])
+        raise ValueError("expected a value [key, value] with a text key, because this history is said to be keyed")
+
+
+def _hold_to_bounds(value: Value, depth: int) -> None:
+    """Refuses what cannot be compared or written again: numbers that are not finite, and nesting beyond any use."""
+    if type(value) is float and not math.isfinite(value):
+        raise ValueError(f"expected a finite number, found {value}")
+    if depth > MAX_DEPTH:
+        raise ValueError(f"expected a value nested at most {MAX_DEPTH} deep")
+    if isinstance(value, list):
+        for member in value:
+            if type(member) in _DEEP:
+                _hold_to_bounds(member, depth + 1)
+    elif isinstance(value, dict):
+        _hold_to_bounds(list(value.values()), depth)
+
+
+def _header(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    from harness.history import FORMAT, VERSION  # noqa: PLC0415 - brings asyncio, which other formats do without
+
+    if fields.get("format") != FORMAT:
+        raise ValueError(f'expected the header {{"format": "{FORMAT}", "version": {VERSION}, ...}}')
+    if fields.get("version") != VERSION:
+        raise ValueError(f"expected version {VERSION} of the format, found {fields.get('version')!r}")
+    return fields

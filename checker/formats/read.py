@@ -1,0 +1,159 @@
+"""Reads a history from whatever holds it: tells the format by the content, pairs the events, and says what it passed over.
+
+The content decides, not the name, so that standard input, renamed and compressed files work alike. A format is only taken for
+certain by what no other begins with; what begins like none of them is an error that shows it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import TYPE_CHECKING, Final
+
+from checker.formats.errors import BadHistory, shown
+from checker.formats.etcd_log import MARK, EtcdLogEvents
+from checker.formats.jepsen_reader import JepsenEvents
+from checker.formats.jsonl import JsonlEvents
+from checker.formats.pairing import Pairing, hold_to_rules
+from checker.formats.source import STANDARD_INPUT, opened
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from checker.formats.source import Source
+    from harness.op import Operation
+
+JSONL: Final = "jsonl"
+PARQUET: Final = "parquet"
+EDN: Final = "edn"
+ETCD_LOG: Final = "etcd-log"
+FORMATS: Final = (JSONL, PARQUET, EDN, ETCD_LOG)
+
+_PARQUET_MAGIC: Final = b"PAR1"
+_EDN_START: Final = re.compile(rb"(?:[\s,]|;[^\n]*\n)*+(?:[{\[(#]|;)")
+_JSON_START: Final = re.compile(rb"\s*\{\s*[\"}]")
+_LOG_START: Final = re.compile(rb"(?:INFO|WARN|DEBUG|ERROR)\s")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """A history as read.
+
+    Attributes:
+        name: What it was called on the command line; `-` is standard input.
+        format: One of `FORMATS`.
+        operations: The clients' operations, in the order of their invokes.
+        events: How many events it had, faults included.
+        timed: Whether it had times; if not, positions stand in for them.
+        keyed: Whether its operations work on keys.
+        warnings: What was passed over, as sentences.
+    """
+
+    name: str
+    format: str
+    operations: Sequence[Operation]
+    events: int
+    timed: bool
+    keyed: bool
+    warnings: Sequence[str]
+
+
+def read_histories(name: str, *, keyed: bool | None = None) -> list[History]:
+    """Reads all that a file holds: one history, or one for each run in a Parquet file of several.
+
+    Args:
+        name: The file, or `-` for standard input.
+        keyed: Whether values are pairs of a key and a value; None: as the history shows it. Formats with keys of their own
+            show it always; see `JepsenEvents` for those without.
+
+    Raises:
+        InputError: It is no history; the message says where and why.
+    """
+    with opened(name) as source:
+        found = detect(source)
+        if found == PARQUET:
+            return _from_parquet(source)
+        if found == ETCD_LOG:
+            return [_paired(found, source.name, EtcdLogEvents(source))]
+        if found == JSONL:
+            return [_paired(found, source.name, JsonlEvents(source, keyed=keyed))]
+        return [_paired(found, source.name, JepsenEvents(source, keyed=keyed))]
+
+
+def detect(source: Source) -> str:
+    """Tells the format by the first bytes.
+
+    Raises:
+        BadHistory: They begin no history.
+    """
+    head = source.head
+    if head.startswith(b"PAR1"):
+        return PARQUET
+    if not head.strip():
+        raise BadHistory(source.name, None, "expected a history, found an empty file")
+    if _JSON_START.match(head):
+        return JSONL
+    if _EDN_START.match(head):
+        return EDN
+    if _LOG_START.match(head) or MARK.search(head):
+        return ETCD_LOG
+    found = "binary data" if b"\0" in head else shown(head.decode(errors="backslashreplace"))
+    raise BadHistory(
+        source.name,
+        1,
+        "expected a history: history.jsonl or operations.parquet of Labrys, Jepsen's EDN, or a log as porcupine reads; "
+        f"found {found}",
+    )
+
+
+def _paired(found: str, name: str, events: EtcdLogEvents | JsonlEvents | JepsenEvents) -> History:
+    pairing = Pairing(name)
+    for event in events:
+        pairing.add(event)
+    operations = pairing.finish()
+    if not pairing.events and not events.may_be_empty:
+        raise BadHistory(name, None, "expected a history, found no event in it")
+    return History(
+        name=name,
+        format=found,
+        operations=operations,
+        events=pairing.events,
+        timed=events.timed,
+        keyed=any(operation.key is not None for operation in operations),
+        warnings=[*events.warnings, *pairing.warnings],
+    )
+
+
+def _from_parquet(source: Source) -> list[History]:
+    from checker.formats import parquet  # noqa: PLC0415 - needed for this format alone
+
+    by_run: dict[str, list[Operation]] = {}
+    with NamedTemporaryFile(prefix="labrys-", suffix=".parquet") as copy:
+        path = Path(source.name)
+        if source.name == STANDARD_INPUT or source.compressed or not path.is_file():
+            source.copy_to(copy)
+            copy.flush()
+            path = Path(copy.name)
+        for run, operation in parquet.read_rows(path, name=source.name):
+            by_run.setdefault(run, []).append(operation)
+    if not by_run:
+        by_run[""] = []
+    return [
+        _of_operations(source.name if len(by_run) == 1 else f"{source.name}#{run}", operations)
+        for run, operations in by_run.items()
+    ]
+
+
+def _of_operations(name: str, operations: list[Operation]) -> History:
+    hold_to_rules(name, operations)
+    return History(
+        name=name,
+        format=PARQUET,
+        operations=operations,
+        events=sum(1 + (operation.complete_index is not None) for operation in operations),
+        timed=True,
+        keyed=any(operation.key is not None for operation in operations),
+        warnings=[],
+    )

@@ -1,0 +1,140 @@
+"""Opens what a history comes from: a file or standard input, plain or gzip, and gives its text by bounded lines.
+
+The law: whatever the bytes are, the reader above gets text or the user gets an error with the line; never a traceback, and
+never more than a piece of a line in memory at once.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import sys
+import zlib
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, BinaryIO, cast
+
+from checker.formats.errors import BadHistory, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+STANDARD_INPUT = "-"
+HEAD_BYTES = 1 << 12
+_BUFFER_BYTES = 1 << 18
+_GZIP = b"\x1f\x8b"
+_LONGEST_CHARACTER = 4
+
+
+class _Rejoined(io.RawIOBase):
+    """A stream whose beginning has been read already, whole again."""
+
+    def __init__(self, head: bytes, rest: BinaryIO) -> None:
+        super().__init__()
+        self._head = head
+        self._rest = rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object, /) -> int:
+        view = memoryview(cast("bytearray", buffer))
+        part = self._head[: len(view)] or self._rest.read(len(view))
+        self._head = self._head[len(part) :]
+        view[: len(part)] = part
+        return len(part)
+
+
+class Source:
+    """An open source.
+
+    Attributes:
+        name: As the user gave it; `-` is standard input.
+        compressed: Whether it is gzip.
+        head: Its first bytes, uncompressed and without a byte order mark, enough to tell the format.
+        line: The number of the line read last, from 1; 0 before the first.
+    """
+
+    def __init__(self, name: str, stream: BinaryIO) -> None:
+        """Takes over an open stream and reads its head."""
+        self.name = name
+        self.line = 0
+        self._line_ended = True
+        head = stream.read(HEAD_BYTES)
+        stream = io.BufferedReader(_Rejoined(head, stream), _BUFFER_BYTES)
+        self.compressed = head.startswith(_GZIP)
+        if self.compressed:
+            import gzip  # noqa: PLC0415 - few histories are compressed
+
+            unpacked = cast("BinaryIO", gzip.GzipFile(fileobj=stream))
+            head = self._guarded(unpacked, HEAD_BYTES, whole=True)
+            stream = io.BufferedReader(_Rejoined(head, unpacked), _BUFFER_BYTES)
+        self._stream = cast("BinaryIO", stream)
+        if head.startswith(codecs.BOM_UTF8):
+            head = head.removeprefix(self._stream.read(len(codecs.BOM_UTF8)))
+        self.head = head
+
+    def _guarded(self, stream: BinaryIO, size: int, *, whole: bool) -> bytes:
+        try:
+            return stream.read(size) if whole else stream.readline(size)
+        except (EOFError, zlib.error) as error:
+            raise BadHistory(self.name, self.line + 1, f"the gzip data breaks off here: {error}") from error
+        except OSError as error:
+            raise BadHistory(self.name, self.line + 1, f"cannot be read: {error}") from error
+
+    def copy_to(self, file: IO[bytes]) -> None:
+        """Copies everything that is left."""
+        while part := self._guarded(self._stream, _BUFFER_BYTES, whole=True):
+            file.write(part)
+
+    def readline_bytes(self, size: int) -> bytes:
+        """Returns the next line, or at most `size` bytes of it; empty at the end."""
+        piece = self._guarded(self._stream, size, whole=False)
+        if piece and self._line_ended:
+            self.line += 1
+        self._line_ended = piece.endswith(b"\n")
+        return piece
+
+    def readline(self, size: int = -1, /) -> str:
+        """Returns the next line as text, or at most about `size` bytes of it; empty at the end.
+
+        Raises:
+            BadHistory: It is not UTF-8 text.
+        """
+        piece = self.readline_bytes(size)
+        if b"\0" in piece:
+            raise BadHistory(self.name, self.line, "expected text, found binary data")
+        try:
+            return piece.decode()
+        except UnicodeDecodeError as error:
+            cut = error
+        # The piece may end within a character.
+        for _ in range(_LONGEST_CHARACTER - 1):
+            if not self._line_ended:
+                piece += self.readline_bytes(1)
+            try:
+                return piece.decode()
+            except UnicodeDecodeError as error:
+                cut = error
+        found = shown(piece[cut.start : cut.start + 16].decode(errors="backslashreplace"))
+        raise BadHistory(self.name, self.line, f"expected UTF-8 text, found {found}")
+
+
+@contextmanager
+def opened(name: str) -> Iterator[Source]:
+    """Opens a file by its name, or standard input by `-`.
+
+    Raises:
+        BadHistory: There is no such file, or it cannot be read.
+    """
+    if name == STANDARD_INPUT:
+        yield Source(name, sys.stdin.buffer)
+        return
+    try:
+        file = open(name, "rb", buffering=0)  # noqa: SIM115, PTH123 - closed below; names come from the command line
+    except OSError as error:
+        raise BadHistory(name, None, f"cannot be read: {error.strerror}") from error
+    with file:
+        try:
+            yield Source(name, cast("BinaryIO", file))
+        except IsADirectoryError as error:
+            raise BadHistory(name, None, "expected a file, found a directory") from error

@@ -1,0 +1,86 @@
+"""Turns values of EDN into the JSON-like values that operations carry, so that different ones stay different.
+
+A keyword and a symbol become their names, a vector and a list become a list, a map gets text keys, a set becomes a sorted list.
+Where two values of different kinds would become the same text in one history (`:a` and `"a"`, `1/2` and `"1/2"`), the one that
+comes second is written in a way that no other value of the history has. So two values of a history are equal after the
+conversion exactly if they were before, but for a vector and a set of the same members.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+from checker.edn.values import EdnMap, EdnSet, Keyword, Symbol, Tagged, canonical
+from checker.edn.writer import dumps
+from checker.formats.parquet import json_text
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from checker.edn.values import EdnValue
+    from harness.op import Value
+
+_SAME: Final = frozenset({int, bool, type(None)})
+
+
+class PlainValues:
+    """Converts the values of one history."""
+
+    def __init__(self) -> None:
+        self._texts: dict[Hashable, str] = {}
+        self._taken: set[str] = set()
+
+    def value(self, value: EdnValue) -> Value:
+        """Returns a value as JSON can say it.
+
+        Raises:
+            ValueError: It is not a number, which equals nothing, so nothing can be said about a history that holds it.
+        """
+        kind = type(value)
+        if kind in _SAME:
+            return value
+        if kind is str or kind is Keyword or kind is Symbol:
+            return self.text(value)
+        if isinstance(value, tuple):
+            return [self.value(member) for member in value]
+        if kind is float and math.isfinite(value):
+            return value
+        if kind is float and math.isnan(value):
+            raise ValueError("expected a value that equals itself, found ##NaN")
+        return self._rare(value)
+
+    def _rare(self, value: EdnValue) -> Value:
+        if isinstance(value, EdnSet):
+            members = [self.value(member) for member in value]
+            return sorted(members) if all(type(member) is int for member in members) else sorted(members, key=_order)
+        if isinstance(value, EdnMap):
+            return {self.text(key): self.value(member) for key, member in value.items()}
+        if isinstance(value, Tagged):
+            return {f"#{value.tag}": self.value(value.value)}
+        return self.text(value)
+
+    def text(self, value: EdnValue) -> str:
+        """Returns a text that stands for this value alone: its name or its characters if they are still free."""
+        form = canonical(value)
+        known = self._texts.get(form)
+        if known is not None:
+            return known
+        text = (
+            value.name
+            if isinstance(value, Keyword | Symbol)
+            else str(value)
+            if isinstance(value, str)
+            else dumps(value)
+        )
+        if text in self._taken:
+            text = dumps(value)
+        while text in self._taken:
+            text += "'"
+        self._texts[form] = text
+        self._taken.add(text)
+        return text
+
+
+def _order(value: Value) -> str:
+    return json_text(value) or ""
