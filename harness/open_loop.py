@@ -36,10 +36,8 @@ class OpenDriver(Driver):
 
     def start(self) -> None:
         """Gives each node its first processes and starts the arrivals."""
-        # Node after node, so that neighbouring processes are at different nodes.
-        for _ in range(self._load.processes_per_node):
-            for number in range(len(self._setting.nodes)):
-                self._free[number].append(self._grow(number))
+        for number, free in enumerate(self._free):
+            free.extend(self._grow(number) for _ in range(self._load.processes_per_node))
         self._streams = [self._spawn(self._arrive(number, node)) for number, node in enumerate(self._setting.nodes)]
 
     def halt(self) -> None:

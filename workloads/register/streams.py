@@ -88,7 +88,7 @@ class Stream:
         options, random = self._options, self._draws.random
         place, kind = random(), random()
         if place < self._hot_below:
-            key = f"h{int(place / self._hot_below * options.hot_keys)}"
+            key = f"h{min(int(place / self._hot_below * options.hot_keys), options.hot_keys - 1)}"
         else:
             key = self._group.key(self._cold)
             self._cold += 1

@@ -1,20 +1,12 @@
-"""The register workload: what is asked of registers, and how the answers are judged.
-
-Registers are independent, so each key is judged by itself, and the worst key decides. A second part asks whether the run could
-have shown anything: a run in which no read ever saw another process' write is unknown, however linearizable it is.
-"""
+"""The register workload: what is asked of registers, and what judges the answers."""
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from checker.independent import check_keys
-from checker.result import operation_json
-from harness.op import OpType
-from harness.verdict import Part, Verdict
 from workloads.register.generators import FinalReads, RegisterGenerator, keys_of
 from workloads.register.options import RegisterOptions, Values, parse_mix
+from workloads.register.parts import final_reads, linearizable, reads_saw_writes
 from workloads.register.streams import Stream
 
 if TYPE_CHECKING:
@@ -22,11 +14,8 @@ if TYPE_CHECKING:
 
     from harness.generator import Generator
     from harness.node import Node
-    from harness.op import Op, Operation, Process, Value
-
-MODEL = "cas-register"
-CHECK_LIMIT_S = 300.0
-MAX_NAMED_KEYS = 20
+    from harness.op import Op, Operation, Value
+    from harness.verdict import Part
 
 
 class RegisterWorkload:
@@ -46,7 +35,11 @@ class RegisterWorkload:
         return RegisterGenerator(self._options, seed=seed, streams=streams)
 
     def describe_streams(self, *, seed: int, streams: int, count: int) -> Value:
-        """Returns the first operations of each stream; what a compare-and-set expects is `last-seen` where only a run knows."""
+        """Returns the first operations of each stream, as the seed says, in JSON-like data.
+
+        What a compare-and-set on unique values expects is `last-seen`: only the run knows. Where it has seen no value of
+        the key yet, it reads instead.
+        """
         return [self._describe(seed, number, streams, count) for number in range(streams)]
 
     def _describe(self, seed: int, number: int, streams: int, count: int) -> Value:
@@ -65,8 +58,9 @@ class RegisterWorkload:
         return FinalReads(keys_of(history))
 
     def check(self, operations: Sequence[Operation]) -> Sequence[Part]:
-        """Returns the parts `linearizable` and `reads-saw-writes`."""
-        return [_linearizable(operations), _reads_saw_writes(operations)]
+        """Returns the parts `linearizable`, `reads-saw-writes` and, if there were any such reads, `final-reads`."""
+        parts = [linearizable(operations), reads_saw_writes(operations), final_reads(operations)]
+        return [part for part in parts if part is not None]
 
 
 def from_options(options: Mapping[str, Any]) -> RegisterWorkload:
@@ -83,46 +77,3 @@ def from_options(options: Mapping[str, Any]) -> RegisterWorkload:
             ops_per_key=options["ops_per_key"],
         )
     )
-
-
-def _linearizable(operations: Sequence[Operation]) -> Part:
-    found = check_keys(MODEL, operations, time_limit=CHECK_LIMIT_S)
-    deciding = found.worst
-    details: dict[str, Value] = {
-        "model": MODEL,
-        "operations": found.operations,
-        "keys": len(found.keys),
-        "analyzers": dict(Counter(result.analyzer for result in found.keys.values())),
-        "seconds": found.seconds,
-    }
-    if found.valid is not Verdict.VALID:
-        worst_keys = [key for key, result in found.keys.items() if result.valid is found.valid]
-        details[f"{found.valid}_keys"] = worst_keys[:MAX_NAMED_KEYS]
-    if found.valid is Verdict.INVALID and deciding is not None:
-        details["counterexample"] = {
-            "key": found.worst_key,
-            "explanation": deciding.explanation,
-            "op": operation_json(deciding.op),
-            "operations": [operation_json(operation) for operation in deciding.counterexample],
-        }
-    return Part(name="linearizable", verdict=found.valid, reason=found.explanation, details=details)
-
-
-def _reads_saw_writes(operations: Sequence[Operation]) -> Part:
-    writers: dict[tuple[str | None, Value], Process] = {}
-    for operation in operations:
-        if operation.f != "read":
-            written = operation.value[1] if operation.f == "cas" else operation.value
-            writers[operation.key, written] = operation.process
-    reads = seen = 0
-    for operation in operations:
-        if operation.f == "read" and operation.type is OpType.OK:
-            reads += 1
-            seen += writers.get((operation.key, operation.result), operation.process) != operation.process
-    details: dict[str, Value] = {"reads": reads, "of_others": seen}
-    name = "reads-saw-writes"
-    if not seen:
-        reason = f"None of {reads} reads saw a write of another process, so nothing was tested."
-        return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
-    reason = f"{seen} of {reads} reads saw a write of another process."
-    return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)

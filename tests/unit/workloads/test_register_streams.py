@@ -1,0 +1,190 @@
+"""The operations of the register workload: what the seed says, and nothing else."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.errors import InputError
+from workloads.register.options import RegisterOptions, Values, parse_mix
+from workloads.register.streams import MIN_OPS_PER_STREAM, SMALL_DOMAIN, Draw, Stream, group_of
+from workloads.register.workload import RegisterWorkload, from_options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+UNIQUE, SMALL = RegisterOptions(), RegisterOptions(values=Values.SMALL)
+
+
+def draws(options: RegisterOptions, number: int, count: int, *, streams: int = 5, seed: int = 1) -> list[Draw]:
+    """Returns the first operations of a stream."""
+    stream = Stream(options, seed=seed, number=number, streams=streams)
+    return [stream.next() for _ in range(count)]
+
+
+@pytest.mark.parametrize("options", [UNIQUE, SMALL])
+def test_the_nth_operation_depends_on_seed_stream_and_n_alone(options: RegisterOptions) -> None:
+    """Asked together, in turns or alone, each stream gives the same."""
+    alone = [draws(options, number, 200) for number in range(3)]
+    together = [Stream(options, seed=1, number=number, streams=5) for number in range(3)]
+    turns: list[list[Draw]] = [[], [], []]
+    for step in range(600):
+        number = (step * step + step // 7) % 3
+        turns[number].append(together[number].next())
+    for number in range(3):
+        count = min(len(turns[number]), 200)
+        assert count > 50
+        assert turns[number][:count] == alone[number][:count]
+
+
+def test_another_seed_gives_other_operations() -> None:
+    """And another stream does as well."""
+    assert draws(UNIQUE, 0, 50, seed=1) != draws(UNIQUE, 0, 50, seed=2)
+    assert [draw.f for draw in draws(UNIQUE, 0, 50)] != [draw.f for draw in draws(UNIQUE, 1, 50)]
+
+
+@settings(deadline=None)
+@given(streams=st.integers(1, 12), count=st.integers(1, 60), seed=st.integers(0, 2**63 - 1))
+def test_unique_values_are_unique(streams: int, count: int, seed: int) -> None:
+    """No value is written twice, on any key, by any stream, and none is 0 or null."""
+    written = [
+        draw.value
+        for number in range(streams)
+        for draw in draws(UNIQUE, number, count, streams=streams, seed=seed)
+        if draw.f != "read"
+    ]
+    assert len(set(written)) == len(written)
+    assert all(value is not None and value > 0 for value in written)
+
+
+def test_small_values_are_all_of_the_domain() -> None:
+    """Written and expected ones, evenly."""
+    some = [draw for draw in draws(SMALL, 0, 8000) if draw.f == "cas"]
+    for counts in (Counter(draw.value for draw in some), Counter(draw.expected for draw in some)):
+        assert set(counts) == set(range(SMALL_DOMAIN))
+        assert max(counts.values()) < 1.25 * min(counts.values())
+
+
+def test_the_mix_is_that_of_the_options() -> None:
+    """Over 8000 operations the shares are the parts that were asked for."""
+    options = RegisterOptions(read=5, write=2, cas=1)
+    counts = Counter(draw.f for draw in draws(options, 0, 8000))
+    assert counts["read"] / 8000 == pytest.approx(5 / 8, abs=0.02)
+    assert counts["write"] / 8000 == pytest.approx(2 / 8, abs=0.02)
+
+
+def test_hot_keys_have_their_share_all_the_time() -> None:
+    """Evenly among them, from the beginning to the end."""
+    options = RegisterOptions(hot_keys=3, hot_share=0.3)
+    keys = [draw.key for draw in draws(options, 0, 9000)]
+    for part in (keys[:3000], keys[6000:]):
+        counts = Counter(key for key in part if key.startswith("h"))
+        assert set(counts) == {"h0", "h1", "h2"}
+        assert sum(counts.values()) / 3000 == pytest.approx(0.3, abs=0.03)
+        assert max(counts.values()) < 1.3 * min(counts.values())
+
+
+@pytest.mark.parametrize(
+    ("options", "prefix"),
+    [(RegisterOptions(hot_keys=0), "k"), (RegisterOptions(hot_share=0), "k"), (RegisterOptions(hot_share=1), "h")],
+)
+def test_there_may_be_only_one_sort_of_keys(options: RegisterOptions, prefix: str) -> None:
+    """No hot keys, or nothing else."""
+    assert {draw.key[0] for draw in draws(options, 0, 500)} == {prefix}
+
+
+@settings(deadline=None)
+@given(streams=st.integers(1, 60), ops_per_key=st.integers(1, 150))
+def test_other_keys_live_for_a_limited_number_of_operations(streams: int, ops_per_key: int) -> None:
+    """Never more than the options say over all streams, in the order of their numbers, and left for good."""
+    options = RegisterOptions(hot_keys=0, ops_per_key=ops_per_key)
+    totals: Counter[str] = Counter()
+    for number in range(streams):
+        keys = [draw.key for draw in draws(options, number, 100, streams=streams)]
+        totals.update(keys)
+        visits = [int(key[1:]) for key, _ in itertools.groupby(keys)]
+        assert visits == sorted(set(visits))
+    assert max(totals.values()) <= ops_per_key
+
+
+@settings(deadline=None)
+@given(streams=st.integers(1, 60), ops_per_key=st.integers(1, 150))
+def test_as_many_streams_as_a_key_allows_meet_there(streams: int, ops_per_key: int) -> None:
+    """Groups are of neighbours and of even sizes; two groups never share a key, and a stream stays long enough to meet."""
+    groups = [group_of(number, streams, ops_per_key) for number in range(streams)]
+    sizes = Counter(group.number for group in groups)
+    assert [group.number for group in groups] == sorted(group.number for group in groups)
+    assert set(sizes) == set(range(groups[0].groups))
+    assert max(sizes.values()) - min(sizes.values()) <= 1
+    assert all(group.share >= min(MIN_OPS_PER_STREAM, ops_per_key) for group in groups)
+    if streams * MIN_OPS_PER_STREAM <= ops_per_key:
+        assert len(sizes) == 1
+    keys = [{group.key(cold) for cold in range(50)} for group in {group.number: group for group in groups}.values()]
+    assert sum(map(len, keys)) == len(set().union(*keys))
+
+
+def test_a_preview_is_the_same_byte_for_byte() -> None:
+    """`labrys plan` prints it; what only the run knows has a name."""
+    workload = RegisterWorkload()
+    first, second = (json.dumps(workload.describe_streams(seed=3, streams=4, count=30)) for _ in range(2))
+    assert first == second
+    described = json.loads(first)
+    assert [stream["stream"] for stream in described] == [0, 1, 2, 3]
+    operations = [operation for stream in described for operation in stream["operations"]]
+    assert len(operations) == 120
+    assert all(op["value"][0] == "last-seen" for op in operations if op["f"] == "cas")
+    assert all(op["value"] is None for op in operations if op["f"] == "read")
+
+
+def test_a_preview_is_what_will_be_asked() -> None:
+    """The same operations in the same order as the stream gives them."""
+    preview = RegisterWorkload(SMALL).describe_streams(seed=3, streams=4, count=30)
+    for stream in preview:
+        drawn = draws(SMALL, stream["stream"], 30, streams=4, seed=3)
+        expected: Sequence[object] = [
+            {"f": draw.f, "key": draw.key, "value": [draw.expected, draw.value] if draw.f == "cas" else draw.value}
+            for draw in drawn
+        ]
+        assert stream["operations"] == expected
+
+
+@pytest.mark.parametrize("text", ["", "2:1", "1:2:3:4", "a:b:c", "-1:1:1", "1:nan:1", "1e9:1:1"])
+def test_a_mix_that_is_none_is_refused(text: str) -> None:
+    """The message shows what is expected."""
+    with pytest.raises(InputError, match=r"e\.g\. 2:1:1"):
+        parse_mix(text)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"read": 0},
+        {"write": 0, "cas": 0},
+        {"write": 0},
+        {"read": -1},
+        {"cas": float("nan")},
+        {"hot_share": 1.5},
+        {"hot_keys": -1},
+        {"ops_per_key": 0},
+    ],
+)
+def test_options_that_would_test_nothing_are_refused(options: dict[str, float]) -> None:
+    """A mix without reads, without changes, or of nothing known."""
+    with pytest.raises(InputError):
+        RegisterOptions(**options)  # type: ignore[arg-type]
+
+
+def test_options_come_from_the_command_line() -> None:
+    """Under the names of its parameters."""
+    workload = from_options(
+        {"values": "small", "mix": "3:2:1", "hot_keys": 1, "hot_share": 0.25, "ops_per_key": 60, "other": 1}
+    )
+    assert workload._options == RegisterOptions(
+        values=Values.SMALL, read=3, write=2, cas=1, hot_keys=1, hot_share=0.25, ops_per_key=60
+    )

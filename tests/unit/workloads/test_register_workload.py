@@ -1,0 +1,286 @@
+"""The register workload in a run: its generators, and the parts of its verdict."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import workloads
+from harness.combinators import limit, time_limit
+from harness.errors import InputError
+from harness.generator import Asker
+from harness.history import pair
+from harness.load import ClosedLoop
+from harness.node import Node
+from harness.op import Fail, Info, Invocation, Ok, Op, Operation, OpType
+from harness.simulation import simulate
+from harness.verdict import Verdict
+from workloads.options import OPTIONS, make_workload
+from workloads.register import RegisterOptions, RegisterWorkload, Values
+from workloads.register.generators import FINAL, FINAL_ATTEMPTS, FinalReads, RegisterGenerator, keys_of
+from workloads.register.parts import final_reads, linearizable, reads_saw_writes
+from workloads.register.streams import Stream
+
+if TYPE_CHECKING:
+    from harness.op import Outcome
+
+NODE = Node(name="n1", address="10.0.0.1")
+
+
+class Registers:
+    """Correct registers in memory; answers at the end of an operation, when it takes effect."""
+
+    def __init__(self) -> None:
+        self.values: dict[str | None, Any] = {}
+
+    def __call__(self, _: int, invocation: Invocation) -> Outcome:
+        """Does an operation."""
+        key, value = invocation.key, invocation.value
+        match invocation.f:
+            case "read":
+                return Ok(self.values.get(key))
+            case "write":
+                self.values[key] = value
+            case "cas":
+                if self.values.get(key) != value[0]:
+                    return Fail("mismatch")
+                self.values[key] = value[1]
+        return Ok(value)
+
+
+def answered(generator: RegisterGenerator, op_type: OpType, f: str, value: Any, key: str = "h0") -> None:
+    """Tells a generator of a completion."""
+    generator.told(Op(0, 0, op_type, 9, f, value, key))
+
+
+def next_cas(generator: RegisterGenerator) -> Invocation | None:
+    """Asks until the next compare-and-set on the hot key; None if reads take its place."""
+    for _ in range(200):
+        answer = generator.ask(Asker(0, 0, "n1", 0, idle=True, workers=frozenset({0})))
+        assert isinstance(answer, Invocation)
+        if answer.f == "cas":
+            return answer
+    return None
+
+
+@pytest.fixture
+def generator() -> RegisterGenerator:
+    """A generator of one stream on one key."""
+    return RegisterGenerator(RegisterOptions(hot_keys=1, hot_share=1), seed=1, streams=1)
+
+
+def test_a_cas_expects_what_was_seen_last(generator: RegisterGenerator) -> None:
+    """By a read, a write or a cas of anyone that is known to have happened."""
+    for f, value, expected in (("read", 5, 5), ("write", 7, 7), ("cas", [7, 9], 9)):
+        answered(generator, OpType.OK, f, value)
+        cas = next_cas(generator)
+        assert cas is not None
+        assert cas.value[0] == expected
+        assert cas.value[1] not in {5, 7, 9}
+
+
+def test_a_cas_without_anything_seen_is_a_read(generator: RegisterGenerator) -> None:
+    """Nothing is known at first, nor after a read of null, nor of other keys, nor from what may not have happened."""
+    assert next_cas(generator) is None
+    answered(generator, OpType.OK, "write", 3, key="k0")
+    answered(generator, OpType.INFO, "write", 3)
+    answered(generator, OpType.FAIL, "cas", [1, 3])
+    answered(generator, OpType.INVOKE, "write", 3)
+    assert next_cas(generator) is None
+    answered(generator, OpType.OK, "read", 3)
+    assert next_cas(generator) is not None
+    answered(generator, OpType.OK, "read", None)
+    assert next_cas(generator) is None
+
+
+@pytest.mark.parametrize("value", ["text", [1], {"a": 1}, 1.5, [[], []]])
+def test_an_answer_of_any_shape_does_no_harm(generator: RegisterGenerator, value: Any) -> None:
+    """What a client says is foreign; what is no register's value is not expected later."""
+    for f in ("read", "write", "cas"):
+        answered(generator, OpType.OK, f, value)
+    assert next_cas(generator) is None
+
+
+@pytest.mark.parametrize("values", Values)
+def test_workers_get_their_streams_whatever_the_system_does(values: Values) -> None:
+    """Slow or quick, failing or not: the n-th operation of a worker is the n-th of its stream, but for unseen expectations."""
+    workload = RegisterWorkload(RegisterOptions(values=values))
+    for latency_s, respond in ((0.001, Registers()), (0.05, lambda _, __: Fail("no"))):
+        ops = simulate(
+            time_limit(2, workload.generator(seed=4, streams=3)),
+            latency_s=lambda process, _, latency_s=latency_s: latency_s * (1 + process),  # type: ignore[misc]
+            respond=respond,
+        )
+        for worker in range(3):
+            invoked = [op for op in ops if op.type is OpType.INVOKE and op.process == worker]
+            assert len(invoked) > 10
+            stream = Stream(workload._options, seed=4, number=worker, streams=3)
+            for op in invoked:
+                draw = stream.next()
+                assert op.key == draw.key
+                assert op.f == draw.f or (op.f, draw.f) == ("read", "cas")
+                if op.f != "read":
+                    assert (op.value[1] if op.f == "cas" else op.value) == draw.value
+
+
+@pytest.mark.parametrize("values", Values)
+def test_a_correct_system_is_valid_and_was_tested(values: Values) -> None:
+    """All parts are valid, and compare-and-sets succeed often enough to matter."""
+    workload = RegisterWorkload(RegisterOptions(values=values))
+    ops = simulate(
+        time_limit(5, workload.generator(seed=4, streams=5)), load=ClosedLoop(concurrency=5), respond=Registers()
+    )
+    operations = pair(ops)
+    assert {part.name: part.verdict for part in workload.check(operations)} == {
+        "linearizable": Verdict.VALID,
+        "reads-saw-writes": Verdict.VALID,
+    }
+    cas = Counter(operation.type for operation in operations if operation.f == "cas")
+    assert cas[OpType.OK] > 0.1 * cas.total()
+
+
+def test_every_key_is_read_at_the_end() -> None:
+    """Each once, in the order in which the run touched them, by workers that share them."""
+    workload = RegisterWorkload()
+    history = simulate(limit(300, workload.generator(seed=4, streams=3)))
+    ops = simulate(workload.final_generator(history=history, node=NODE), load=ClosedLoop(concurrency=5))
+    read = [op for op in ops if op.type is OpType.INVOKE]
+    assert [op.key for op in read] == keys_of(history)
+    assert {(op.f, op.phase) for op in ops} == {("read", FINAL)}
+    assert len({op.process for op in read}) > 1
+
+
+@pytest.mark.parametrize("outcome", [Fail("not-leader"), Info("timeout")])
+def test_a_final_read_that_did_not_succeed_is_tried_again(outcome: Outcome) -> None:
+    """Until it did, and a bounded number of times; the other keys do not wait for it."""
+    tries: Counter[str | None] = Counter()
+
+    def respond(_: int, invocation: Invocation) -> Outcome:
+        tries[invocation.key] += 1
+        lost = invocation.key == "lost" or (invocation.key == "late" and tries["late"] < FINAL_ATTEMPTS)
+        return outcome if lost else Ok(1)
+
+    simulate(FinalReads(["lost", "late", "a", "b"]), respond=respond)
+    assert tries == {"lost": FINAL_ATTEMPTS, "late": FINAL_ATTEMPTS, "a": 1, "b": 1}
+
+
+def test_a_run_that_touched_nothing_has_no_final_reads() -> None:
+    """The generator of no keys ends at once."""
+    assert simulate(FinalReads([])) == []
+
+
+def operation(index: int, process: int, f: str, value: Any, op_type: OpType = OpType.OK, **more: Any) -> Operation:
+    """Makes an operation after all those with a lower index."""
+    fields: dict[str, Any] = {"key": "h0", "node": "n1", **more}
+    return Operation(
+        process=process,
+        f=f,
+        value=None if f == "read" else value,
+        result=value if op_type is OpType.OK else None,
+        type=op_type,
+        start_ns=10 * index,
+        end_ns=10 * index + 5,
+        invoke_index=2 * index,
+        complete_index=2 * index + 1,
+        **fields,
+    )
+
+
+def test_a_stale_read_is_invalid_with_a_counterexample() -> None:
+    """The part names the key, explains, and shows the operations."""
+    part = linearizable(
+        [
+            operation(0, 0, "write", 1, key="k1"),
+            operation(1, 0, "write", 1),
+            operation(2, 0, "write", 2),
+            operation(3, 1, "read", 1),
+        ]
+    )
+    assert part.verdict is Verdict.INVALID
+    assert part.details["keys"] == 2
+    assert part.details["invalid_keys"] == ["h0"]
+    example = part.details["counterexample"]
+    assert example["key"] == "h0"
+    assert {op["f"] for op in example["operations"]} == {"read", "write"}
+    assert example["explanation"] in part.reason
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [
+        [],
+        [operation(0, 0, "write", 1), operation(1, 0, "read", 1)],
+        [operation(0, 0, "write", 1), operation(1, 1, "read", None)],
+        [operation(0, 0, "write", 1), operation(1, 1, "read", None, OpType.INFO)],
+        [operation(0, 0, "write", 1, key="other"), operation(1, 1, "read", 1)],
+        [operation(0, 0, "write", 1), operation(1, 1, "write", 1), operation(2, 1, "read", 1)],
+    ],
+)
+def test_a_run_whose_reads_saw_nothing_of_others_is_unknown(operations: list[Operation]) -> None:
+    """One's own values, null, unanswered reads and other keys prove nothing."""
+    part = reads_saw_writes(operations)
+    assert part.verdict is Verdict.UNKNOWN
+    assert "nothing was tested" in part.reason
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        operation(0, 0, "write", 1),
+        operation(0, 0, "cas", [7, 1]),
+        operation(0, 0, "write", 1, OpType.INFO),
+    ],
+)
+def test_a_read_of_another_process_write_counts(write: Operation) -> None:
+    """By a write or a cas, known to have happened or shown to by the read."""
+    part = reads_saw_writes([write, operation(1, 1, "read", 1)])
+    assert part.verdict is Verdict.VALID
+    assert part.details == {"reads": 1, "of_others": 1}
+
+
+def test_a_result_of_any_shape_is_judged() -> None:
+    """A list where a number belongs is a value that nobody wrote."""
+    operations = [operation(0, 0, "write", 1), operation(1, 1, "read", [1, {"a": []}])]
+    assert linearizable(operations).verdict is Verdict.INVALID
+    assert reads_saw_writes(operations).verdict is Verdict.UNKNOWN
+
+
+def test_final_reads_are_counted_by_key_and_node() -> None:
+    """A key that could not be read is unknown, and named; without such reads there is no part."""
+    written = [operation(0, 0, "write", 1), operation(1, 0, "write", 1, key="k0")]
+    assert final_reads(written) is None
+    first = operation(2, 1, "read", 1, phase=FINAL, node="n2")
+    lost = operation(3, 1, "read", None, OpType.INFO, phase=FINAL, node="n2", key="k0")
+    part = final_reads([*written, first, lost])
+    assert part is not None
+    assert part.verdict is Verdict.UNKNOWN
+    assert part.details == {"keys": 2, "unread": ["k0"], "keys_by_node": {"n2": 1}}
+    found = operation(4, 2, "read", 1, phase=FINAL, node="n1", key="k0")
+    part = final_reads([*written, first, lost, found])
+    assert part is not None
+    assert part.verdict is Verdict.VALID
+    assert part.reason == "All 2 keys were read after healing, through 2 nodes."
+
+
+def test_a_workload_is_found_by_name() -> None:
+    """With the defaults of the command line it is the default workload."""
+    defaults = {option.name: option.default for option in (_option(decorate) for decorate in OPTIONS)}
+    workload = make_workload(defaults)
+    assert workload.name == "register"
+    assert isinstance(workload, RegisterWorkload)
+    assert workload._options == RegisterOptions()
+
+
+def _option(decorate: Any) -> Any:
+    def command() -> None:
+        """Takes one option."""
+
+    return decorate(command).__click_params__[0]
+
+
+def test_an_unknown_workload_is_named_with_a_suggestion() -> None:
+    """A typing mistake is told."""
+    with pytest.raises(InputError, match="Did you mean 'register'"):
+        workloads.make("registers", {})
