@@ -56,18 +56,7 @@ class LocalCluster:
         self._first_processes: dict[str, subprocess.Popen[bytes]] = {}
         self._capabilities: dict[str, Capabilities] | None = None
         self._remotes = {
-            node.name: FabricRemote(
-                node.name,
-                Endpoint(
-                    host=node.address,
-                    port=22,
-                    user="root",
-                    key=state.directory / "id",
-                    known_hosts=state.directory / "known_hosts",
-                ),
-                place=self.entered,
-            )
-            for node in self.nodes
+            node.name: FabricRemote(node.name, self.endpoint(node), place=self.entered) for node in self.nodes
         }
 
     @classmethod
@@ -102,6 +91,13 @@ class LocalCluster:
             NoSuchCluster: There is none.
         """
         return cls(load(name))
+
+    def endpoint(self, node: Node) -> Endpoint:
+        """Returns how SSH reaches `node`, from inside `entered()`."""
+        directory = self._state.directory
+        return Endpoint(
+            host=node.address, port=22, user="root", key=directory / "id", known_hosts=directory / "known_hosts"
+        )
 
     def remote(self, node: Node) -> FabricRemote:
         """Returns the shell on `node`."""

@@ -3,7 +3,8 @@
 What the libraries leave open is closed here, each point measured against OpenSSH:
 
 - opening a connection is not thread-safe, so it happens under a lock, by whoever comes first;
-- sshd grants ten sessions on a connection, so a semaphore admits eight;
+- sshd grants ten sessions on a connection (or as many as it was told), and counts those it is still closing; so a semaphore
+  admits eight, and a session that is refused is asked for again;
 - opening a channel on a dead link waits an hour by default, and keepalives are sent but their answers are not counted; so
   channels get a time-out of their own, and TCP itself gives a dead peer up (`TCP_USER_TIMEOUT`);
 - Nagle's algorithm costs 40 ms a command, so it is off;
@@ -18,6 +19,7 @@ A command that starts a background process has to redirect its output: the sessi
 from __future__ import annotations
 
 import contextlib
+import logging
 import secrets
 import shlex
 import socket
@@ -51,7 +53,14 @@ STALLED_COPY_S = 20.0
 KILLED_STATUS = 128 + 9
 STAGING_DIR = "/tmp"  # noqa: S108 - on the node, under an unguessable name
 NO_SUCH_FILE_STATUS = 44
+REFUSED_S = 0.05
+FRESH_S = 2.0
+PROHIBITED = 1  # SSH_OPEN_ADMINISTRATIVELY_PROHIBITED, RFC 4254 5.1
 LOST = (paramiko.SSHException, OSError, EOFError)
+
+# What paramiko logs is raised here as well, in better words; without a handler Python would print it.
+LOGGER = logging.getLogger("harness.remote.ssh")
+LOGGER.addHandler(logging.NullHandler())
 
 # $1 is the deadline in seconds, $2 the command line. `timeout` kills its own process group, itself included.
 WRAPPER = 'timeout -s KILL "$1" sh -c "$2"; exit $?'
@@ -81,6 +90,15 @@ class Endpoint:
         return f"{self.user}@{self.host}:{self.port}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Failure:
+    """An attempt to connect that failed."""
+
+    began_s: float
+    ended_s: float
+    message: str
+
+
 class FabricRemote:
     """A shell on one node.
 
@@ -108,7 +126,7 @@ class FabricRemote:
         self._opening = threading.Lock()
         self._sessions = threading.BoundedSemaphore(SESSIONS)
         self._connection: fabric.Connection | None = None
-        self._last_failure: tuple[float, str] | None = None
+        self._last_failure: _Failure | None = None
         self._sudo = "" if endpoint.user == "root" else "sudo -n "
 
     def run(
@@ -119,7 +137,7 @@ class FabricRemote:
         with self._session(command) as connection:
             began_s = time.monotonic()
             try:
-                channel = connection.transport.open_session(timeout=CHANNEL_TIMEOUT_S)
+                channel = self._channel(connection)
                 done = exchange(channel, wrapped, stdin=(stdin or "").encode(), limit_s=timeout_s + GRACE_S)
             except LOST as error:
                 raise self._lost(command, error) from error
@@ -213,7 +231,7 @@ class FabricRemote:
     def _sftp(self, what: str) -> Iterator[paramiko.SFTPClient]:
         with self._session(what) as connection:
             try:
-                channel = connection.transport.open_session(timeout=CHANNEL_TIMEOUT_S)
+                channel = self._channel(connection)
                 channel.settimeout(STALLED_COPY_S)
                 channel.invoke_subsystem("sftp")
                 with paramiko.SFTPClient(channel) as sftp:
@@ -232,33 +250,48 @@ class FabricRemote:
     @contextlib.contextmanager
     def _session(self, what: str) -> Iterator[fabric.Connection]:
         """Gives a place among the connection's sessions, on an open connection."""
+        asked_s = time.monotonic()
         if not self._sessions.acquire(timeout=SESSION_WAIT_S):
             raise NodeError(
                 self.node, f"`{what}` was not started: all {SESSIONS} sessions have been busy for {SESSION_WAIT_S:g} s"
             )
         try:
-            yield self._open()
+            yield self._open(asked_s)
         finally:
             self._sessions.release()
 
-    def _open(self) -> fabric.Connection:
-        asked_s = time.monotonic()
+    def _channel(self, connection: fabric.Connection) -> paramiko.Channel:
+        """Opens a channel; a refusal has no effect, so it is asked for again until sshd has closed another one."""
+        deadline_s = time.monotonic() + SESSION_WAIT_S
+        while True:
+            try:
+                channel: paramiko.Channel = connection.transport.open_session(timeout=CHANNEL_TIMEOUT_S)
+            except paramiko.ChannelException as error:
+                if error.code == PROHIBITED or time.monotonic() > deadline_s:
+                    raise
+                time.sleep(REFUSED_S)
+            else:
+                return channel
+
+    def _open(self, asked_s: float) -> fabric.Connection:
         with self._opening:
             if self._connection is not None and _alive(self._connection):
                 return self._connection
-            if self._last_failure is not None and self._last_failure[0] >= asked_s:
-                # Somebody tried while we waited for the lock; one by one, a crowd would wait a time-out each.
-                raise NodeUnreachable(self.node, self._last_failure[1])
+            failure = self._last_failure
+            if failure is not None and failure.began_s >= asked_s and time.monotonic() < failure.ended_s + FRESH_S:
+                # Somebody has just tried while we waited; one after the other, a crowd would wait a time-out each.
+                raise NodeUnreachable(self.node, failure.message)
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
-            tried_s = time.monotonic()
+            began_s = time.monotonic()
             try:
                 with self._place():
                     self._connection = self._connect()
             except LOST as error:
-                self._last_failure = tried_s, self._explain(error)
-                raise NodeUnreachable(self.node, self._last_failure[1]) from error
+                message = self._explain(error)
+                self._last_failure = _Failure(began_s=began_s, ended_s=time.monotonic(), message=message)
+                raise NodeUnreachable(self.node, message) from error
             return self._connection
 
     def _connect(self) -> fabric.Connection:
@@ -278,6 +311,7 @@ class FabricRemote:
                 "auth_timeout": CHANNEL_TIMEOUT_S,
             },
         )
+        connection.client.set_log_channel(LOGGER.name)
         try:
             self._trust(connection.client)
             connection.open()

@@ -1,0 +1,302 @@
+"""The promises of a remote shell, on real sshds: deadlines, crowds, big files, dead links, wrong keys."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+
+from clusters.local import LocalCluster, keys, namespaces
+from harness.errors import CommandFailed, CommandTimeout, InfrastructureError, NodeError, NodeUnreachable
+from harness.remote import exchange
+from harness.remote.fabric import Endpoint, FabricRemote
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def remote(cluster: LocalCluster) -> FabricRemote:
+    """The shell on n1."""
+    return cluster.remote(cluster.nodes[0])
+
+
+@pytest.fixture
+def endpoint(cluster: LocalCluster) -> Endpoint:
+    """How n1 is reached; a remote of one's own needs the cluster's place."""
+    return cluster.endpoint(cluster.nodes[0])
+
+
+def test_a_result_tells_what_the_command_did(remote: FabricRemote) -> None:
+    """Status, both outputs, node and command come back as they were, also where they are no text."""
+    result = remote.run("echo räksmörgås; printf '\\377' >&2; exit 3", check=False)
+
+    assert (result.node, result.status, result.stdout, result.stderr) == (
+        "n1",
+        3,
+        "räksmörgås\n",
+        "\N{REPLACEMENT CHARACTER}",
+    )
+
+
+def test_a_failure_names_node_command_status_and_stderr(remote: FabricRemote) -> None:
+    """A status other than 0 is an error that says everything there is to say."""
+    with pytest.raises(CommandFailed) as caught:
+        remote.run("echo it broke >&2; exit 7")
+
+    assert str(caught.value) == "n1: `echo it broke >&2; exit 7` ended with status 7: it broke"
+
+
+def test_a_signal_is_a_status(remote: FabricRemote) -> None:
+    """A command that a signal ended has 128 plus the signal's number, and is not taken for a lost connection."""
+    assert remote.run("kill -9 $$", check=False).status == 137
+    assert remote.run("kill -TERM $$", check=False).status == 143
+
+
+@pytest.mark.parametrize("command", ["sleep 4321", "trap '' TERM INT HUP; sleep 4321 & sleep 4321 | cat"])
+def test_a_command_past_its_deadline_is_gone(remote: FabricRemote, command: str) -> None:
+    """At the deadline the caller is told, and no process of the command is left on the node, whatever it ignores."""
+    began_s = time.monotonic()
+    with pytest.raises(CommandTimeout) as caught:
+        remote.run(command, timeout_s=0.5)
+
+    assert time.monotonic() - began_s < 3
+    assert caught.value.node == "n1"
+    assert not remote.run("pgrep -fx 'sleep 4321'", check=False).stdout
+
+
+def test_a_deadline_holds_while_the_command_floods(remote: FabricRemote) -> None:
+    """More output than is sensible ends the command with an error, and costs neither minutes nor memory."""
+    began_s = time.monotonic()
+    with pytest.raises(NodeError, match="wrote more than"):
+        remote.run("cat /dev/zero", timeout_s=30)
+
+    assert time.monotonic() - began_s < 15
+
+
+def test_output_takes_linear_time(remote: FabricRemote) -> None:
+    """16 MB of output arrive whole, in seconds."""
+    began_s = time.monotonic()
+
+    assert len(remote.run("head -c 16000000 /dev/zero").stdout) == 16_000_000
+    assert time.monotonic() - began_s < 10
+
+
+def test_a_background_process_must_not_hold_the_output(remote: FabricRemote, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A daemon with its output redirected lives on; one that keeps the session open is an error that says what to do."""
+    remote.run("setsid nohup sleep 20 </dev/null >/dev/null 2>&1 &")
+    assert remote.run("pkill -fx 'sleep 20'").status == 0
+
+    monkeypatch.setattr(exchange, "HELD_S", 1.0)
+    with pytest.raises(NodeError, match="redirect the output"):
+        remote.run("sleep 21 &")
+    remote.run("pkill -fx 'sleep 21'")
+
+
+def test_input_is_what_was_given(remote: FabricRemote) -> None:
+    """All of the input arrives; without one, it is empty; a command that does not read it is no error."""
+    content = "ä\n" * 300_000
+
+    assert remote.run("sha256sum", stdin=content).stdout.split()[0] == hashlib.sha256(content.encode()).hexdigest()
+    assert not remote.run("cat", timeout_s=5).stdout
+    assert remote.run("exec <&-; echo done", stdin=content).stdout == "done\n"
+
+
+def test_32_commands_at_once(remote: FabricRemote) -> None:
+    """More commands than sshd grants sessions all run, each with its own answer."""
+    remote.close()
+    with ThreadPoolExecutor(32) as pool:
+        answers = list(pool.map(lambda number: remote.run(f"sleep 0.1; echo {number}").stdout, range(32)))
+
+    assert answers == [f"{number}\n" for number in range(32)]
+
+
+def test_a_thread_from_outside_reaches_nodes(cluster: LocalCluster) -> None:
+    """A remote works in threads that never entered the cluster's network, also where they are the ones to connect."""
+    other = LocalCluster.attach(cluster.name)
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(other.remote(other.nodes[1]).run, "hostname").result(10).stdout == "n2\n"
+    finally:
+        other.close()
+
+
+def test_20_megabytes_there_and_back(remote: FabricRemote, tmp_path: Path) -> None:
+    """A big file is the same after put and get."""
+    content = hashlib.shake_256(b"labrys").digest(20_000_000)
+    (tmp_path / "there").write_bytes(content)
+
+    remote.put(tmp_path / "there", "/srv/big", mode=0o640)
+    assert remote.run("stat -c '%a %s' /srv/big; sha256sum </srv/big").stdout.split()[:3] == [
+        "640",
+        "20000000",
+        hashlib.sha256(content).hexdigest(),
+    ]
+    remote.get("/srv/big", tmp_path / "back")
+    assert (tmp_path / "back").read_bytes() == content
+    remote.run("rm /srv/big")
+
+
+def test_a_file_is_replaced_in_one_step(remote: FabricRemote) -> None:
+    """Whoever has the old file open keeps it whole; nothing temporary stays; a secret is never readable by others."""
+    remote.run("mkdir -p /srv/one")
+    remote.write("/srv/one/file", "old")
+    remote.run("ln /srv/one/file /srv/one/kept")
+    remote.write("/srv/one/file", "new", mode=0o600)
+
+    seen = remote.run(
+        "cat /srv/one/kept /srv/one/file; echo; ls /srv/one; stat -c %a /srv/one/file; rm -r /srv/one"
+    ).stdout
+    assert seen.split() == ["oldnew", "file", "kept", "600"]
+
+
+def test_a_full_disk_leaves_the_old_file(remote: FabricRemote, tmp_path: Path) -> None:
+    """A file that does not fit is an error that says so; the old one stays, and nothing half-written does."""
+    (tmp_path / "big").write_bytes(bytes(2_000_000))
+    remote.run("mkdir /srv/full && mount -t tmpfs -o size=1m full /srv/full && echo old >/srv/full/file")
+    try:
+        with pytest.raises(NodeError, match="writing /srv/full/file failed"):
+            remote.put(tmp_path / "big", "/srv/full/file")
+
+        assert remote.run("cat /srv/full/file; ls /srv/full").stdout.split() == ["old", "file"]
+    finally:
+        remote.run("umount /srv/full && rmdir /srv/full")
+
+
+def test_missing_files_and_directories(remote: FabricRemote, tmp_path: Path) -> None:
+    """A file that is not there is told from a directory that is not, and the node's side from ours."""
+    with pytest.raises(FileNotFoundError, match="n1: reading /srv/nothing"):
+        remote.get("/srv/nothing", tmp_path / "nothing")
+    assert not (tmp_path / "nothing").exists()
+    with pytest.raises(NodeError, match="its directory does not exist"):
+        remote.write("/srv/nowhere/file", "text")
+    with pytest.raises(InfrastructureError, match="cannot be written on this machine"):
+        remote.get("/etc/passwd", tmp_path / "nowhere" / "passwd")
+
+
+def test_a_log_that_grows_is_fetched(remote: FabricRemote, tmp_path: Path) -> None:
+    """A file that is written to all the time is fetched with at least what it had."""
+    remote.run(
+        "rm -f /srv/log; seq 200000 >/srv/log; setsid sh -c 'seq 3000000 >>/srv/log' </dev/null >/dev/null 2>&1 &"
+    )
+
+    remote.get("/srv/log", tmp_path / "log")
+    assert (tmp_path / "log").read_text().splitlines()[:200000] == [str(number) for number in range(1, 200001)]
+    remote.run("pkill -f 'seq 3000000'; rm -f /srv/log", check=False)
+
+
+@pytest.fixture
+def cut_node(cluster: LocalCluster) -> Iterator[FabricRemote]:
+    """A connected shell on n5, whose link is then cut between the control namespace and the node."""
+    remote = FabricRemote("n5", cluster.endpoint(cluster.nodes[4]), place=cluster.entered)
+    remote.run("true")
+    yield remote
+    _link(cluster, "up")
+    remote.close()
+
+
+def _link(cluster: LocalCluster, state: str) -> None:
+    subprocess.run(["ip", "-n", cluster._state.control, "link", "set", "n5", state], check=True, timeout=10)
+
+
+def test_a_dead_link_is_an_error_in_bounded_time(cluster: LocalCluster, cut_node: FabricRemote) -> None:
+    """Commands in flight, commands on the old connection, and a crowd that has to connect: all end soon.
+
+    When the link is back, the same shell works again.
+    """
+    newcomer = FabricRemote("n5", cluster.endpoint(cluster.nodes[4]), place=cluster.entered)
+
+    def attempt(remote: FabricRemote, command: str) -> tuple[Exception | None, float]:
+        began_s = time.monotonic()
+        try:
+            remote.run(command, timeout_s=60)
+        except Exception as error:  # noqa: BLE001 - looked at below
+            return error, time.monotonic() - began_s
+        return None, time.monotonic() - began_s
+
+    with ThreadPoolExecutor(32) as pool:
+        in_flight = pool.submit(attempt, cut_node, "sleep 50; echo unheard")
+        time.sleep(0.3)
+        _link(cluster, "down")
+        began_s = time.monotonic()
+        outcomes = [
+            in_flight,
+            pool.submit(attempt, cut_node, "true"),
+            *(pool.submit(attempt, newcomer, "true") for _ in range(24)),
+        ]
+        results = [outcome.result(60) for outcome in outcomes]
+    assert time.monotonic() - began_s < 20
+    assert {type(error) for error, _ in results} == {NodeUnreachable}
+    assert all("n5: " in str(error) for error, _ in results)
+
+    _link(cluster, "up")
+    deadline_s = time.monotonic() + 20
+    while attempt(cut_node, "true")[0] is not None:
+        assert time.monotonic() < deadline_s
+
+
+def test_a_wrong_key_is_refused(cluster: LocalCluster, endpoint: Endpoint, tmp_path: Path) -> None:
+    """A key that the node does not know is an error that names the login and the key."""
+    keys.write_key_pair(tmp_path / "other")
+    remote = FabricRemote("n1", _with(endpoint, key=tmp_path / "other"), place=cluster.entered)
+
+    with pytest.raises(NodeUnreachable, match=r"root@.*:22 does not accept the key .*/other"):
+        remote.run("true")
+
+
+def test_a_host_key_is_checked(cluster: LocalCluster, endpoint: Endpoint, tmp_path: Path) -> None:
+    """A node that shows another key than the one written down, or one nobody knows, gets no command."""
+    other = keys.write_key_pair(tmp_path / "other")
+    (tmp_path / "empty").touch()
+    known = (cluster._state.directory / "known_hosts").read_text().splitlines()[0].partition(" ")[2]
+
+    with pytest.raises(NodeUnreachable, match="shows another host key than the pinned key"):
+        FabricRemote("n1", _with(endpoint, host_key=other), place=cluster.entered).run("true")
+    with pytest.raises(NodeUnreachable, match="not found in known_hosts"):
+        FabricRemote("n1", _with(endpoint, known_hosts=tmp_path / "empty"), place=cluster.entered).run("true")
+    pinned = FabricRemote("n1", _with(endpoint, host_key=known, known_hosts=None), place=cluster.entered)
+    assert pinned.run("hostname").stdout == "n1\n"
+    pinned.close()
+
+
+@pytest.mark.skipif(
+    not namespaces.find_program("sudo"), reason="local nodes have the programs of this machine, and it has no sudo"
+)
+def test_a_login_that_is_not_root(cluster: LocalCluster, endpoint: Endpoint, tmp_path: Path) -> None:
+    """Through sudo, commands run as root, are ended at their deadline, and files of root's are written and read."""
+    root = cluster.remote(cluster.nodes[0])
+    root.run(
+        "useradd -m -p '*' tester && chmod 644 /etc/ssh/labrys_authorized_keys && "
+        "printf 'tester ALL=(ALL) NOPASSWD: ALL\n' >/etc/sudoers.d/tester && chmod 440 /etc/sudoers.d/tester"
+    )
+    remote = FabricRemote("n1", _with(endpoint, user="tester"), place=cluster.entered)
+    try:
+        assert remote.run("id -un").stdout == "root\n"
+        with pytest.raises(CommandTimeout):
+            remote.run("sleep 4322", timeout_s=0.5)
+        assert not root.run("pgrep -fx 'sleep 4322'", check=False).stdout
+        remote.write("/root/secret", "for root only", mode=0o600)
+        assert root.run("stat -c '%U %a' /root/secret").stdout == "root 600\n"
+        remote.get("/root/secret", tmp_path / "secret")
+        assert (tmp_path / "secret").read_text() == "for root only"
+        with pytest.raises(FileNotFoundError, match="/root/nothing"):
+            remote.get("/root/nothing", tmp_path / "nothing")
+        assert not root.run("ls /tmp | grep labrys-", check=False).stdout
+        root.run("rm /etc/sudoers.d/tester")
+        with pytest.raises(CommandFailed, match="sudo"):
+            remote.run("id")
+    finally:
+        remote.close()
+        root.run("rm -f /root/secret /etc/sudoers.d/tester; userdel -rf tester", check=False)
+
+
+def _with(endpoint: Endpoint, **changes: object) -> Endpoint:
+    return dataclasses.replace(endpoint, **changes)  # type: ignore[arg-type]  # each test gives what its field takes
