@@ -78,7 +78,7 @@ def _event(op: Operation, kind: str, index: int | None, time_ns: int | None) -> 
         "value": value,
         "index": index,
     }
-    if time_ns is not None:
+    if time_ns is not None and (op.start_ns or op.end_ns):  # a history without times has 0 everywhere
         fields["time"] = time_ns
     if op.error is not None and kind != "invoke":
         fields["error"] = op.error

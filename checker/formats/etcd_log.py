@@ -35,7 +35,7 @@ _TYPES: Final = {str(op_type): op_type for op_type in OpType}
 
 
 class EtcdLogEvents:
-    """Yields the events of a log; their positions are their indexes and stand in for times, which the log does not have."""
+    """Yields the events of a log; their positions are their indexes, and all times are 0, because the log has none."""
 
     timed: Final = False
     may_be_empty: Final = False
@@ -66,11 +66,11 @@ class EtcdLogEvents:
             if op_type is None:
                 raise self._bad(line, "a type :invoke, :ok, :fail or :info")
             if process == ":nemesis":
-                yield Event(source.line, Op(index, index, op_type, NEMESIS, f))
+                yield Event(source.line, Op(index, 0, op_type, NEMESIS, f))
             else:
                 value, error = self._value(line, text)
                 has_value = error is None or op_type in {OpType.INVOKE, OpType.OK}
-                op = Op(index, index, op_type, int(process), f, value, error=None if has_value else error)
+                op = Op(index, 0, op_type, int(process), f, value, error=None if has_value else error)
                 yield Event(source.line, op, has_value)
             index += 1
 

@@ -56,7 +56,7 @@ class JepsenEvents:
     """Yields the events of a history in EDN.
 
     Attributes:
-        timed: Whether the events have times; if not, their positions stand in for them. Known after the first event.
+        timed: Whether the events have times; if not, all are 0. Known after the first event.
         keyed: Whether values are `[key value]` tuples. Known at the end.
     """
 
@@ -170,7 +170,7 @@ class JepsenEvents:
             raise self._bad(line, f"expected an :index above {self._index}, found {_shown(index)}")
         self._index = index
         if not timed:
-            time = position
+            time = 0
         elif type(time) is not int or not 0 <= time < _TOO_GREAT:
             raise self._bad(line, f"expected a :time in whole nanoseconds from 0 on, found {_shown(time)}")
         return index, time

@@ -8,16 +8,17 @@ that was repaired proves nothing. Only what cannot change a verdict is passed ov
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from checker.formats.errors import BadHistory
 from checker.formats.parquet import json_text
-from harness.op import NEMESIS, Operation, OpType
+from harness.op import NEMESIS, Op, Operation, OpType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from harness.op import Op, Process, Value
+    from harness.op import Process, Value
 
 
 class Event(NamedTuple):
@@ -227,3 +228,34 @@ def hold_to_rules(name: str, operations: Iterable[Operation]) -> None:
                 None,
                 f"{where}: process {operation.process} invokes while its operation of event {before.invoke_index} is open",
             )
+
+
+def events_of(operations: Iterable[Operation]) -> list[Op]:
+    """Returns the events that operations were made of, in their order; a history that pairs to the same operations."""
+    events: list[Op] = []
+    for operation in operations:
+        invoke = Op(
+            index=operation.invoke_index,
+            time_ns=operation.start_ns,
+            type=OpType.INVOKE,
+            process=operation.process,
+            f=operation.f,
+            value=operation.value,
+            key=operation.key,
+            node=operation.node,
+            scheduled_ns=operation.scheduled_ns,
+            phase=operation.phase,
+        )
+        events.append(invoke)
+        if operation.complete_index is not None:
+            events.append(
+                invoke._replace(
+                    index=operation.complete_index,
+                    time_ns=operation.start_ns if operation.end_ns is None else operation.end_ns,
+                    type=operation.type,
+                    value=operation.result if operation.type is OpType.OK else operation.value,
+                    error=operation.error,
+                    scheduled_ns=None,
+                )
+            )
+    return sorted(events, key=attrgetter("index"))

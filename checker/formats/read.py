@@ -46,7 +46,7 @@ class History:
         format: One of `FORMATS`.
         operations: The clients' operations, in the order of their invokes.
         events: How many events it had, faults included.
-        timed: Whether it had times; if not, positions stand in for them.
+        timed: Whether it had times; if not, all are 0.
         keyed: Whether its operations work on keys.
         warnings: What was passed over, as sentences.
     """

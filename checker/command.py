@@ -1,0 +1,163 @@
+"""The command `labrys check`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from checker.checking import Checked, Refused, Request
+    from checker.errors import Disagreement
+
+# Written out here, so that `--help` needs neither models nor kernel; a test holds them to those.
+MODEL_NAMES = (
+    "register",
+    "cas-register",
+    "mutex",
+    "owner-mutex",
+    "multi-register",
+    "set",
+    "grow-set",
+    "counter",
+    "fifo-queue",
+    "unordered-queue",
+    "list-append",
+    "kv",
+    "noop",
+)
+ALGORITHM_NAMES = ("auto", "zones", "search", "linear", "wgl", "competition")
+BYTES_PER_MIB = 1 << 20
+
+
+@click.command(short_help="Decide whether a history is linearizable.")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option(
+    "--model",
+    type=click.Choice(MODEL_NAMES),
+    help="What the history's object does.  [default: that of a run's workload, else cas-register]",
+)
+@click.option("--initial", metavar="EDN", help="The object's state at the beginning, e.g. 0 or '{:x 0 :y 0}'.")
+@click.option(
+    "--nil-read",
+    type=click.Choice(["any", "exact"]),
+    help="Whether a read of nil says nothing, or that the value is nil.  [default: any in EDN, else exact]",
+)
+@click.option(
+    "--failed-cas",
+    type=click.Choice(["drop", "observe"]),
+    help="Whether a failed cas says nothing, or that the value was another.  [default: observe in etcd logs, else drop]",
+)
+@click.option(
+    "--crashed-dequeue",
+    type=click.Choice(["takes", "never"]),
+    help="Whether a dequeue that never returned may have taken an element.  [default: never in EDN, else takes]",
+)
+@click.option(
+    "--keyed/--no-keyed",
+    default=None,
+    help="Whether values are pairs [key value] of independent keys.  [default: if the first read shows it]",
+)
+@click.option(
+    "--algorithm", type=click.Choice(ALGORITHM_NAMES), default="auto", show_default=True, help="What decides."
+)
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="S",
+    help="Seconds for each history; then it is unknown.",
+)
+@click.option(
+    "--memory-limit",
+    type=click.IntRange(min=1),
+    metavar="MIB",
+    help="Memory for each search; then it is unknown.  [default: half of what is free]",
+)
+@click.option("--cross-check", is_flag=True, help="Ask a second algorithm, and fail if the two do not agree.")
+@click.option("--certificate", is_flag=True, help="Give the legal order of a valid history.")
+@click.option(
+    "--format",
+    "output",
+    type=click.Choice(["text", "json", "edn"]),
+    default="text",
+    show_default=True,
+    help="How to say it.",
+)
+def check(
+    *,
+    files: tuple[str, ...],
+    model: str | None,
+    initial: str | None,
+    nil_read: str | None,
+    failed_cas: str | None,
+    crashed_dequeue: str | None,
+    keyed: bool | None,
+    algorithm: str,
+    time_limit: float | None,
+    memory_limit: int | None,
+    cross_check: bool,
+    certificate: bool,
+    output: str,
+) -> None:
+    """Decides whether histories are linearizable.
+
+    A FILE is a history.jsonl or an operations.parquet of Labrys, a history in EDN from Jepsen or knossos, or a log of the
+    kinds that porcupine reads; its content tells which, and it may be gzip. A run's folder stands for the history in it, and
+    - for standard input.
+
+    Exit codes: 0 valid, 1 invalid, 2 unknown, 254 bad input; an invalid history among several is never masked.
+    """
+    from checker import presentation
+    from checker.checking import Request
+
+    given = {"nil_read": nil_read, "failed_cas": failed_cas, "crashed_dequeue": crashed_dequeue}
+    request = Request(
+        model=model,
+        initial=initial,
+        conventions={name: value for name, value in given.items() if value is not None},
+        keyed=keyed,
+        algorithm=algorithm,
+        time_limit_s=time_limit,
+        memory_limit=None if memory_limit is None else memory_limit * BYTES_PER_MIB,
+        cross_check=cross_check,
+        certificate=certificate,
+    )
+    results = _results(files, request)
+    show = {"text": presentation.as_text, "json": presentation.as_json, "edn": presentation.as_edn}[output]
+    click.echo(show(results))
+    click.get_current_context().exit(int(presentation.exit_code(results)))
+
+
+def _results(files: tuple[str, ...], request: Request) -> list[Checked | Refused]:
+    """Decides each file. The error of a single one is raised; among several it is a result."""
+    from checker.checking import Refused, check_file
+    from checker.errors import Disagreement
+    from harness.errors import LabrysError
+
+    results: list[Checked | Refused] = []
+    for name in files:
+        try:
+            for checked in check_file(name, request):
+                for warning in checked.history.warnings:
+                    click.echo(f"{checked.history.name}: {warning}", err=True)
+                results.append(checked)
+        except LabrysError as error:
+            if isinstance(error, Disagreement):
+                error.add_note(_kept(error))
+            if len(files) == 1:
+                raise
+            results.append(Refused(name=name, error=error))
+    return results
+
+
+def _kept(error: Disagreement) -> str:
+    """Keeps the history that algorithms disagree about, and says where."""
+    import tempfile
+    from pathlib import Path
+
+    from checker.formats.jepsen import write_history
+    from checker.formats.pairing import events_of
+
+    directory = Path(tempfile.mkdtemp(prefix="labrys-disagreement-"))
+    write_history(directory / "history.edn", events_of(error.operations))
+    return f"the history is in {directory / 'history.edn'}"

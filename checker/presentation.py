@@ -1,0 +1,204 @@
+"""Shows what `labrys check` found: as text, as JSON, and as knossos' result maps in EDN.
+
+Several files make a table with a total. An invalid history is never hidden behind others: it decides the total whatever the
+rest is, errors come next, then unknown.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+from checker.checking import Checked, Refused
+from checker.edn.values import EdnMap, Keyword
+from checker.edn.writer import dumps
+from harness.errors import ExitCode
+from harness.op import OpType
+from harness.verdict import Verdict, worst
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from harness.op import Operation, Value
+
+_NS_PER_S: Final = 1_000_000_000
+_SHOWN_CHARACTERS: Final = 60
+
+
+def exit_code(results: Sequence[Checked | Refused]) -> ExitCode:
+    """Returns the code that says how it went."""
+    verdict = worst(result.analysis.valid for result in results if isinstance(result, Checked))
+    if verdict is Verdict.INVALID:
+        return ExitCode.INVALID
+    refused = [result.error.exit_code for result in results if isinstance(result, Refused)]
+    return max(refused, default=verdict.exit_code)
+
+
+def as_json(results: Sequence[Checked | Refused]) -> str:
+    """Returns one JSON object: the result of the one history, or those of all with a total."""
+    if len(results) == 1:
+        return _dump(_document(results[0]))
+    return _dump({**_total(results), "histories": [_document(result) for result in results]})
+
+
+def _dump(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, ensure_ascii=False, default=str)
+
+
+def _document(result: Checked | Refused) -> dict[str, Any]:
+    if isinstance(result, Refused):
+        return {"file": result.name, "valid": "unknown", "error": str(result.error)}
+    history, analysis = result.history, result.analysis
+    of_one = analysis.worst if not history.keyed else None
+    document = {
+        "file": history.name,
+        **(analysis if of_one is None else of_one).to_json(),
+        "seconds": analysis.seconds,
+        "format": history.format,
+        "events": history.events,
+        "timed": history.timed,
+        "read_seconds": result.read_s,
+        "conventions": dict(result.conventions),
+        "warnings": list(history.warnings),
+    }
+    certificates = {
+        "" if key is None else key: [operation.invoke_index for operation in of_key.certificate]
+        for key, of_key in analysis.keys.items()
+        if of_key.certificate is not None
+    }
+    if certificates:
+        document["certificate"] = certificates
+    return document
+
+
+def _total(results: Sequence[Checked | Refused]) -> dict[str, Any]:
+    checked = [result for result in results if isinstance(result, Checked)]
+    verdicts = Counter(str(result.analysis.valid) for result in checked)
+    refused = len(results) - len(checked)
+    verdict = worst(result.analysis.valid for result in checked)
+    if refused and verdict is Verdict.VALID:
+        verdict = Verdict.UNKNOWN
+    return {
+        "valid": verdict.as_json,
+        "analyzer": ", ".join(sorted({key.analyzer for result in checked for key in result.analysis.keys.values()})),
+        "operations": sum(result.analysis.operations for result in checked),
+        "seconds": sum(result.analysis.seconds for result in checked),
+        "read_seconds": sum(result.read_s for result in checked),
+        "total": {"histories": len(results), **{str(v): verdicts[str(v)] for v in Verdict}, "errors": refused},
+    }
+
+
+def as_edn(results: Sequence[Checked | Refused]) -> str:
+    """Returns knossos' result map of each history on its line; for one over keys, that of Jepsen's independent checker."""
+    return "\n".join(dumps(_edn(result, alone=len(results) == 1)) for result in results)
+
+
+def _edn(result: Checked | Refused, *, alone: bool) -> EdnMap:
+    unknown = Keyword("unknown")
+    entries: list[tuple[Any, Any]] = []
+    if isinstance(result, Refused):
+        return EdnMap(
+            [(Keyword("file"), result.name), (Keyword("valid?"), unknown), (Keyword("error"), str(result.error))]
+        )
+    if not alone:
+        entries.append((Keyword("file"), result.history.name))
+    analysis = result.analysis
+    if not result.history.keyed and analysis.worst is not None:
+        entries += analysis.worst.to_edn_map().items()
+        return EdnMap(entries)
+    verdict = unknown if analysis.valid is Verdict.UNKNOWN else analysis.valid is Verdict.VALID
+    entries += [
+        (Keyword("valid?"), verdict),
+        (Keyword("results"), EdnMap((key, of_key.to_edn_map()) for key, of_key in analysis.keys.items())),
+        (Keyword("failures"), tuple(key for key, of_key in analysis.keys.items() if of_key.valid is Verdict.INVALID)),
+    ]
+    return EdnMap(entries)
+
+
+def as_text(results: Sequence[Checked | Refused]) -> str:
+    """Returns what a person wants to know: the verdict and why, and a table of several."""
+    if len(results) == 1 and isinstance(results[0], Checked):
+        return "\n".join(_story(results[0]))
+    rows = [("verdict", "operations", "analyzer", "seconds", "history")]
+    for result in results:
+        if isinstance(result, Refused):
+            rows.append(("error", "", "", "", str(result.error)))
+            continue
+        analysis = result.analysis
+        analyzers = sorted({of_key.analyzer for of_key in analysis.keys.values()})
+        rows.append(
+            (
+                str(analysis.valid),
+                str(analysis.operations),
+                "+".join(analyzers) or "none",
+                f"{analysis.seconds:.3f}",
+                result.history.name,
+            )
+        )
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    lines = [
+        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[4]]) for row in rows
+    ]
+    for result in results:
+        if isinstance(result, Checked) and result.analysis.valid is not Verdict.VALID:
+            lines += ["", *_story(result)]
+    return "\n".join([*lines, "", _sum(results)])
+
+
+def _sum(results: Sequence[Checked | Refused]) -> str:
+    total = _total(results)
+    counts = ", ".join(f"{count} {name}" for name, count in total["total"].items() if name != "histories")
+    return (
+        f"{total['total']['histories']} histories: {counts}; "
+        f"{total['operations']} operations in {total['seconds']:.3f} s, read in {total['read_seconds']:.3f} s"
+    )
+
+
+def _story(result: Checked) -> list[str]:
+    history, analysis = result.history, result.analysis
+    deciding = analysis.worst
+    decided_by = "nothing to decide" if deciding is None else f"by {deciding.analyzer}"
+    facts = f"{analysis.model}, {analysis.operations} operations, {decided_by}, {analysis.seconds:.3f} s"
+    of_one = deciding if not history.keyed else None
+    lines = [f"{history.name}: {analysis.valid} ({facts})", (of_one or analysis).explanation]
+    if deciding is not None and deciding.counterexample:
+        lines.append("These operations alone have no legal order:")
+        lines += _table(deciding.counterexample, timed=history.timed)
+    if deciding is not None and deciding.certificate is not None:
+        lines.append("One legal order, by the indexes of the invokes:")
+        for key, of_key in analysis.keys.items():
+            order = " ".join(str(operation.invoke_index) for operation in of_key.certificate or ())
+            lines.append(f"  {order}" if key is None else f"  {key}: {order}")
+    return lines
+
+
+def _table(operations: Sequence[Operation], *, timed: bool) -> list[str]:
+    rows = [(f"process {op.process}", op.f, _value(op), _span(op, timed=timed)) for op in operations]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    return [
+        "  " + "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]])
+        for row in rows
+    ]
+
+
+def _value(operation: Operation) -> str:
+    if operation.type is not OpType.OK or operation.result == operation.value:
+        return _shown(operation.value)
+    if operation.value is None:
+        return _shown(operation.result)
+    return f"{_shown(operation.value)} -> {_shown(operation.result)}"
+
+
+def _shown(value: Value) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"
+
+
+def _span(operation: Operation, *, timed: bool) -> str:
+    events = f"events {operation.invoke_index}-{'' if operation.complete_index is None else operation.complete_index}"
+    if operation.type is not OpType.OK:
+        events += f", {operation.type}"
+    if not timed or operation.end_ns is None:
+        return events
+    return f"{operation.start_ns / _NS_PER_S:.6f} s to {operation.end_ns / _NS_PER_S:.6f} s ({events})"
