@@ -113,7 +113,7 @@ class Field:
         answers = await asyncio.gather(*(self.system.status(node, STATUS_TIMEOUT_S) for node in self.nodes))
         return [answer for answer in answers if answer is not None]
 
-    async def until(self, check: Callable[[], Awaitable[T]], timeout_s: float) -> T:
+    async def until(self, check: Callable[[], Awaitable[T]], timeout_s: float, *, every_s: float = POLL_S) -> T:
         """Repeats a check until it gives something true, or the deadline has passed; returns what it gave last."""
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + timeout_s
@@ -121,4 +121,4 @@ class Field:
             answer = await check()
             if answer or loop.time() >= deadline_s:
                 return answer
-            await asyncio.sleep(POLL_S)
+            await asyncio.sleep(every_s)

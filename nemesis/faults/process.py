@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from nemesis.field import Field
 
 GONE_TIMEOUT_S = 5.0
-BACK_TIMEOUT_S = 30.0
+BACK_TIMEOUT_S = 45.0
+BACK_POLL_S = 0.4  # each look costs the starting process some of its time
 RESUMED_TIMEOUT_S = 5.0
 STOPPED = "T"
 
@@ -164,7 +165,7 @@ class Kill(ProcessFault):
             return not waiting
 
         if waiting:
-            await self.field.until(back, BACK_TIMEOUT_S)
+            await self.field.until(back, BACK_TIMEOUT_S, every_s=BACK_POLL_S)
         if waiting or failed:
             texts = "; ".join(f"{node} {text}" for node, text in {**failed, **waiting}.items())
             raise FaultError(f"fault {self.name}: after the restart, {BACK_TIMEOUT_S:g} s long, {texts}")

@@ -90,7 +90,7 @@ def test_the_next_start_heals_what_a_dead_nemesis_left(bench: Bench) -> None:
 
 def test_without_a_leader_a_leader_fault_hits_nobody(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """No node says that it leads: the fault fails within its deadline and leaves no trace."""
-    monkeypatch.setattr("nemesis.conductor.LEADER_TIMEOUT_S", 0.5)
+    monkeypatch.setattr("nemesis.conductor.MOST_PATIENCE_S", 0.5)
     bench.system.tell(bench.node("n1"), leader=False, term=1)
 
     async def work() -> None:

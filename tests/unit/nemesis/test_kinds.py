@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from harness.capabilities import NAMES, Capabilities
@@ -111,3 +113,10 @@ def test_missing_capabilities_name_the_node_and_the_thing() -> None:
     assert missing_capabilities(["bridge"], can, six) == [
         "bridge needs ip6tables on every node, and n3 has not: kernel says no"
     ]
+
+
+def test_the_documentation_names_every_kind_alias_and_option() -> None:
+    """docs/faults.md has all that there are."""
+    text = (Path(__file__).parents[3] / "docs" / "faults.md").read_text(encoding="utf-8")
+    names = {*KINDS, *ALIASES, *(option for kind in KINDS.values() for option in kind.fault.OPTIONS)}
+    assert {name for name in names if f"`{name}`" not in text} == set()

@@ -131,7 +131,7 @@ def test_rules_go_to_the_tables_of_their_family_and_are_hooked_in_last() -> None
 
 def test_a_name_is_no_address() -> None:
     """A host name would be resolved by each node on its own; it is refused with what to do."""
-    with pytest.raises(FaultError, match="'db1.example' is no IP address; put the address into the inventory"):
+    with pytest.raises(FaultError, match=r"'db1\.example' is no IP address; put the address into the inventory"):
         rules.tool(Node(name="n1", address="db1.example"))
 
 
