@@ -27,11 +27,11 @@ import clusters.options
 import nemesis.choices
 import workloads.options
 from harness.config import as_defaults, load_config
-from harness.errors import ExitCode, LabrysError
+from harness.errors import ExitCode, InputError, LabrysError
 from harness.randomness import fresh_seed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from harness.cluster import Cluster
     from harness.load import Load
@@ -260,6 +260,63 @@ def show_plan(ctx: click.Context, /, **options: Any) -> None:
     streams = _load(options, len(names)).streams(len(names))
     preview = workload.describe_streams(seed=options["seed"], streams=streams, count=PREVIEW_OPERATIONS)
     click.echo(json.dumps({"reproduce": reproduce, "plan": json.loads(to_json(plan)), "streams": preview}, indent=2))
+
+
+@labrys.command("replay")
+@click.argument("run", default="latest")
+@click.option(
+    "--targets",
+    type=click.Choice(["role", "name"]),
+    default="role",
+    show_default=True,
+    help="Whether a fault that was aimed at the leader is aimed at the leader again, or at the node that it hit.",
+)
+@click.option(
+    "--store",
+    "store_dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("store"),
+    show_default=True,
+    help="Where the run is, and the new one goes.",
+)
+@click.pass_context
+def replay_run(ctx: click.Context, *, run: str, targets: str, store_dir: Path) -> None:
+    """Carries out the plan of RUN again, with its seed and options.
+
+    RUN is a run's folder, or within the store `latest`, `<test>`, `<test>/<time>`, or an index.
+    """
+    from dataclasses import replace
+
+    from nemesis.planfile import by_name, from_json, to_json
+    from results.load import load_record
+    from results.store import Store, write_text
+
+    found = Store(store_dir).open_run(run)
+    record = load_record(found)
+    try:
+        plan = from_json(
+            found.plan_json.read_text(encoding="utf-8"), nodes=record.test.nodes, source=str(found.plan_json)
+        )
+    except OSError as error:
+        raise InputError(f"{found.path} has no plan that could be replayed: {error.strerror}") from error
+    path = found.path / f"replay-by-{targets}.json"
+    faults = by_name(plan.faults, record.faults) if targets == "name" else plan.faults
+    write_text(path, to_json(replace(plan, faults=faults)))
+    words = _without(shlex.split(record.test.reproduce)[1:], nemesis.choices.DRAWING)
+    ctx.exit(labrys.main([*words, "--plan", str(path), "--store", str(store_dir)], standalone_mode=False) or 0)
+
+
+def _without(words: list[str], options: Collection[str]) -> list[str]:
+    """Returns a command line without some options and their values."""
+    flags = {option.opts[0] for option in run_test.params if isinstance(option, click.Option) and option.is_flag}
+    kept: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        if word not in options:
+            kept.append(word)
+        elif word not in flags:
+            next(rest, None)
+    return kept
 
 
 @labrys.command("suite")

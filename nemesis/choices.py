@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from harness.capabilities import Capabilities
     from harness.faults import PlannedFault
+    from harness.op import Value
     from nemesis.planfile import Plan
 
 
@@ -50,6 +52,12 @@ OPTIONS = (
         show_default=True,
         help="The pause after a fault, in seconds.",
     ),
+    click.option(
+        "--fault-options",
+        default="",
+        metavar="KIND.OPTION=VALUE,...",
+        help="Options of kinds, e.g. packet-loss.probability=0.5,partition-leader.side=alone; see docs/faults.md.",
+    ),
     click.option("--keep-majority", is_flag=True, help="Never take the majority away."),
     click.option(
         "--plan",
@@ -58,6 +66,38 @@ OPTIONS = (
         help="Carry out this plan of faults instead of drawing one.",
     ),
 )
+
+
+def parse_options(text: str) -> dict[str, dict[str, Value]]:
+    """Reads options of kinds: `kind.option=value`, with commas between them. A value is JSON, or else a text.
+
+    Returns:
+        Kind, as it is named there, to option to value.
+
+    Raises:
+        InputError: A part has another form, or says an option twice.
+    """
+    options: dict[str, dict[str, Value]] = {}
+    for part in (part.strip() for part in text.split(",")):
+        if not part:
+            continue
+        name, equals, value = part.partition("=")
+        kind, dot, option = name.strip().partition(".")
+        if not (equals and dot and kind and option):
+            raise InputError(
+                f"expected KIND.OPTION=VALUE among the options of faults, e.g. packet-loss.probability=0.5; not {part!r}"
+            )
+        if option in options.setdefault(kind, {}):
+            raise InputError(f"the option {kind}.{option} is given twice")
+        try:
+            options[kind][option] = json.loads(value)
+        except (ValueError, RecursionError):
+            options[kind][option] = value.strip()
+    return options
+
+
+# What a plan is drawn from; a plan that is given already needs none of it.
+DRAWING = frozenset({"--nemesis", "--fault-on", "--fault-off", "--keep-majority", "--plan"})
 
 
 def make_plan(
@@ -86,15 +126,18 @@ def make_plan(
 
     path: Path | None = options["plan_file"]
     if path is not None:
-        if options["nemesis"]:
-            raise InputError("--plan and --nemesis exclude each other: a plan says which faults there are")
+        if options["nemesis"] or options["fault_options"]:
+            raise InputError(
+                "--plan excludes --nemesis and --fault-options: a plan says which faults there are, and how"
+            )
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"{path}: the plan cannot be read: {error}") from error
         return from_json(text, nodes=nodes, source=str(path))
     faults: tuple[PlannedFault, ...] = ()
-    choices = choose_all([options["nemesis"]], nodes, capabilities=capabilities)
+    own = parse_options(options["fault_options"])
+    choices = choose_all([options["nemesis"]], nodes, options=own, capabilities=capabilities)
     if choices:
         rhythm = Rhythm(on_s=options["fault_on"], off_s=options["fault_off"])
         faults = draw_plan(

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import shlex
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 import cli
 from harness.errors import ExitCode
+from harness.suite import load_suite
 
-if TYPE_CHECKING:
-    from pathlib import Path
+ROOT = Path(__file__).parents[3]
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -126,3 +127,14 @@ def test_a_plan_can_be_edited_and_carried_out(capsys: pytest.CaptureFixture[str]
     (elsewhere / "plan.json").write_text(json.dumps(drawn))
 
     assert plan(capsys, "--seed", "5", "--plan", "plan.json")["plan"]["faults"] == drawn["faults"]
+
+
+@pytest.mark.parametrize("name", ["smoke", "nightly", "rip-59", "openchaos"])
+def test_the_suites_that_are_shipped_can_be_planned(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    """Every case of every suite has options that are understood, and a plan that there is room for."""
+    known = {option.removeprefix("--") for parameter in cli.run_test.params for option in parameter.opts}
+    suite = load_suite(ROOT / "suites" / f"{name}.toml", seed=1, known=known)
+
+    for case in suite.cases:
+        arguments = case.arguments()
+        assert plan(capsys, *arguments[1:])["plan"]["faults"], case.name
