@@ -127,6 +127,8 @@ def _parse(text: str, source: str) -> dict[str, Any]:
         top = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise PlanError(f"{source}: not JSON: {error}") from error
+    if isinstance(top, dict) and "faults" not in top:
+        top = top.get("plan", top)  # what `labrys plan` prints has the plan inside
     if not isinstance(top, dict):
         raise PlanError(f"{source}: expected an object with the key 'faults' at the top")
     return top

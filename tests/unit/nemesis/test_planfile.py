@@ -40,6 +40,13 @@ def test_a_plan_comes_back_as_it_went(kinds: set[str], seed: int) -> None:
     assert [f.target for f in back.faults] == [f.target for f in plan.faults]
 
 
+def test_what_the_command_prints_is_read_too() -> None:
+    """`labrys plan` puts the plan beside the line that reproduces it."""
+    plan = drawn(["kill"], 4)
+    printed = json.dumps({"reproduce": "labrys test", "plan": json.loads(to_json(plan))}, indent=2)
+    assert from_json(printed, nodes=NODES, source="plan.json") == plan
+
+
 def test_faults_can_be_taken_out_by_hand() -> None:
     """Gaps in the ids are closed, in the order of start."""
     plan = drawn(["kill", "pause"], 4)
