@@ -133,9 +133,25 @@ def _cycle(core: Sequence[Operation]) -> str:
     return f"Each of these needs another of them before it, and none has a beginning: {named}."
 
 
+def _overtaken(core: Sequence[Operation]) -> str | None:
+    """Tells of a read that began after a compare-and-set had taken away the value that it saw."""
+    for read in core:
+        for swap in core:
+            took = swap.f == "cas" and swap.type is OpType.OK and swap.value[0] == _seen(read)
+            if took and read.f == "read" and (swap.complete_index or 0) < read.invoke_index:
+                return (
+                    f"{_upper(read)} is stale: process {swap.process}'s cas had replaced {_show(_seen(read))} by "
+                    f"{_show(swap.value[1])} at {_ended(swap)}, before the read began."
+                )
+    return None
+
+
 def _order(core: Sequence[Operation]) -> str | None:
     if len(core) < 2:
         return None
+    overtaken = _overtaken(core)
+    if overtaken is not None:
+        return overtaken
     named = "; ".join(operation_text(op) for op in core[: _PENDING + 2])
     return f"What was seen forces an order that real time forbids: {named}."
 
