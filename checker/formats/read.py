@@ -32,7 +32,7 @@ ETCD_LOG: Final = "etcd-log"
 FORMATS: Final = (JSONL, PARQUET, EDN, ETCD_LOG)
 
 _PARQUET_MAGIC: Final = b"PAR1"
-_EDN_START: Final = re.compile(rb"(?:[\s,]|;[^\n]*\n)*+(?:[{\[(#]|;)")
+_EDN_START: Final = re.compile(rb"(?:[\s,]|;[^\n]*\n)*+(?:[{\[(#;]|\Z)")
 _JSON_START: Final = re.compile(rb"\s*\{\s*[\"}]")
 _LOG_START: Final = re.compile(rb"(?:INFO|WARN|DEBUG|ERROR)\s")
 

@@ -1,0 +1,436 @@
+"""Reading histories of every format: what is accepted, with which meaning, and what is refused, with which words."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from checker.formats.errors import BadHistory
+from checker.formats.jepsen import write_history
+from checker.formats.pairing import events_of
+from checker.formats.parquet import write_operations
+from checker.formats.read import EDN, ETCD_LOG, JSONL, PARQUET, History, read_histories
+from harness.errors import InputError
+from harness.history import HistoryWriter, pair, read_history
+from harness.op import Operation, OpType
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HEADER = '{"format":"labrys-history","version":1}\n'
+
+
+def read_text(tmp_path: Path, text: str | bytes, *, keyed: bool | None = None) -> History:
+    """Reads the one history that a file of this content holds."""
+    path = tmp_path / "history"
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    (history,) = read_histories(str(path), keyed=keyed)
+    return history
+
+
+def brief(operations: Any) -> list[tuple[Any, ...]]:
+    """Returns what matters of operations: process, f, value, result, type, indexes."""
+    return [(o.process, o.f, o.value, o.result, str(o.type), o.invoke_index, o.complete_index) for o in operations]
+
+
+VECTOR = """; a comment
+[{:process 0, :type :invoke, :f :write, :value 1}
+ {:process 1, :type :invoke, :f :read, :value nil}
+ {:process 0, :type :ok, :f :write, :value 1}
+ {:process :nemesis, :type :info, :f :start, :value [:isolated {"n1" #{"n2"}}]}
+ {:process 1, :type :ok, :f :read, :value 1}
+ {:process 2, :type :invoke, :f :cas, :value [1 2]}
+ {:process 2, :type :info, :f :cas, :value [1 2], :error [:timeout "5 s"]}]
+"""
+OPERATIONS = [
+    (0, "write", 1, 1, "ok", 0, 2),
+    (1, "read", None, 1, "ok", 1, 4),
+    (2, "cas", [1, 2], None, "info", 5, 6),
+]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        VECTOR,
+        VECTOR.replace("[{", "({").replace('5 s"]}]', '5 s"]})'),
+        VECTOR.replace("[{", "{").replace('5 s"]}]', '5 s"]}'),
+        VECTOR.replace("{:process", "#jepsen.history.Op{:process"),
+        VECTOR.replace("\n", "\r\n"),
+        VECTOR.replace("\n", " ").replace("; a comment", ""),
+        "\ufeff" + VECTOR,
+        VECTOR.replace(":ok", '"ok"').replace(":f :read", ':f "read"').replace(":nemesis", '"nemesis"'),
+        VECTOR.replace(":process", ":index -1, :time -1, :process"),
+    ],
+    ids=["vector", "list", "stream", "records", "crlf", "one line", "byte order mark", "strings", "minus one"],
+)
+def test_shapes_of_edn(tmp_path: Path, text: str) -> None:
+    """One vector, one list, or maps one after the other; tagged, spread, with strings: all the same history."""
+    history = read_text(tmp_path, text)
+    assert (history.format, history.events, history.timed, history.keyed) == (EDN, 7, False, False)
+    assert brief(history.operations) == OPERATIONS
+    assert history.operations[2].error == "timeout: 5 s"
+    assert not history.warnings
+
+
+def test_indexes_and_times_of_edn(tmp_path: Path) -> None:
+    """They are kept as given, in any order of keys; what is not known is passed over."""
+    history = read_text(
+        tmp_path,
+        '{:index 3, :time 10, :type :invoke, :process 0, :f :read, :value nil, :node "n1", :clock-offsets {"n1" 0.1}}\n'
+        "{:value 7, :f :read, :process 0, :type :ok, :time 25, :index 8, :phase :final}\n",
+    )
+    (operation,) = history.operations
+    assert history.timed
+    assert (operation.invoke_index, operation.complete_index) == (3, 8)
+    assert (operation.start_ns, operation.end_ns, operation.node) == (10, 25, "n1")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("#{3 1 2}", [1, 2, 3]),
+        ('[:append "x" {:a 1, "b" nil}]', ["append", "x", {"a": 1, "b": None}]),
+        ("(1 2)", [1, 2]),
+        ("1.5", 1.5),
+        ("1/2", "1/2"),
+        ("##Inf", "##Inf"),
+        ("12345678901234567890N", 12345678901234567890),
+        ("#foo/bar [1]", {"#foo/bar": [1]}),
+        (r"\a", "a"),
+        ('#inst "2026-01-01"', {"#inst": "2026-01-01"}),
+    ],
+)
+def test_values_of_edn(tmp_path: Path, value: str, expected: Any) -> None:
+    """Each value becomes one that JSON can say."""
+    history = read_text(tmp_path, f"{{:process 0 :type :invoke :f :add :value {value}}}")
+    assert history.operations[0].value == expected
+
+
+def test_different_values_stay_different(tmp_path: Path) -> None:
+    """A keyword and a string of the same name are two values, as EDN has them, and equal ones are one."""
+    values = [":a", '"a"', "a", r"\a", '":a"', ":b", '"1/2"', "1/2", ":a", '"a"', "1", "1.0", "true", '"1"']
+    text = "\n".join(f"{{:process {i} :type :invoke :f :write :value {value}}}" for i, value in enumerate(values))
+    read = [repr(operation.value) for operation in read_text(tmp_path, text).operations]
+    assert read[0] == read[8] == "'a'"
+    assert read[1] == read[9]
+    assert len(set(read)) == len(set(values))
+
+
+@pytest.mark.parametrize(
+    ("events", "keyed", "expected"),
+    [
+        ([":write [:x 1]", ":read [:x nil]"], None, [("x", 1), ("x", None)]),
+        ([":read [3 nil]", ":cas [3 [1 2]]"], None, [("3", None), ("3", [1, 2])]),
+        ([":cas [1 2]", ":read nil"], None, [(None, [1, 2]), (None, None)]),
+        ([":cas [1 2]", ":write [3 4]"], None, [(None, [1, 2]), (None, [3, 4])]),
+        ([":cas [1 [2 3]]"], True, [("1", [2, 3])]),
+        ([":read [3 nil]"], False, [(None, [3, None])]),
+        ([":read [3 nil]", ':write ["3" 1]'], None, [("3", None), ('"3"', 1)]),
+        ([":get nil, :key 3", ":put 1, :key 4"], None, [("3", None), ("4", 1)]),
+    ],
+)
+def test_independent_keys(
+    tmp_path: Path, events: list[str], keyed: bool | None, expected: list[tuple[str | None, Any]]
+) -> None:
+    """Tuples are taken for keys when told, or when the first read invokes one; never because a cas looks like one."""
+    text = "{:process :nemesis :type :info :f :start :value [1 nil]}\n"
+    for process, event in enumerate(events):
+        f, _, value = event.partition(" ")
+        text += f"{{:process {process} :type :invoke :f {f} :value {value}}}\n"
+    history = read_text(tmp_path, text, keyed=keyed)
+    assert [(operation.key, operation.value) for operation in history.operations] == expected
+    assert history.keyed == any(key is not None for key, _ in expected)
+
+
+ETCD = """Running the test
+INFO  jepsen.util - 0\t:invoke\t:read\tnil
+INFO  jepsen.util - 1\t:invoke\t:cas\t[0 3]
+INFO  jepsen.core - nemesis is up
+INFO  jepsen.util - :nemesis\t:info\t:start\tnil
+INFO  jepsen.util - 0\t:fail\t:read\t:timed-out
+INFO  jepsen.util - 1\t:fail\t:cas\t[0 3]
+INFO  jepsen.util - 2\t:invoke\t:write\t4
+INFO  jepsen.util - 2\t:info\t:write\t:timed-out
+INFO  jepsen.util - 3\t:invoke\t:read\tnil
+INFO  jepsen.util - 3\t:ok\t:read\t4
+"""
+
+
+def test_etcd_logs(tmp_path: Path) -> None:
+    """Events are picked out of the log; a time-out in place of a value is an error, and the invoke's value stands."""
+    history = read_text(tmp_path, ETCD.removeprefix("Running the test\n"))
+    assert (history.format, history.events, history.timed) == (ETCD_LOG, 9, False)
+    assert brief(history.operations) == [
+        (0, "read", None, None, "fail", 0, 3),
+        (1, "cas", [0, 3], None, "fail", 1, 4),
+        (2, "write", 4, None, "info", 5, 6),
+        (3, "read", None, 4, "ok", 7, 8),
+    ]
+    assert history.operations[2].error == "timed-out"
+    assert brief(read_text(tmp_path, ETCD).operations) == brief(history.operations)
+
+
+def test_kv_logs(tmp_path: Path) -> None:
+    """Porcupine's key-value logs are EDN with a :key."""
+    history = read_text(
+        tmp_path,
+        '{:process 0, :type :invoke, :f :append, :key "3", :value "x 0 0 y"}\n'
+        '{:process 0, :type :ok, :f :append, :key "3", :value "x 0 0 y"}\n'
+        '{:process 0, :type :invoke, :f :get, :key "4", :value nil}\n',
+    )
+    assert brief(history.operations) == [
+        (0, "append", "x 0 0 y", "x 0 0 y", "ok", 0, 1),
+        (0, "get", None, None, "info", 2, None),
+    ]
+    assert [operation.key for operation in history.operations] == ["3", "4"]
+
+
+def write_jsonl(path: Path) -> None:
+    """Writes a history of our own: two keys, a fault, an open operation."""
+    writer = HistoryWriter(path, {"test": "t"})
+    append = writer.append
+    append(time_ns=1, op_type=OpType.INVOKE, process=0, f="write", value=5, key="a", node="n1", scheduled_ns=0)
+    append(time_ns=2, op_type=OpType.INFO, process="nemesis", f="start-kill", value={"fault": 1, "targets": ["n1"]})
+    append(time_ns=3, op_type=OpType.INVOKE, process=1, f="cas", value=[5, 6], key="b", node="n2")
+    append(time_ns=4, op_type=OpType.OK, process=0, f="write", value=5, key="a", node="n1")
+    append(time_ns=5, op_type=OpType.FAIL, process=1, f="cas", value=[5, 6], key="b", node="n2", error="mismatch")
+    append(time_ns=6, op_type=OpType.INVOKE, process=0, f="read", key="a", node="n1", phase="final")
+    writer.close()
+
+
+def test_our_own_formats_agree(tmp_path: Path) -> None:
+    """The same history as JSON lines, as Parquet and as Jepsen's EDN is the same operations, as the harness pairs them."""
+    jsonl, table, edn = (tmp_path / name for name in ("history.jsonl", "operations.parquet", "history.edn"))
+    write_jsonl(jsonl)
+    ops = read_history(jsonl).ops
+    expected = pair(ops)
+    write_operations(table, expected, run="r")
+    write_history(edn, ops)
+    found = {}
+    for path in (jsonl, table, edn):
+        (history,) = read_histories(str(path))
+        found[history.format] = history
+        assert history.operations == expected
+        assert history.timed
+        assert history.keyed
+    assert set(found) == {JSONL, PARQUET, EDN}
+    assert [op for op in ops if op.process != "nemesis"] == events_of(expected)
+
+
+def test_compressed_files_and_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any format may be gzip, and come through a pipe that gives a few bytes at a time."""
+    jsonl, table = tmp_path / "history.jsonl", tmp_path / "operations.parquet"
+    write_jsonl(jsonl)
+    expected = pair(read_history(jsonl).ops)
+    write_operations(table, expected, run="r")
+    for content in (jsonl.read_bytes(), table.read_bytes()):
+        packed = tmp_path / "packed.gz"
+        packed.write_bytes(gzip.compress(content))
+        (history,) = read_histories(str(packed))
+        assert history.operations == expected
+        for stream in (content, gzip.compress(content)):
+            monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(stream)))
+            (history,) = read_histories("-")
+            assert (history.name, list(history.operations)) == ("-", expected)
+
+
+def test_a_file_of_several_runs(tmp_path: Path) -> None:
+    """Each run is a history of its own, called by the file's and its own name."""
+    jsonl, table = tmp_path / "history.jsonl", tmp_path / "operations.parquet"
+    write_jsonl(jsonl)
+    operations = pair(read_history(jsonl).ops)
+    parts = []
+    for run in ("r1", "r2"):
+        write_operations(table, operations, run=run)
+        parts.append(parquet.read_table(table))
+    parquet.write_table(pa.concat_tables(parts, promote_options="permissive"), table)
+    histories = read_histories(str(table))
+    assert [history.name for history in histories] == [f"{table}#r1", f"{table}#r2"]
+    assert all(history.operations == operations for history in histories)
+
+
+def test_empty_histories(tmp_path: Path) -> None:
+    """A file that says that nothing happened is a history; one that says nothing is not."""
+    assert not read_text(tmp_path, "[]").operations
+    assert not read_text(tmp_path, HEADER).operations
+    table = tmp_path / "operations.parquet"
+    write_operations(table, [], run="r")
+    (history,) = read_histories(str(table))
+    assert not history.operations
+    for text in ("", "  \n\n", "; nothing\n", "INFO  jepsen.core - nothing\n"):
+        with pytest.raises(BadHistory, match=r"found (an empty file|no event)"):
+            read_text(tmp_path, text)
+
+
+def test_what_is_passed_over_is_said(tmp_path: Path) -> None:
+    """A torn last line of our own, another value on info, times that go back between processes: warnings."""
+    torn = read_text(
+        tmp_path, HEADER + '{"index":0,"time":1,"type":"invoke","process":0,"f":"read","value":null}\n{"index":1,"ti'
+    )
+    assert (len(torn.operations), torn.warnings) == (1, ["line 3, the last one, is torn off and was left out"])
+    changed = read_text(
+        tmp_path, "{:process 0 :type :invoke :f :write :value 1}\n{:process 0 :type :info :f :write :value 2}"
+    )
+    assert changed.operations[0].value == 1
+    assert "1 info completions have another value than their invoke, the first in line 2" in changed.warnings[0]
+    back = read_text(
+        tmp_path,
+        "{:process 0 :type :invoke :f :read :value nil :time 5}\n{:process 1 :type :invoke :f :read :value nil :time 4}",
+    )
+    assert "times go back in line 2" in back.warnings[0]
+
+
+INVOKE = "{:process 0 :type :invoke :f :write :value 1}"
+TIMED = "{:process 0 :type :invoke :f :write :value 1 :time 9}"
+INDEXED = "{:process 0 :type :invoke :f :write :value 1 :index 9}"
+EVENT = '{"index":0,"time":1,"type":"invoke","process":0,"f":"read","value":null}'
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "reason"),
+    [
+        (f"{INVOKE}\n\n{INVOKE}", 3, "process 0 invokes 'write', but its 'write' of line 1 is still open"),
+        ("[{:process 3 :type :ok :f :read :value 1}]", 1, "process 3 completes 'read' (ok), but has no operation open"),
+        (
+            f"{INVOKE}\n{{:process 0 :type :fail :f :write :value 2}}",
+            2,
+            "expected the value 1 as invoked in line 1, found 2",
+        ),
+        (f"{INVOKE}\n{{:process 0 :type :fail :f :write :value nil}}", 2, "expected the value 1"),
+        (f"{INVOKE}\n{{:process 0 :type :fail :f :write :value true}}", 2, "found true"),
+        (f"{INVOKE}\n{{:process 0 :type :ok :f :read :value 1}}", 2, "expected the completion of 'write' of line 1"),
+        (f"{INVOKE}\n{{:process 0 :type :ok :f :write :value 1 :key 2}}", 2, "expected a completion on key None"),
+        (
+            f"{INVOKE}\n{{:process 0 :type :info :f :write :value 1}}\n{INVOKE}",
+            3,
+            "process 0 invokes 'write', but ended with the info of line 2",
+        ),
+        (f"{TIMED}\n{{:process 0 :type :ok :f :write :value 1 :time 8}}", 2, "time goes back"),
+        (
+            f"{TIMED}\n{{:process 0 :type :ok :f :write :value 1 :time 12}}\n{TIMED}",
+            3,
+            "time goes back: process 0 has an event at 9 ns, but its last operation completed at 12 ns",
+        ),
+        (f"{INDEXED}\n{{:process 0 :type :ok :f :write :value 1}}", 2, "expected an :index as the events before have"),
+        (f"{INVOKE}\n{{:process 0 :type :ok :f :write :value 1 :index 1}}", 2, "expected no :index"),
+        (f"{INDEXED}\n{{:process 0 :type :ok :f :write :value 1 :index 9}}", 2, "expected an :index above 9, found 9"),
+        (f"{TIMED}\n{{:process 0 :type :ok :f :write :value 1}}", 2, "expected an :time as the events before have"),
+        ("{:process 0 :type :invoke :f :write :value 1 :time 1.5}", 1, "whole nanoseconds from 0 on, found 1.5"),
+        ("{:process 0 :type :invoke :f :write :value ##NaN}", 1, "a value that equals itself, found ##NaN"),
+        ("{:process 0 :type :invoke :f :write :value [1 #{##NaN}]}", 1, "found ##NaN"),
+        ("\n{:process 0 :type :begin :f :write}", 2, "expected a :type :invoke, :ok, :fail or :info, found :begin"),
+        ("{:type :invoke :f :write}", 1, "expected a :process that is a number from 0 on, or :nemesis, found nil"),
+        ("{:process -1 :type :invoke :f :write}", 1, "found -1"),
+        ("{:process true :type :invoke :f :write}", 1, "found true"),
+        ("{:process :worker :type :invoke :f :write}", 1, "found :worker"),
+        ("{:process 99999999999999999999 :type :invoke :f :write}", 1, "found 99999999999999999999N"),
+        ("{:process 0 :type :invoke}", 1, "expected an :f that is a keyword, found nil"),
+        ("{:process 0 :type :invoke :f 7}", 1, "expected an :f that is a keyword, found 7"),
+        ("[1 2]", 1, "expected the map of an event, found 1"),
+        (f"{INVOKE}\nnil", 2, "expected the map of an event, found nil"),
+        (f"{INVOKE}\n{{:process 1 :type", 2, "is never closed"),
+        (f"[{INVOKE}", 1, "expected ']' at the end"),
+        (f"[{INVOKE}]\n{INVOKE}", 2, "expected nothing after the bracket"),
+        ("[" * 1_000_000, 1, "nesting of at most 128"),
+        ("{:process 0 :type :invoke :f :write :value " + "[" * 1_000_000, 1, "nesting of at most 128"),
+        (
+            "{:process 0 :type :invoke :f :read :value [1 nil]}\n{:process 1 :type :invoke :f :read :value nil}",
+            2,
+            "keyed",
+        ),
+        ("\x7fELF\x02\0\0", 1, "found binary data"),
+        (b"[\x00\xff]", 1, "expected text, found binary data"),
+        (b'{:process 0\n :f "caf\xe9"}', 2, "expected UTF-8 text"),
+        (b"{:process 0}\n; \xc3", 2, "expected UTF-8 text"),
+        ("hello", 1, "expected a history"),
+        ("<html>", 1, "expected a history"),
+        ("{}", 1, "header"),
+        ('{"a":1}', 1, "header"),
+        ('{"format":"labrys-history","version":2}', 1, "expected version 1 of the format, found 2"),
+        (EVENT, 1, "header"),
+        (f"{HEADER}{EVENT}\n{EVENT}\n", 3, "expected index 1, found 0"),
+        (f"{HEADER}{EVENT[:-5]}\n{EVENT}\n", 2, "expected a JSON object"),
+        (f"{HEADER}[1]\n", 2, "expected a JSON object"),
+        (HEADER + EVENT.replace("null", "NaN") + "\n", 2, "NaN is not JSON"),
+        (HEADER + EVENT.replace("null", "1e999") + "\n", 2, "expected a finite number, found inf"),
+        (HEADER + EVENT.replace("null", "[" * 100_000) + "\n", 2, "expected a JSON object"),
+        (HEADER + EVENT.replace("null", "[" * 200 + "]" * 200) + "\n", 2, "nested at most 128 deep"),
+        (HEADER + EVENT.replace('"process":0', '"process":"x"') + "\n", 2, "expected a number or 'nemesis'"),
+        (HEADER + EVENT + "\n" + EVENT.replace('"index":0', '"index":1') + "\n", 3, "is still open"),
+        ("INFO  jepsen.util - 0\t:invoke\t:read\tnil\nINFO  jepsen.util - 0\t:inv", 2, "expected an event"),
+        ("INFO  jepsen.util - 0\t:invoked\t:read\tnil\n", 1, "expected a type"),
+        ("INFO  jepsen.util - 0\t:invoke\t:read\t[1\n", 1, "expected a value"),
+        ("INFO  jepsen.util - 0\t:ok\t:read\t1\n", 1, "has no operation open"),
+    ],
+)
+def test_bad_input_is_refused_with_its_line(tmp_path: Path, text: str | bytes, line: int, reason: str) -> None:
+    """The file, the line, what was expected and what came; exit code 254; never another kind of error."""
+    with pytest.raises(InputError) as caught:
+        read_text(tmp_path, text)
+    message = str(caught.value)
+    assert message.startswith(f"{tmp_path / 'history'}:{line}:")
+    assert reason in message
+    assert caught.value.exit_code == 254
+
+
+def test_a_broken_archive_is_refused(tmp_path: Path) -> None:
+    """Gzip data that ends early or is damaged is an error about the file."""
+    packed = gzip.compress((VECTOR + "; " * 5000).encode())
+    for content in (packed[:100], packed[:-9], packed[:60] + b"xxxx" + packed[64:], b"\x1f\x8b"):
+        with pytest.raises(BadHistory, match=r"history:\d+: "):
+            read_text(tmp_path, content)
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+    """A name that leads nowhere, or to a directory."""
+    with pytest.raises(BadHistory, match="No such file"):
+        read_histories(str(tmp_path / "missing"))
+    with pytest.raises(BadHistory, match="directory"):
+        read_histories(str(tmp_path))
+
+
+def _row(**changed: Any) -> Operation:
+    fields: dict[str, Any] = {
+        "process": 0,
+        "f": "read",
+        "value": None,
+        "result": 1,
+        "type": OpType.OK,
+        "start_ns": 1,
+        "end_ns": 2,
+        "invoke_index": 0,
+        "complete_index": 1,
+    }
+    return Operation(**{**fields, **changed})
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        (
+            [_row(complete_index=5), _row(invoke_index=1, complete_index=6)],
+            "row 2 (event 1): process 0 invokes while its operation of event 0",
+        ),
+        (
+            [_row(type=OpType.INFO), _row(invoke_index=2, complete_index=3)],
+            "works again after its operation of event 0",
+        ),
+        ([_row(complete_index=0)], "expected a complete_index above, found 0"),
+        ([_row(end_ns=0)], "time goes back, from 1 to 0 ns"),
+    ],
+)
+def test_bad_rows_are_refused(tmp_path: Path, rows: list[Operation], reason: str) -> None:
+    """Operations that come paired are held to the same rules."""
+    path = tmp_path / "operations.parquet"
+    write_operations(path, rows, run="r")
+    with pytest.raises(BadHistory) as caught:
+        read_histories(str(path))
+    assert reason in str(caught.value)
