@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Final
 
 from checker.formats.errors import BadHistory, shown
@@ -127,7 +126,9 @@ def _paired(found: str, name: str, events: EtcdLogEvents | JsonlEvents | JepsenE
 
 
 def _from_parquet(source: Source) -> list[History]:
-    from checker.formats import parquet  # noqa: PLC0415 - needed for this format alone
+    from tempfile import NamedTemporaryFile  # noqa: PLC0415 - needed for this format alone
+
+    from checker.formats import parquet  # noqa: PLC0415 - likewise
 
     by_run: dict[str, list[Operation]] = {}
     with NamedTemporaryFile(prefix="labrys-", suffix=".parquet") as copy:
