@@ -1,0 +1,227 @@
+"""What is done to a node through its shell: probing and healing; and clusters that come from an inventory or from Vagrant."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+import stat
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from clusters import vagrant as vagrant_module
+from clusters.capabilities import probe
+from clusters.errors import ClusterError
+from clusters.heal import heal
+from clusters.local import namespaces
+from clusters.ssh import SshCluster
+from clusters.vagrant import VagrantCluster
+from harness import capabilities as cap
+from harness.cluster import on_all
+from harness.errors import InfrastructureError, NodeError
+from harness.remote.fabric import FabricRemote
+
+if TYPE_CHECKING:
+    from clusters.local import LocalCluster
+
+pytestmark = pytest.mark.integration
+
+ROOT = Path(__file__).parents[2]
+LOOK = "iptables-save | grep -v '^#'; ip6tables-save | grep -v '^#'; ip -br link; tc qdisc show; losetup -a; ls /tmp"
+
+
+@pytest.fixture
+def remote(cluster: LocalCluster) -> FabricRemote:
+    """The shell on n4."""
+    return cluster.remote(cluster.nodes[3])
+
+
+def test_a_probe_answers_for_every_capability(cluster: LocalCluster) -> None:
+    """Each capability is seen to work or missing with a reason, on every node; a shared clock is never the node's own."""
+    for can in cluster.capabilities().values():
+        assert can.available | set(can.missing) == set(cap.NAMES)
+        assert not can.available & set(can.missing)
+        assert can.available >= {cap.IPTABLES, cap.ROOT}
+        assert "shares" in can.missing[cap.CLOCK]
+        assert all(can.missing.values())
+
+
+def test_a_probe_is_right(remote: FabricRemote) -> None:
+    """What is said to be there can be used, and what is said to be missing cannot."""
+    can = probe(remote, own_clock=False)
+    attempts = {
+        cap.IPTABLES_STATISTIC: "iptables -A OUTPUT -d 192.0.2.9 -m statistic --mode nth --every 2 --packet 0 -j DROP && "
+        "iptables -D OUTPUT 1",
+        cap.NETEM: "tc qdisc add dev eth0 root netem delay 1ms && tc qdisc del dev eth0 root",
+        cap.TBF: "tc qdisc add dev eth0 root tbf rate 1gbit burst 1mb latency 50ms && tc qdisc del dev eth0 root",
+        cap.FAKETIME: "ls /usr/lib/*/faketime/libfaketime.so.1",
+    }
+    for name, command in attempts.items():
+        assert (remote.run(command, check=False).status == 0) == (name in can.available), name
+
+
+def test_a_probe_leaves_nothing(remote: FabricRemote) -> None:
+    """A node is after a probe as it was before, and what a probe left that was cut short does not disturb the next."""
+    before = remote.run(LOOK).stdout
+    first = probe(remote, own_clock=False)
+    assert remote.run(LOOK).stdout == before
+
+    remote.run(
+        "iptables -N LABRYS-PROBE; iptables -A LABRYS-PROBE -j DROP; ip link add labrys-probe type veth peer name labrys-peer"
+    )
+    assert probe(remote, own_clock=False) == first
+    assert remote.run(LOOK).stdout == before
+
+
+def test_a_login_without_rights_can_do_nothing(cluster: LocalCluster) -> None:
+    """Where commands do not run as root, every capability is missing, and the reason is the node's own words."""
+    root = cluster.remote(cluster.nodes[3])
+    root.run("useradd -m -p '*' plain && chmod 644 /etc/ssh/labrys_authorized_keys")
+    endpoint = dataclasses.replace(cluster.endpoint(cluster.nodes[3]), user="plain")
+    remote = FabricRemote("n4", endpoint, place=cluster.entered)
+    try:
+        can = probe(remote, own_clock=True)
+    finally:
+        remote.close()
+        root.run("userdel -rf plain", check=False)
+
+    assert not can.available
+    assert "nothing runs as root there" in can.missing[cap.ROOT]
+    assert "sudo" in can.missing[cap.ROOT]
+
+
+def test_healing_removes_ours_and_nothing_else(remote: FabricRemote) -> None:
+    """Chains of ours, noted faults and shapers go, in both address families; other rules stay; a second time finds nothing."""
+    remote.run("iptables -A INPUT -s 192.0.2.50 -j ACCEPT")
+    before = remote.run(LOOK).stdout
+    remote.run(
+        "set -e\nfor T in iptables ip6tables; do\n"
+        "$T -N LABRYS; $T -N LABRYS-3; $T -A LABRYS -j LABRYS-3; $T -A LABRYS-3 -p udp -j DROP\n"
+        "$T -I INPUT -j LABRYS; $T -I INPUT -j LABRYS; $T -A OUTPUT -j LABRYS; done\n"
+        "tc qdisc add dev eth0 root tbf rate 1gbit burst 1mb latency 50ms\n"
+        "mkdir -p /run/labrys/undo; echo 'rm /srv/broken' >/run/labrys/undo/fault-1; touch /srv/broken"
+    )
+    healed = heal(remote, ours=True)
+    try:
+        assert "tbf on eth0" in healed
+        assert "fault-1" in healed
+        assert len([line for line in healed if "chain LABRYS" in line]) == 4
+        assert remote.run(LOOK).stdout == before
+        assert remote.run("ls /srv/broken /run/labrys/undo/fault-1", check=False).status != 0
+        assert heal(remote, ours=True) == []
+    finally:
+        remote.run("iptables -D INPUT -s 192.0.2.50 -j ACCEPT")
+
+
+def test_what_cannot_be_healed_is_an_error(remote: FabricRemote) -> None:
+    """A note that fails is named with its words and stays for the next time; a shaper of others' machines is not touched."""
+    remote.run(
+        "mkdir -p /run/labrys/undo; echo 'echo still busy >&2; exit 1' >/run/labrys/undo/fault-2; "
+        "tc qdisc add dev eth0 root tbf rate 1gbit burst 1mb latency 50ms"
+    )
+    try:
+        with pytest.raises(ClusterError, match="n4: cannot be healed of fault-2: still busy"):
+            heal(remote, ours=False)
+        assert "tbf" in remote.run("ls /run/labrys/undo/fault-2 && tc qdisc show dev eth0").stdout
+    finally:
+        remote.run("rm /run/labrys/undo/fault-2; tc qdisc del dev eth0 root")
+
+
+def test_an_inventory_is_a_cluster(cluster: LocalCluster, tmp_path: Path) -> None:
+    """Hosts of an inventory are reached by its keys, run as root, and are checked by their host keys."""
+    directory = cluster.endpoint(cluster.nodes[0]).key.parent
+    lines = [f'user = "root"\nkey = "{directory / "id"}"\nknown_hosts = "{directory / "known_hosts"}"\n']
+    lines += [f'[[hosts]]\nname = "{node.name}"\nhost = "{node.address}"\n' for node in cluster.nodes[:2]]
+    (tmp_path / "lab.toml").write_text("\n".join(lines))
+
+    made = SshCluster.from_inventory(tmp_path / "lab.toml")
+    try:
+        with cluster.entered(), made.entered():
+            assert made.name == "lab"
+            answers = on_all(made.nodes, lambda node: made.remote(node).run("hostname; id -un").stdout.split())
+            assert answers == {"n1": ["n1", "root"], "n2": ["n2", "root"]}
+            assert cap.IPTABLES in made.capabilities()["n1"].available
+    finally:
+        made.close()
+
+
+@pytest.fixture
+def vagrant_directory(cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with our Vagrantfile, and a `vagrant` that knows the local nodes as its machines."""
+    endpoint = cluster.endpoint(cluster.nodes[0])
+    entries = "".join(
+        f"Host {node.name}\n  HostName {node.address}\n  User root\n  Port 22\n  UserKnownHostsFile /dev/null\n"
+        f'  StrictHostKeyChecking no\n  IdentityFile "{endpoint.key}"\n  IdentitiesOnly yes\n\n'
+        for node in cluster.nodes
+    )
+    (tmp_path / "ssh-config").write_text(entries)
+    shutil.copy(ROOT / "Vagrantfile", tmp_path)
+    (tmp_path / ".vagrant" / "labrys").mkdir(parents=True)
+    host_key = (endpoint.key.parent / "known_hosts").read_text().splitlines()[0].partition(" ")[2]
+    (tmp_path / ".vagrant" / "labrys" / "host_key.pub").write_text(host_key + "\n")
+    _program(tmp_path, monkeypatch, f'[ "$*" = "ssh-config n1 n2 n3 n4 n5" ] && cat {tmp_path}/ssh-config')
+    monkeypatch.setenv("LABRYS_VM_SUBNET", cluster.nodes[0].address.rpartition(".")[0])
+    return tmp_path
+
+
+def _program(directory: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    program = directory / "bin" / "vagrant"
+    program.parent.mkdir(exist_ok=True)
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+
+
+def test_vagrant_machines_are_a_cluster(cluster: LocalCluster, vagrant_directory: Path) -> None:
+    """What Vagrant says about its machines becomes five nodes, at the addresses of the Vagrantfile, which they really have."""
+    with cluster.entered():
+        made = VagrantCluster.from_directory(vagrant_directory)
+        try:
+            assert made.nodes == cluster.nodes
+            assert made.remote(made.nodes[4]).run("hostname").stdout == "n5\n"
+        finally:
+            made.close()
+
+
+def test_machines_with_other_addresses_are_refused(
+    cluster: LocalCluster, vagrant_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine that has another address than faults would act on is an error that names both."""
+    monkeypatch.setenv("LABRYS_VM_SUBNET", "192.168.99")
+    with (
+        cluster.entered(),
+        pytest.raises(NodeError, match=r"expected the address 192\.168\.99\.11, but it has .*10\.55\."),
+    ):
+        VagrantCluster.from_directory(vagrant_directory)
+
+
+def test_vagrant_that_fails_or_hangs(vagrant_directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that does not run, and a Vagrant that gives no answer, are errors with its words, in bounded time."""
+    _program(vagrant_directory, monkeypatch, "echo 'n3 is not created' >&2; exit 1")
+    with pytest.raises(ClusterError, match=r"do all nodes run .*n3 is not created"):
+        VagrantCluster.from_directory(vagrant_directory)
+
+    _program(vagrant_directory, monkeypatch, "exec sleep 30")
+    monkeypatch.setattr(vagrant_module, "VAGRANT_TIMEOUT_S", 0.3)
+    with pytest.raises(InfrastructureError, match=r"gave no answer in 0\.3 s"):
+        VagrantCluster.from_directory(vagrant_directory)
+
+
+@pytest.mark.skipif(not namespaces.find_program("vagrant"), reason="vagrant is not installed on this machine")
+def test_the_vagrantfile_is_valid(tmp_path: Path) -> None:
+    """Vagrant accepts the Vagrantfile, whatever its provider."""
+    shutil.copy(ROOT / "Vagrantfile", tmp_path)
+    shutil.copytree(ROOT / "clusters" / "provision", tmp_path / "clusters" / "provision")
+    done = subprocess.run(
+        ["vagrant", "validate", "--ignore-provider"],
+        cwd=tmp_path,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "VAGRANT_HOME": str(tmp_path / "home")},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,52 @@
+"""The doctor says what is missing, what for, and how to get it."""
+
+from __future__ import annotations
+
+from clusters.doctor import FIXES, PROGRAMS, as_lines, examine_machine, examine_nodes
+from harness import capabilities as cap
+from harness.capabilities import Capabilities
+
+
+def test_every_missing_program_comes_with_its_package() -> None:
+    """On a machine that has nothing, each program is missing with its purpose and package, and nothing is run."""
+    findings = {finding.what: finding for finding in examine_machine(lambda _: None)}
+
+    for program, package, purpose, needed in PROGRAMS:
+        assert not findings[program].ok
+        assert findings[program].needed == needed
+        assert purpose in findings[program].detail
+        assert findings[program].fix == f"apt-get install {package}"
+
+
+def test_a_capability_is_there_if_every_node_has_it() -> None:
+    """One node without it makes it missing; the nodes are named with their reasons, and there is a way out for each."""
+    all_but_netem = frozenset(cap.NAMES) - {cap.NETEM}
+    findings = {
+        finding.what: finding
+        for finding in examine_nodes(
+            {
+                "n1": Capabilities(available=frozenset(cap.NAMES)),
+                "n2": Capabilities(available=all_but_netem, missing={cap.NETEM: "no module"}),
+                "n3": Capabilities(available=all_but_netem, missing={cap.NETEM: "no module"}),
+            }
+        )
+    }
+
+    assert set(findings) == set(cap.NAMES) == set(FIXES)
+    assert findings[cap.TBF].ok
+    assert findings[cap.TBF].detail == "3 of 3 nodes"
+    assert (findings[cap.NETEM].ok, findings[cap.NETEM].detail) == (False, "n2, n3: no module")
+    assert findings[cap.NETEM].fix == FIXES[cap.NETEM]
+
+
+def test_lines_are_aligned_and_complete() -> None:
+    """Each finding is a line with its mark, its name in a column, and the way out after an arrow."""
+    nodes = {
+        "n1": Capabilities(available=frozenset(cap.NAMES) - {cap.ROOT, cap.CLOCK}, missing={cap.ROOT: "plain user"})
+    }
+    lines = as_lines(examine_nodes(nodes))
+
+    assert len(lines) == len(cap.NAMES)
+    assert len({line.index(cap_name) for line, cap_name in zip(lines, cap.NAMES, strict=True)}) == 1
+    assert any(line.startswith("MISSING  root") and "plain user -> a login as root" in line for line in lines)
+    assert any(line.startswith("missing  clock") and "not found" in line for line in lines)

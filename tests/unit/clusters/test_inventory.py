@@ -1,0 +1,129 @@
+"""An inventory is refused with its file, its key and what was expected, or means exactly what it says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from clusters.ssh import read_inventory
+from harness.errors import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HOST_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEXAMPLEEXAMPLEEXAMPLE"
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """A directory with a private key and a file of known hosts."""
+    (tmp_path / "id").write_text("private")
+    (tmp_path / "id").chmod(0o600)
+    (tmp_path / "known_hosts").write_text("")
+    return tmp_path
+
+
+def write(directory: Path, text: str) -> Path:
+    """Writes the inventory."""
+    path = directory / "lab.toml"
+    path.write_text(text)
+    return path
+
+
+def test_an_inventory_means_what_it_says(directory: Path) -> None:
+    """Shared values hold for all hosts, a host's own go before them, paths are relative to the file."""
+    path = write(
+        directory,
+        f"""
+        name = "rack"
+        user = "admin"
+        key = "id"
+        known_hosts = "known_hosts"
+        [[hosts]]
+        name = "n1"
+        host = "192.0.2.1"
+        [[hosts]]
+        name = "n2"
+        host = "n2.example"
+        address = "2001:db8:0::2"
+        user = "root"
+        port = 2222
+        host_key = "{HOST_KEY}"
+        """,
+    )
+    name, (one, two) = read_inventory(path)
+
+    assert name == "rack"
+    assert (one.node.name, one.node.address) == ("n1", "192.0.2.1")
+    assert (one.endpoint.host, one.endpoint.port, one.endpoint.user) == ("192.0.2.1", 22, "admin")
+    assert (one.endpoint.key, one.endpoint.known_hosts) == (directory / "id", directory / "known_hosts")
+    assert (two.node.address, two.endpoint.host, two.endpoint.user) == ("2001:db8::2", "n2.example", "root")
+    assert (two.endpoint.port, two.endpoint.host_key, two.endpoint.known_hosts) == (2222, HOST_KEY, None)
+
+
+GOOD = 'key = "id"\nknown_hosts = "known_hosts"\n'
+HOST = '[[hosts]]\nname = "n1"\nhost = "192.0.2.1"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("name = ", "the inventory is not TOML"),
+        ("", "hosts: expected at least one table [[hosts]], not nothing"),
+        ("hosts = []", "hosts: expected at least one table [[hosts]], not []"),
+        ("hosts = 3", "hosts: expected at least one table [[hosts]], not 3"),
+        ("hosts = [1]", "hosts: expected at least one table [[hosts]], not [1]"),
+        (GOOD + "usr = 'x'\n" + HOST, "there is no key usr. Did you mean 'user'?"),
+        (GOOD + HOST + "adress = '192.0.2.1'", "there is no key hosts[0].adress. Did you mean 'address'?"),
+        (GOOD + HOST + "x = 1", "there is no key hosts[0].x. Known are: address, host,"),
+        (GOOD + "[[hosts]]\nhost = '192.0.2.1'", "hosts[0].name: expected a text, not nothing"),
+        (GOOD + "[[hosts]]\nname = 7\nhost = '192.0.2.1'", "hosts[0].name: expected a text, not 7"),
+        (GOOD + "[[hosts]]\nname = '../n1'\nhost = '192.0.2.1'", "hosts[0].name: expected up to 31 letters, digits"),
+        (GOOD + "[[hosts]]\nname = 'n1'\nhost = ''", "hosts[0].host: expected a text, not ''"),
+        (
+            GOOD + "[[hosts]]\nname = 'n1'\nhost = 'n1.example'",
+            "hosts[0].address: expected the node's IP address in the cluster's network, not 'n1.example'",
+        ),
+        (GOOD + HOST + "port = 0", "hosts[0].port: expected a number from 1 to 65535, not 0"),
+        (GOOD + HOST + "port = true", "hosts[0].port: expected a number from 1 to 65535, not True"),
+        ("port = '22'\n" + GOOD + HOST, "lab.toml: port: expected a number from 1 to 65535, not '22'"),
+        (GOOD + HOST + "host_key = 'rubbish'", "hosts[0].host_key: expected a public key such as"),
+        (HOST, "hosts[0].key: expected a text, not nothing"),
+        ("key = 'nowhere'\n" + HOST, "lab.toml: key: expected a private key of yours (it cannot be read: No such file"),
+        (
+            "key = 'id'\nknown_hosts = 'nowhere'\n" + HOST,
+            "known_hosts: expected a file with the host's key (`ssh-keyscan -p 22",
+        ),
+        (GOOD + HOST + HOST, "hosts[1].name: expected another one than hosts[0] has, not 'n1'"),
+        (
+            GOOD + HOST + HOST.replace("n1", "n2"),
+            "hosts[1].address: expected another one than hosts[0] has, not '192.0.2.1'",
+        ),
+        (GOOD + HOST * 100, "hosts: expected at most 99 tables, not 100"),
+    ],
+)
+def test_a_broken_inventory_names_file_key_and_expectation(directory: Path, text: str, complaint: str) -> None:
+    """Every mistake is an error of the user's that says where it is and what would have been right."""
+    path = write(directory, text)
+    with pytest.raises(InputError) as caught:
+        read_inventory(path)
+
+    assert str(path) in str(caught.value)
+    assert complaint in str(caught.value)
+
+
+def test_a_key_that_others_can_read_is_refused(directory: Path) -> None:
+    """A private key with a mode that lets others read it is refused, with the way out."""
+    (directory / "id").chmod(0o640)
+    with pytest.raises(InputError, match=r"others can read it, mode 640; `chmod 600` helps"):
+        read_inventory(write(directory, GOOD + HOST))
+
+
+def test_an_inventory_that_is_not_there_or_no_text(directory: Path) -> None:
+    """A missing file and one that is no text are errors with the file's name."""
+    with pytest.raises(InputError, match=r"nothing\.toml: the inventory cannot be read"):
+        read_inventory(directory / "nothing.toml")
+    (directory / "lab.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match=r"lab\.toml: the inventory cannot be read"):
+        read_inventory(directory / "lab.toml")
