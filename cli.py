@@ -133,12 +133,20 @@ RUN_OPTIONS = (
     click.option("--seed", type=click.IntRange(0), default=None, help="Repeats operations and faults.  [default: a fresh one]"),
 )  # fmt: skip
 
+STORE_OPTION = click.option(
+    "--store",
+    "store_dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("store"),
+    show_default=True,
+    help="Where runs are kept.",
+)
+
 # What says only where things are and go.
 OUTPUT_OPTIONS = (
     *clusters.options.PLACE_OPTIONS,
     click.option("--name", "test_name", default=None, help="The test's folder in the store.  [default: made from what runs]"),
-    click.option("--store", "store_dir", type=click.Path(file_okay=False, path_type=Path), default=Path("store"),
-                 show_default=True, help="Where runs are kept."),
+    STORE_OPTION,
     click.option("--format", "output", type=click.Choice(["text", "json", "github"]), default="text", show_default=True,
                  help="What is written to standard output."),
 )  # fmt: skip
@@ -271,14 +279,7 @@ def show_plan(ctx: click.Context, /, **options: Any) -> None:
     show_default=True,
     help="Whether a fault that was aimed at the leader is aimed at the leader again, or at the node that it hit.",
 )
-@click.option(
-    "--store",
-    "store_dir",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("store"),
-    show_default=True,
-    help="Where the run is, and the new one goes.",
-)
+@STORE_OPTION
 @click.pass_context
 def replay_run(ctx: click.Context, *, run: str, targets: str, store_dir: Path) -> None:
     """Carries out the plan of RUN again, with its seed and options.
@@ -330,14 +331,7 @@ def _without(words: list[str], options: Collection[str]) -> list[str]:
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Go on with a suite that was interrupted, from its folder.",
 )
-@click.option(
-    "--store",
-    "store_dir",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("store"),
-    show_default=True,
-    help="Where runs are kept.",
-)
+@STORE_OPTION
 @click.pass_context
 def run_whole_suite(
     ctx: click.Context, *, file: Path, seed: int | None, exit_first: bool, resume: Path | None, store_dir: Path
