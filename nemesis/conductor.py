@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from nemesis import targets as tgt
 from nemesis.errors import FaultError
-from nemesis.fault import sentence
+from nemesis.fault import brief, sentence
 from nemesis.field import Field
 from nemesis.grudges import minority
 from nemesis.kinds import find_kind, missing_capabilities
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 LEAST_PATIENCE_S = 2.0
 MOST_PATIENCE_S = 25.0
-ENDING_TIMEOUT_S = 10.0
 QUIESCE_TIMEOUT_S = 20.0
 HEAL_ATTEMPTS_S = 20.0
 STOPPED = "T"
@@ -124,7 +123,7 @@ class Conductor:
         async def healed() -> bool:
             outcomes = await self._field.each(sorted(waiting), self._heal_node)
             waiting.clear()
-            waiting.update({node: str(error) for node, error in outcomes.failed.items()})
+            waiting.update({node: brief(error) for node, error in outcomes.failed.items()})
             return not waiting
 
         if not await self._field.until(healed, HEAL_ATTEMPTS_S):
@@ -160,7 +159,7 @@ class Conductor:
         async def let_go() -> bool:
             return not any(other.id in self._ending for other in self._holders(kind.fault, targets))
 
-        await self._field.until(let_go, ENDING_TIMEOUT_S)
+        await self._field.until(let_go, _patience_s(planned))
         # From here to the fault's registration nothing is awaited, so no other fault can come in between.
         held = {node: other.name for other in self._holders(kind.fault, targets) for node in other.targets}
         free = tuple(node for node in targets if node not in held)
@@ -177,7 +176,7 @@ class Conductor:
         """Finds the leader where the target is a role: waits for one as long as something of the fault's time is left."""
         if not tgt.is_role(target):
             return None
-        patience_s = min(MOST_PATIENCE_S, max(LEAST_PATIENCE_S, planned.end_s - planned.start_s - LEAST_PATIENCE_S))
+        patience_s = _patience_s(planned)
         leader = await self._field.leader(patience_s)
         if leader is None:
             raise FaultError(
@@ -203,3 +202,8 @@ class Conductor:
                 f"{', '.join(sorted(together))}, and at most {most} may be"
             )
         self._damaged = together
+
+
+def _patience_s(planned: PlannedFault) -> float:
+    """Returns how long a fault may wait for what it needs to begin: as long as something of its time is left then."""
+    return min(MOST_PATIENCE_S, max(LEAST_PATIENCE_S, planned.end_s - planned.start_s - LEAST_PATIENCE_S))

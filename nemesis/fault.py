@@ -8,6 +8,7 @@ looks at the effect by other means than those that made it, and `end` verifies w
 from __future__ import annotations
 
 import abc
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
@@ -37,6 +38,8 @@ CLOCK = "clock"
 EGRESS = "egress"
 INGRESS = "ingress"
 LEADERSHIP = "leadership"
+
+_COMMAND = re.compile(r"`([^`]{60})[^`]+`")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +188,7 @@ class Fault(abc.ABC):
         """
         outcomes = await self.field.each(nodes, action)
         for node, error in outcomes.failed.items():
-            self.problems[node] = f"{what} failed: {error}"
+            self.problems[node] = f"{what} failed: {brief(error)}"
         if outcomes.failed and not outcomes.done:
             raise FaultError(f"fault {self.name}: {what} failed on every node: {sentence(outcomes.failed)}")
         return outcomes
@@ -229,4 +232,10 @@ def without_order(options: Mapping[str, Value]) -> dict[str, Value]:
 
 def sentence(failed: Mapping[str, Exception]) -> str:
     """Puts the errors of several nodes into one line."""
-    return "; ".join(f"{node}: {error}" for node, error in failed.items())
+    return "; ".join(f"{node}: {brief(error)}" for node, error in failed.items())
+
+
+def brief(error: Exception) -> str:
+    """Returns an error in one line, with the beginning of a command instead of the whole script."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return _COMMAND.sub(r"`\1...`", text)

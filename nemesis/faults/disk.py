@@ -13,7 +13,7 @@ from harness.capabilities import LOOP_DEVICES, ROOT
 from harness.faults import Begun, Proof
 from nemesis import volume
 from nemesis.errors import FaultError
-from nemesis.fault import DISK, PROCESS, Fault, sentence
+from nemesis.fault import DISK, PROCESS, Fault, brief
 from nemesis.faults.process import Kill
 from nemesis.undo import SHELL_TIMEOUT_S, making, undoing
 
@@ -134,11 +134,11 @@ class DiskFull(Fault):
                     del waiting[node]
                 else:
                     waiting[node] = "still refuses a small file"
-            waiting.update({node: str(error) for node, error in outcomes.failed.items()})
+            waiting.update({node: brief(error) for node, error in outcomes.failed.items()})
             return not waiting
 
         if not await self.field.until(ended, END_TIMEOUT_S):
-            texts = sentence({node: FaultError(text) for node, text in waiting.items()})
+            texts = "; ".join(f"{node} {text}" for node, text in waiting.items())
             raise FaultError(f"fault {self.name} is not healed: {texts}")
         if died:
             names = ", ".join(sorted(set(died)))

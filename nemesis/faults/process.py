@@ -15,7 +15,7 @@ from harness.errors import LabrysError
 from harness.faults import Begun, Proof
 from nemesis.errors import FaultError
 from nemesis.evidence import Look, look
-from nemesis.fault import PROCESS, Fault
+from nemesis.fault import PROCESS, Fault, brief
 from nemesis.undo import SHELL_TIMEOUT_S, making, undoing
 
 if TYPE_CHECKING:
@@ -150,12 +150,12 @@ class Kill(ProcessFault):
             FaultError: Some node did not come back; a finding about the system.
         """
         started = await self.field.each(self.targets, self.field.system.start)
-        failed = {node: str(error) for node, error in started.failed.items()}
+        failed = {node: brief(error) for node, error in started.failed.items()}
         waiting = dict.fromkeys(started.done, "was not looked at")
 
         async def back() -> bool:
             seen = await self.field.each(sorted(waiting), self.sight)
-            waiting.update({node: str(error) for node, error in seen.failed.items()})
+            waiting.update({node: brief(error) for node, error in seen.failed.items()})
             for node, now in seen.done.items():
                 missing = self._missing(node, now)
                 if missing is None:
@@ -272,7 +272,7 @@ class Pause(ProcessFault):
 
         async def resumed() -> bool:
             outcomes = await self.field.each(sorted(waiting), self._resume)
-            waiting.update({node: str(error) for node, error in outcomes.failed.items()})
+            waiting.update({node: brief(error) for node, error in outcomes.failed.items()})
             for node, now in outcomes.done.items():
                 stopped = [pid for pid, state in now.kernel.states.items() if state == STOPPED]
                 if now.state == STOPPED or stopped:

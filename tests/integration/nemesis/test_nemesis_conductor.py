@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +14,7 @@ from nemesis.undo import CHAIN
 from tests.integration.nemesis.bench import ORDER, planned
 
 if TYPE_CHECKING:
+    from harness.faults import Begun, Proof
     from tests.integration.nemesis.bench import Bench
 
 pytestmark = pytest.mark.integration
@@ -104,4 +106,53 @@ def test_without_a_leader_a_leader_fault_hits_nobody(bench: Bench, monkeypatch: 
         bench.run(work())
     finally:
         bench.system.tell(bench.node("n1"), leader=True, term=1)
+    bench.assert_clean()
+
+
+def test_a_fault_that_is_interrupted_while_it_begins_is_healed(bench: Bench) -> None:
+    """Commands that are under way when a run is left are waited for; what they make does not outlive the healing."""
+    faults = [
+        PlannedFault(id=1, kind="partition-halves", target=["n1", "n2"], start_s=0, end_s=9),
+        PlannedFault(id=2, kind="pause", target=["n3", "n4"], start_s=0, end_s=9),
+    ]
+
+    async def work(after_s: float) -> None:
+        conductor = bench.conductor()
+        begun = [asyncio.create_task(conductor.begin(fault)) for fault in faults]
+        await asyncio.sleep(after_s)
+        for task in begun:
+            task.cancel()
+        await conductor.heal()
+
+    for after_s in (0.0, 0.02, 0.05, 0.1):
+        bench.run(work(after_s))
+        bench.assert_clean()
+
+
+@pytest.mark.timeout(180)
+def test_a_node_that_cannot_be_reached_stops_neither_fault_nor_healing(bench: Bench) -> None:
+    """The others are cut, what is not known is told, nothing waits for ever; once it is back, all is healed."""
+    silence = "iptables -I INPUT -p tcp --dport 22 -j DROP"
+    later = f"sleep 0.3; {silence}; sleep 14; {silence.replace('-I', '-D')}"
+    bench.cluster.capabilities()  # a run has asked for them before any fault
+    bench.shell("n5", f"setsid sh -c '{later}' >/dev/null 2>&1 </dev/null &")
+    fault = planned("partition-random-node", ["n2"])
+
+    async def work() -> tuple[Begun, Proof]:
+        await asyncio.sleep(1.0)
+        conductor = bench.conductor()
+        async with asyncio.timeout(30):
+            begun = await conductor.begin(fault)
+        async with asyncio.timeout(30):
+            proof = await conductor.prove(fault)
+        with contextlib.suppress(FaultError):
+            async with asyncio.timeout(60):
+                await conductor.end(fault)
+        await conductor.heal()
+        return begun, proof
+
+    begun, proof = bench.run(work())
+    assert set(begun.details["problems"]) == {"n5"}
+    assert "n5: " in proof.reason
+    assert len(proof.reason) < 600
     bench.assert_clean()
