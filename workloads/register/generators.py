@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from workloads.register.options import RegisterOptions
 
 FINAL = "final"
-FINAL_ATTEMPTS = 3
+FINAL_ATTEMPTS = 5
 
 
 class RegisterGenerator:

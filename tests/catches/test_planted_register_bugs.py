@@ -1,0 +1,85 @@
+"""Planted bugs must be found, and a correct service under the same faults must pass: from the generator to the verdict."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.load import ClosedLoop, OpenLoop
+from harness.op import OpType
+from harness.verdict import Verdict
+from tests.catches.registers import TIMEOUT_S, Bug, run
+from workloads.register import RegisterOptions, RegisterWorkload, Values
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from harness.load import Load
+    from harness.verdict import Part
+
+SEEDS = range(3)
+SECONDS = 10.0
+LOADS: dict[str, Load] = {"closed": ClosedLoop(concurrency=6), "open": OpenLoop(rate_per_node=60)}
+SMALL = RegisterOptions(values=Values.SMALL, ops_per_key=40, hot_keys=0)
+UNIQUE = RegisterOptions(ops_per_key=60)
+
+
+def judge(bug: Bug | None, seed: int, load: Load, options: RegisterOptions, path: Path) -> dict[str, Part]:
+    """Runs once; returns the parts of the verdict. A bug that did not strike, or a run without faults, fails."""
+    workload = RegisterWorkload(options)
+    service, operations = run(workload, seed=seed, bug=bug, load=load, seconds=SECONDS, path=path / "history.jsonl")
+    types = Counter(operation.type for operation in operations)
+    errors = Counter((operation.error or "").partition(":")[0] for operation in operations)
+    assert types[OpType.OK] > 400
+    assert errors["timeout"] > 2
+    assert errors["no-answer"] > 10
+    assert errors["not-leader"] > 5
+    assert service.late > 5
+    assert (service.bugs > 2) == (bug is not None)
+    return {part.name: part for part in workload.check(operations)}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("load", LOADS.values(), ids=LOADS)
+@pytest.mark.parametrize("bug", Bug)
+def test_a_planted_bug_is_found(bug: Bug, load: Load, seed: int, tmp_path: Path) -> None:
+    """With unique values each bug is found with each seed, and a small counterexample says so."""
+    part = judge(bug, seed, load, UNIQUE, tmp_path)["linearizable"]
+    assert part.verdict is Verdict.INVALID
+    example = part.details["counterexample"]
+    assert example["explanation"]
+    assert 1 <= len(example["operations"]) <= 8
+    assert {operation.get("key") for operation in example["operations"]} == {example["key"]}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("bug", Bug)
+def test_a_planted_bug_is_found_with_small_values(bug: Bug, seed: int, tmp_path: Path) -> None:
+    """With Jepsen's five values a wrong answer may be right by chance, but not all of them are."""
+    assert judge(bug, seed, LOADS["closed"], SMALL, tmp_path)["linearizable"].verdict is Verdict.INVALID
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("load", LOADS.values(), ids=LOADS)
+@pytest.mark.parametrize("options", [UNIQUE, SMALL], ids=["unique", "small"])
+def test_a_correct_service_passes(options: RegisterOptions, load: Load, seed: int, tmp_path: Path) -> None:
+    """Lost, late and refused requests and hung clients are no bugs; every part is valid, and the same seeds show it."""
+    parts = judge(None, seed, load, options, tmp_path)
+    assert {name: part.verdict for name, part in parts.items()} == {
+        "linearizable": Verdict.VALID,
+        "reads-saw-writes": Verdict.VALID,
+        "final-reads": Verdict.VALID,
+    }
+
+
+def test_a_run_is_the_same_every_time(tmp_path: Path) -> None:
+    """Operations, faults, bug and interleaving come from the seed, so that a failure of these tests can be looked into."""
+    histories = []
+    for name in ("one", "other"):
+        path = tmp_path / f"{name}.jsonl"
+        run(RegisterWorkload(), seed=1, bug=Bug.STALE_READ, load=LOADS["open"], seconds=5, path=path)
+        histories.append(path.read_bytes())
+    assert histories[0] == histories[1]
+    assert len(histories[0]) > 10_000 * TIMEOUT_S
