@@ -54,6 +54,7 @@ KILLED_STATUS = 128 + 9
 STAGING_DIR = "/tmp"  # noqa: S108 - on the node, under an unguessable name
 NO_SUCH_FILE_STATUS = 44
 REFUSED_S = 0.05
+MIN_TIMEOUT_S = 0.001  # for `timeout`, 0 is no deadline
 FRESH_S = 2.0
 PROHIBITED = 1  # SSH_OPEN_ADMINISTRATIVELY_PROHIBITED, RFC 4254 5.1
 LOST = (paramiko.SSHException, OSError, EOFError)
@@ -133,7 +134,9 @@ class FabricRemote:
         self, command: str, *, timeout_s: float = DEFAULT_TIMEOUT_S, check: bool = True, stdin: str | None = None
     ) -> Result:
         """Runs a command line; see `harness.remote.Remote.run`."""
-        wrapped = f"{self._sudo}sh -c {shlex.quote(WRAPPER)} sh {timeout_s:.3f} {shlex.quote(command)}"
+        wrapped = (
+            f"{self._sudo}sh -c {shlex.quote(WRAPPER)} sh {max(timeout_s, MIN_TIMEOUT_S):.3f} {shlex.quote(command)}"
+        )
         with self._session(command) as connection:
             began_s = time.monotonic()
             try:
@@ -242,7 +245,9 @@ class FabricRemote:
                 raise NodeError(self.node, f"{what}: permission denied for {self._endpoint.user}") from error
             except TimeoutError as error:
                 raise self._lost(what, f"nothing came for {STALLED_COPY_S:g} s") from error
-            except LOST as error:
+            except (paramiko.SSHException, EOFError) as error:
+                raise self._lost(what, error) from error
+            except (OSError, paramiko.SFTPError) as error:
                 if _alive(connection):
                     raise NodeError(self.node, f"{what} failed: {error}") from error
                 raise self._lost(what, error) from error
@@ -268,7 +273,7 @@ class FabricRemote:
                 channel: paramiko.Channel = connection.transport.open_session(timeout=CHANNEL_TIMEOUT_S)
             except paramiko.ChannelException as error:
                 if error.code == PROHIBITED or time.monotonic() > deadline_s:
-                    raise
+                    raise NodeError(self.node, f"{self._endpoint} grants no session: {error.text}") from error
                 time.sleep(REFUSED_S)
             else:
                 return channel

@@ -23,7 +23,7 @@ class Result:
     Attributes:
         node: Where it ran.
         command: The command line as given.
-        status: Its exit status.
+        status: Its exit status; 128 + N if signal N ended it.
         stdout: What it wrote, decoded as UTF-8 with replacement.
         stderr: Likewise.
     """
@@ -49,6 +49,8 @@ class Remote(Protocol):
     ) -> Result:
         """Runs a command line in the node's POSIX shell, as root.
 
+        A process that is to outlive the command needs a session of its own (`setsid`), and its output redirected.
+
         Args:
             command: A shell command line; quote arguments with `shlex.quote`.
             timeout_s: After this the remote process group is killed.
@@ -59,6 +61,7 @@ class Remote(Protocol):
             CommandFailed: `check` is set and the status is not 0.
             CommandTimeout: The deadline passed.
             NodeUnreachable: The connection is lost or cannot be made.
+            NodeError: Its output is more than can be kept, or held open by a process that it started.
         """
         ...
 
@@ -71,10 +74,11 @@ class Remote(Protocol):
         ...
 
     def get(self, remote: str, local: Path) -> None:
-        """Copies a file of the node to the local path.
+        """Copies a file of the node to the local path; of a file that grows, at least what it had at the beginning.
 
         Raises:
             FileNotFoundError: The node has no such file.
+            InfrastructureError: The local file cannot be written.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Fixtures on real nodes: one local cluster for all tests that leave it as they found it."""
+"""What tests on real nodes share: one local cluster for all that leave it as they found it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skips what needs real nodes where this user cannot make any."""
+    if os.geteuid() != 0:
+        for item in items:
+            if item.get_closest_marker("integration"):
+                item.add_marker(pytest.mark.skip(reason="local nodes need root, to make network namespaces"))
+
+
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[LocalCluster]:
     """Five local nodes, shared by the whole session; whoever breaks something heals it."""
-    if os.geteuid() != 0:
-        pytest.skip("local nodes need root, to make network namespaces")
     with LocalCluster.up(f"tests-{os.getpid()}") as made:
         yield made

@@ -38,8 +38,6 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture
 def name() -> Iterator[str]:
     """A name of the test's own; whatever bears it is taken down at the end."""
-    if os.geteuid() != 0:
-        pytest.skip("local nodes need root, to make network namespaces")
     own = f"t{os.getpid()}-{secrets.token_hex(3)}"
     yield own
     take_down(own)
@@ -253,8 +251,8 @@ STRICKEN = """
     seen = 0
     def audit(event, arguments):
         global seen
-        if armed and event in ("subprocess.Popen", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "open", "os.posix_spawn"):
-            if event == "open" and not str(arguments[0]).startswith("/run/"):
+        if armed and event in ("subprocess.Popen", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "open"):
+            if event == "open" and not (str(arguments[0]).startswith("/run/") and arguments[2] & os.O_CREAT):
                 return
             seen += 1
             if seen == number:
@@ -284,8 +282,7 @@ def test_kill_9_at_any_step(name: str, phase: str) -> None:
         codes.append(process.returncode)
         take_down(name)
         assert not traces(name), f"killed at step {number} of {steps}"
-    # How often it has to look whether something is ready differs, so the last number may be beyond the end.
-    assert codes.count(-signal.SIGKILL) >= 5, codes
+    assert set(codes) == {-signal.SIGKILL}
     with LocalCluster.up(name, nodes=1):
         pass
 
@@ -293,7 +290,7 @@ def test_kill_9_at_any_step(name: str, phase: str) -> None:
 def test_ctrl_c_at_any_step_of_making(name: str) -> None:
     """Wherever making a cluster is interrupted, nothing is left without a `down`."""
     steps = _steps(name, "up")
-    for number in range(2, steps - 5, max(1, steps // 5)):
+    for number in range(2, steps + 1, max(1, steps // 5)):
         process = run_python(STRICKEN, name, "up", str(number), str(int(signal.SIGINT)))
         assert "KeyboardInterrupt" in process.communicate()[1]
         assert not traces(name), f"interrupted at step {number} of {steps}"
@@ -416,8 +413,6 @@ def test_without_root(name: str, arguments: list[str]) -> None:
 
 def test_doctor_without_root() -> None:
     """The doctor looks at what it can without root, and says that root is missing."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root, to give it up")
     process = run_python(AS_NOBODY, "doctor", "--format", "json")
     document = json.loads(process.communicate()[0])
 
