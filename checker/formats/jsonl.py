@@ -6,12 +6,11 @@ was ended while it was written, is left out with a warning.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, Final
 
-from checker.edn.reader import MAX_DEPTH
 from checker.formats.errors import BadHistory
 from checker.formats.pairing import Event
+from checker.formats.parquet import hold_to_bounds
 from harness.event_lines import MAX_LINE_BYTES, decode_event, decode_object
 from harness.op import NEMESIS
 
@@ -19,10 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from checker.formats.source import Source
-    from harness.op import Op, Value
-
-
-_DEEP: Final = frozenset({float, list, dict})
+    from harness.op import Op
 
 
 class JsonlEvents:
@@ -80,8 +76,7 @@ class JsonlEvents:
             return None
         op = decode_event(fields, self._index)
         self._index += 1
-        if type(op.value) in _DEEP:
-            _hold_to_bounds(op.value, 0)
+        hold_to_bounds(op.value)
         return Event(self._source.line, self._lifted(op) if self._keyed else op)
 
     def _lifted(self, op: Op) -> Op:
@@ -90,20 +85,6 @@ class JsonlEvents:
         if isinstance(op.value, list) and len(op.value) == 2 and isinstance(op.value[0], str):
             return op._replace(key=op.value[0], value=op.value[1])
         raise ValueError("expected a value [key, value] with a text key, because this history is said to be keyed")
-
-
-def _hold_to_bounds(value: Value, depth: int) -> None:
-    """Refuses what cannot be compared or written again: numbers that are not finite, and nesting beyond any use."""
-    if type(value) is float and not math.isfinite(value):
-        raise ValueError(f"expected a finite number, found {value}")
-    if depth > MAX_DEPTH:
-        raise ValueError(f"expected a value nested at most {MAX_DEPTH} deep")
-    if isinstance(value, list):
-        for member in value:
-            if type(member) in _DEEP:
-                _hold_to_bounds(member, depth + 1)
-    elif isinstance(value, dict):
-        _hold_to_bounds(list(value.values()), depth)
 
 
 def _header(fields: Mapping[str, Any]) -> Mapping[str, Any]:

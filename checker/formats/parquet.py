@@ -11,6 +11,7 @@ pyarrow is imported only when something is read or written; `COLUMNS` can be had
 from __future__ import annotations
 
 import json
+import math
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -65,6 +66,8 @@ COLUMNS: Sequence[Column] = (
 )
 NAMES = tuple(column.name for column in COLUMNS)
 
+MAX_NESTING = 128
+_DEEP = frozenset({float, list, dict})
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 _TYPES = {str(op_type): op_type for op_type in OpType if op_type is not OpType.INVOKE}
 
@@ -276,13 +279,41 @@ class _Values:
         known = self._scalars.get(text, self)
         if known is not self:
             return known
-        try:
-            value = json.loads(text or "", parse_constant=_refuse)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"expected the JSON of a value, found {str(text)[:80]!r}: {error}") from error
+        value = decode_value(text or "")
         if not isinstance(value, list | dict) and len(self._scalars) < self._LIMIT:
             self._scalars[text] = value
         return value
+
+
+def decode_value(text: str) -> Value:
+    """Returns the value that a text of JSON says.
+
+    Raises:
+        ValueError: It is no JSON.
+    """
+    try:
+        value = json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"expected the JSON of a value, found {text[:80]!r}: {error}") from error
+    hold_to_bounds(value)
+    return value
+
+
+def hold_to_bounds(value: Value, depth: int = 0) -> None:
+    """Refuses what JSON's own reader lets through, but cannot be written again or has no use.
+
+    Raises:
+        ValueError: A number is not finite, or the value is nested too deeply.
+    """
+    kind = type(value)
+    if kind is float and not math.isfinite(value):
+        raise ValueError(f"expected a finite number, found {value}")
+    if depth > MAX_NESTING:
+        raise ValueError(f"expected a value nested at most {MAX_NESTING} deep")
+    if kind is list or kind is dict:
+        for member in value if kind is list else value.values():
+            if type(member) in _DEEP:
+                hold_to_bounds(member, depth + 1)
 
 
 def _refuse(constant: str) -> None:

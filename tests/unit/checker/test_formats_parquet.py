@@ -191,6 +191,7 @@ def test_a_table_of_another_writer_is_taken_by_its_columns(tmp_path: Path) -> No
         ({"complete_index": [None]}, "row 1: expected a complete_index"),
         ({"result": ["[1"]}, r"row 1: expected the JSON of a value, found '\[1'"),
         ({"result": ["NaN"]}, "row 1: expected the JSON of a value, found 'NaN'"),
+        ({"result": ["[1e999]"]}, "row 1: expected a finite number, found inf"),
         ({"result": ["[" * 100_000]}, "row 1: expected the JSON of a value"),
         ({"node": []}, "expected a column 'node'"),
     ],

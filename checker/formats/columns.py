@@ -1,0 +1,307 @@
+"""Reads operations.parquet as arrays of integers, without a Python object for each operation.
+
+The law: every array has one entry for each row, in the file's order, and says exactly what `parquet.read_operations` says of
+that row. What is text there is a number here: keys and functions by their place in a list, values by what they are. An integer
+is itself; a pair of integers, as of a cas, is its two members; any other value is its place in a list of the distinct values.
+
+Works batch by batch, so that beyond the arrays only one row group is in memory; `of_batch` takes a batch from anywhere, such as
+Spark.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from checker.formats.errors import BadHistory
+from checker.formats.parquet import decode_value, json_text, open_parquet
+from harness.op import OpType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    import numpy.typing as npt
+
+    Int64s = npt.NDArray[np.int64]
+    Int32s = npt.NDArray[np.int32]
+    Int8s = npt.NDArray[np.int8]
+
+NOTHING: Final = 0
+INTEGER: Final = 1
+PAIR: Final = 2
+OTHER: Final = 3
+
+OK: Final = 0
+FAIL: Final = 1
+INFO: Final = 2
+
+NEVER: Final = 2**63 - 1
+
+_TYPES: Final = {str(OpType.OK): OK, str(OpType.FAIL): FAIL, str(OpType.INFO): INFO}
+_GREAT: Final = 10**18
+_INTEGER: Final = r"^(0|-?[1-9][0-9]{0,17})$"
+_PAIR: Final = r"^\[(?P<first>0|-?[1-9][0-9]{0,17}),(?P<second>0|-?[1-9][0-9]{0,17})\]$"
+NEEDED: Final = (
+    "key",
+    "process",
+    "f",
+    "type",
+    "start_ns",
+    "end_ns",
+    "value",
+    "result",
+    "invoke_index",
+    "complete_index",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Values:
+    """The values of a column.
+
+    Attributes:
+        kind: `NOTHING`, `INTEGER`, `PAIR` or `OTHER`.
+        first: The integer, the first of the pair, or the place in `Columns.texts`; 0 for nothing.
+        second: The second of the pair; else 0.
+    """
+
+    kind: Int8s
+    first: Int64s
+    second: Int64s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """Operations as arrays.
+
+    Attributes:
+        keys: The distinct keys, in the order in which they come; None is no key.
+        functions: The distinct functions, likewise.
+        texts: The canonical JSON of the distinct values of kind `OTHER`.
+        key: Place in `keys`.
+        function: Place in `functions`.
+        type: `OK`, `FAIL` or `INFO`.
+        process: The client's number.
+        start: The invoke's index.
+        end: The completion's index; `NEVER` for an operation that may have happened at any later time.
+        start_ns: The invoke's time.
+        end_ns: The completion's time; -1 where there is none.
+        value: The arguments.
+        result: The results.
+    """
+
+    keys: Sequence[str | None]
+    functions: Sequence[str]
+    texts: Sequence[str]
+    key: Int32s
+    function: Int32s
+    type: Int8s
+    process: Int64s
+    start: Int64s
+    end: Int64s
+    start_ns: Int64s
+    end_ns: Int64s
+    value: Values
+    result: Values
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def rows_by_key(self) -> Iterator[tuple[str | None, Int64s]]:
+        """Yields each key with the numbers of its rows, ascending."""
+        order = np.argsort(self.key, kind="stable")
+        bounds = np.searchsorted(self.key[order], np.arange(len(self.keys) + 1))
+        for place, key in enumerate(self.keys):
+            yield key, order[bounds[place] : bounds[place + 1]]
+
+
+class ColumnReader:
+    """Turns batches into columns; the numbers of keys, functions and texts are the same in all of them.
+
+    Attributes:
+        name: What the source is called in errors.
+    """
+
+    def __init__(self, name: str) -> None:
+        """Begins with no batch."""
+        self.name = name
+        self._keys: dict[str | None, int] = {}
+        self._functions: dict[str | None, int] = {}
+        self._texts: dict[str | None, int] = {}
+        self._rows = 0
+
+    def of_batch(self, batch: pa.RecordBatch) -> Columns:
+        """Returns the columns of one batch, which has at least those in `NEEDED`.
+
+        Raises:
+            BadHistory: A row is not an operation; its number counts from 1 over all batches.
+        """
+        for name in ("process", "f", "type", "start_ns", "invoke_index"):
+            self._refuse_any(pc.is_null(batch.column(name)), f"expected a value in column {name!r}, found null")
+        types = _plain(batch.column("type"))
+        known = pc.index_in(types, value_set=pa.array(list(_TYPES)))
+        self._refuse_any(pc.is_null(known), "expected a type ok, fail or info")
+        kinds = _int64(known).astype(np.int8)
+        ends = batch.column("complete_index")
+        returned = kinds != INFO
+        self._refuse_any(pc.and_(pc.is_null(ends), pa.array(returned)), "expected a complete_index")
+        end = np.where(returned, _int64(ends, NEVER), NEVER)
+        columns = Columns(
+            key=self._places(batch.column("key"), self._keys),
+            function=self._places(batch.column("f"), self._functions),
+            type=kinds,
+            process=_int64(batch.column("process")),
+            start=_int64(batch.column("invoke_index")),
+            end=end,
+            start_ns=_int64(batch.column("start_ns")),
+            end_ns=_int64(batch.column("end_ns"), -1),
+            value=self._values(batch.column("value")),
+            result=self._values(batch.column("result")),
+            keys=self.keys,
+            functions=self.functions,
+            texts=self.texts,
+        )
+        self._rows += batch.num_rows
+        return columns
+
+    @property
+    def keys(self) -> list[str | None]:
+        """Returns the keys so far."""
+        return list(self._keys)
+
+    @property
+    def functions(self) -> list[str]:
+        """Returns the functions so far."""
+        return [str(name) for name in self._functions]
+
+    @property
+    def texts(self) -> list[str]:
+        """Returns the texts so far."""
+        return [str(text) for text in self._texts]
+
+    def _refuse_any(self, wrong: pa.Array, reason: str) -> None:
+        place = pc.index(wrong, value=True).as_py()
+        if place >= 0:
+            raise BadHistory(self.name, None, f"row {self._rows + place + 1}: {reason}")
+
+    def _places(self, column: pa.Array, known: dict[str | None, int]) -> Int32s:
+        encoded = column if isinstance(column, pa.DictionaryArray) else column.cast(pa.string()).dictionary_encode()
+        # A dictionary may hold more than is used, so places are given in the order of first use.
+        codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
+        used, first = np.unique(codes, return_index=True)
+        names = encoded.dictionary.to_pylist()
+        places = np.zeros(len(names) + 1, np.int32)
+        for code in used[np.argsort(first)].tolist():
+            places[code] = known.setdefault(None if code < 0 else names[code], len(known))
+        placed: Int32s = places[codes]
+        return placed
+
+    def _values(self, column: pa.Array) -> Values:
+        texts = _plain(column)
+        kind = np.full(len(texts), OTHER, np.int8)
+        first = np.zeros(len(texts), np.int64)
+        second = np.zeros(len(texts), np.int64)
+        nothing = _bool(pc.is_null(texts))
+        kind[nothing] = NOTHING
+        whole = _bool(pc.match_substring_regex(texts, _INTEGER))
+        kind[whole] = INTEGER
+        first[whole] = _int64(texts.filter(pa.array(whole)).cast(pa.int64()))
+        left = ~(nothing | whole)
+        if left.any():
+            pairs = pc.extract_regex(texts, _PAIR)
+            both = _bool(pc.is_valid(pairs)) & left
+            kind[both] = PAIR
+            members = pairs.filter(pa.array(both))
+            first[both] = _int64(members.field("first").cast(pa.int64()))
+            second[both] = _int64(members.field("second").cast(pa.int64()))
+            left &= ~both
+            kind[left], first[left], second[left] = self._others(texts.filter(pa.array(left)))
+        return Values(kind=kind, first=first, second=second)
+
+    def _others(self, texts: pa.Array) -> tuple[Int8s, Int64s, Int64s]:
+        """Reads values that are no integers or pairs as our own writer has them; one Python object for each distinct text."""
+        encoded = texts.dictionary_encode()
+        kinds = np.full(len(encoded.dictionary), OTHER, np.int8)
+        first, second = np.zeros(len(kinds), np.int64), np.zeros(len(kinds), np.int64)
+        for place, text in enumerate(encoded.dictionary.to_pylist()):
+            try:
+                value = decode_value(text)
+            except ValueError as error:
+                row = pc.index(encoded.indices, value=place).as_py()
+                raise BadHistory(self.name, None, f"after row {self._rows + row}: {error}") from None
+            canonical = json_text(value)
+            if type(value) is int and abs(value) < _GREAT:  # written in another way than ours, e.g. -0
+                kinds[place], first[place] = INTEGER, value
+            elif isinstance(value, list) and len(value) == 2 and all(type(m) is int and abs(m) < _GREAT for m in value):
+                kinds[place], first[place], second[place] = PAIR, *value
+            elif value is None:
+                kinds[place] = NOTHING
+            else:
+                first[place] = self._texts.setdefault(canonical, len(self._texts))
+        codes = encoded.indices.to_numpy(zero_copy_only=False)
+        return kinds[codes], first[codes], second[codes]
+
+
+def read_columns(path: Path) -> Columns:
+    """Reads a whole file.
+
+    Raises:
+        BadHistory: The file is not of this format, or a row is not an operation.
+    """
+    file = open_parquet(path)
+    reader = ColumnReader(str(path))
+    try:
+        parts = [reader.of_batch(batch) for batch in file.iter_batches(batch_size=1 << 17, columns=list(NEEDED))]
+    except (pa.ArrowException, OSError) as error:
+        raise BadHistory(str(path), None, f"the file cannot be read: {error}") from error
+    return joined(parts, reader)
+
+
+def joined(parts: Sequence[Columns], reader: ColumnReader) -> Columns:
+    """Returns the columns of several batches of one reader as one."""
+
+    def join(arrays: Iterable[npt.NDArray[Any]], kind: type[np.generic]) -> npt.NDArray[Any]:
+        listed = list(arrays)
+        return np.concatenate(listed) if listed else np.zeros(0, kind)
+
+    def join_values(values: Sequence[Values]) -> Values:
+        return Values(
+            kind=join((part.kind for part in values), np.int8),
+            first=join((part.first for part in values), np.int64),
+            second=join((part.second for part in values), np.int64),
+        )
+
+    return Columns(
+        keys=reader.keys,
+        functions=reader.functions,
+        texts=reader.texts,
+        key=join((part.key for part in parts), np.int32),
+        function=join((part.function for part in parts), np.int32),
+        type=join((part.type for part in parts), np.int8),
+        process=join((part.process for part in parts), np.int64),
+        start=join((part.start for part in parts), np.int64),
+        end=join((part.end for part in parts), np.int64),
+        start_ns=join((part.start_ns for part in parts), np.int64),
+        end_ns=join((part.end_ns for part in parts), np.int64),
+        value=join_values([part.value for part in parts]),
+        result=join_values([part.result for part in parts]),
+    )
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    return column.cast(pa.string())
+
+
+def _int64(column: pa.Array, absent: int = 0) -> Int64s:
+    values: Int64s = pc.fill_null(column.cast(pa.int64()), absent).to_numpy(zero_copy_only=False)
+    return values
+
+
+def _bool(column: pa.Array) -> npt.NDArray[np.bool_]:
+    values: npt.NDArray[np.bool_] = pc.fill_null(column, fill_value=False).to_numpy(zero_copy_only=False)
+    return values.copy()
