@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.capabilities import ROOT
+from harness.errors import LabrysError
 from nemesis import options as opt
 from nemesis import targets as tgt
 from nemesis.errors import FaultError, PlanError
@@ -237,5 +238,7 @@ def sentence(failed: Mapping[str, Exception]) -> str:
 
 def brief(error: Exception) -> str:
     """Returns an error in one line, with the beginning of a command instead of the whole script."""
-    text = " ".join(str(error).split()) or type(error).__name__
+    text = " ".join(str(error).split())
+    if not isinstance(error, LabrysError):
+        text = f"{type(error).__name__}: {text}"
     return _COMMAND.sub(r"`\1...`", text)

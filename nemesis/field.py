@@ -7,6 +7,7 @@ and healing waits for it, bounded, before it heals. Otherwise a rule that is jus
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+THREADS = 32
 POLL_S = 0.1
 STATUS_TIMEOUT_S = 0.8
 
@@ -53,6 +55,8 @@ class Field:
 
     def __init__(self, *, cluster: Cluster, system: System) -> None:
         self._cluster = cluster
+        # Own threads, so that commands to a node that does not answer never use up those of everybody else.
+        self._threads = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="nemesis")
         self._under_way: set[asyncio.Future[Any]] = set()
         self.system = system
         self.nodes = tuple(cluster.nodes)
@@ -78,7 +82,7 @@ class Field:
     async def each(self, names: Iterable[str], action: Callable[[Node], T]) -> Outcomes[T]:
         """Runs a blocking action on nodes at once. A cancelled caller leaves it running; see `quiesce`."""
         nodes = [self.node(name) for name in names]
-        work = asyncio.ensure_future(asyncio.to_thread(on_nodes, nodes, action))
+        work = asyncio.get_running_loop().run_in_executor(self._threads, on_nodes, nodes, action)
         self._under_way.add(work)
         work.add_done_callback(self._under_way.discard)
         results = await asyncio.shield(work)

@@ -64,23 +64,6 @@ def is_role(target: str | Sequence[str]) -> bool:
     return isinstance(target, str) and target in ROLES
 
 
-def most(target: str | Sequence[str], count: int) -> int:
-    """Returns how many of `count` nodes a target can hit at most."""
-    if not isinstance(target, str):
-        return len(target)
-    return {
-        ALL: count,
-        ONE: 1,
-        RANDOM: count,
-        MINORITY: minority(count),
-        MAJORITY: majority(count),
-        LEADER: 1,
-        LEADER_MINORITY: max(1, minority(count)),
-        FOLLOWER: 1,
-        FOLLOWERS: count - 1,
-    }[target]
-
-
 def draw(
     target: str | Sequence[str], nodes: Sequence[str], rng: Random, *, at_most: int | None = None
 ) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ were sent meanwhile. Tables that count but do not drop, or a program that does n
 from __future__ import annotations
 
 import abc
+import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -92,7 +93,7 @@ class Partition(RuleFault):
     async def begin(self) -> Begun:
         """Hooks the rules in on all nodes at once."""
         await self.insert({name: self._rules(name) for name in self.field.names})
-        topology = describe(self.grudge)
+        topology = await asyncio.to_thread(describe, self.grudge)  # its first use imports a large library
         grudge: dict[str, Value] = {node: sorted(dropped) for node, dropped in self.grudge.items()}
         return Begun(
             targets=self.targets, details={"grudge": grudge, "topology": topology, "problems": dict(self.problems)}
