@@ -290,15 +290,26 @@ impl Owned {
     ///
     /// Returns the columns and the original index of each operation in them.
     pub fn prefix(ops: &Ops, end: (i64, u32)) -> (Self, Vec<u32>) {
-        let mut out = Self::default();
-        let mut index = Vec::new();
-        for i in 0..ops.len() {
-            let pending = (ops.e[i], i as u32) > end;
-            if ops.s[i] > end.0 || (pending && observes(ops.f[i])) {
-                continue;
+        let pending = |i: usize| (ops.e[i], i as u32) > end;
+        let there = |i: &usize| ops.s[*i] <= end.0 && !(pending(*i) && observes(ops.f[*i]));
+        let count = (0..ops.len()).filter(there).count();
+        let mut index = Vec::with_capacity(count);
+        index.extend((0..ops.len()).filter(there).map(|i| i as u32));
+        let each = || index.iter().map(|&i| i as usize);
+        let mut out = Self {
+            f: each().map(|i| ops.f[i]).collect(),
+            a: each().map(|i| ops.a[i]).collect(),
+            b: each().map(|i| ops.b[i]).collect(),
+            s: each().map(|i| ops.s[i]).collect(),
+            e: each().map(|i| if pending(i) { INF } else { ops.e[i] }).collect(),
+            ..Self::default()
+        };
+        if !ops.off.is_empty() {
+            out.off.push(0);
+            for i in each() {
+                out.flat.extend_from_slice(ops.list(i));
+                out.off.push(out.flat.len() as i64);
             }
-            out.push(ops.f[i], ops.a[i], ops.b[i], ops.list(i), ops.s[i], if pending { INF } else { ops.e[i] });
-            index.push(i as u32);
         }
         (out, index)
     }

@@ -331,6 +331,24 @@ fn to_dict<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDic
     Ok(dict)
 }
 
+/// Seconds to sort that many random records of 16 bytes: the yardstick of the benchmarks.
+#[pyfunction]
+fn sort_seconds(py: Python<'_>, count: usize) -> f64 {
+    py.detach(|| {
+        let mut word = 1_u64;
+        let mut draw = || {
+            word = word.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            word
+        };
+        let mut records: Vec<(u64, u64)> = (0..count).map(|_| (draw() >> 8, draw())).collect();
+        let began = Instant::now();
+        records.sort_unstable();
+        let seconds = began.elapsed().as_secs_f64();
+        std::hint::black_box(&records);
+        seconds
+    })
+}
+
 /// The Python module `checker._kernel`.
 #[pymodule]
 fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -338,5 +356,6 @@ fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Problem>()?;
     module.add_class::<Cancellation>()?;
     module.add_function(wrap_pyfunction!(solve, module)?)?;
+    module.add_function(wrap_pyfunction!(sort_seconds, module)?)?;
     Ok(())
 }

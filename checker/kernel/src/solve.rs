@@ -166,7 +166,7 @@ fn near_only(problem: &Problem, want_order: bool, limits: &Limits, stop: Option<
         }
         Near::Invalid { kind, core } => {
             let mut outcome = Outcome { kind: Some(kind), core, ..Outcome::decided(Progress::Invalid, analyzer) };
-            if let Some((op, kind, core)) = near::first_failure(family, &ops, initial, &outcome.core) {
+            if let Some((op, kind, core)) = near::first_failure(family, &ops, initial, kind, &outcome.core) {
                 outcome.op = op;
                 outcome.kind = Some(kind);
                 outcome.core = core;

@@ -57,33 +57,55 @@ pub fn by_start(ops: &Ops) -> Vec<u32> {
 /// Linearizability is closed under prefixes, so this is a search over returns. What returned later is still open, with the
 /// result that it is known to have had. The returns of a contradiction that is known give an upper bound, which is the
 /// answer more often than not.
-pub fn first_failure(family: Family, ops: &Ops, initial: &[i64], core: &[u32]) -> Option<(u32, Kind, Vec<u32>)> {
-    let mut ends: Vec<(i64, u32)> =
-        (0..ops.len()).filter(|&i| ops.e[i] != INF).map(|i| (ops.e[i], i as u32)).collect();
-    ends.sort_unstable();
-    let mut high = ends.len().checked_sub(1)?;
-    let mut known = fails(family, ops, initial, ends[high]).ok()??;
-    let bound = core.iter().map(|&i| (ops.e[i as usize], i)).filter(|end| end.0 != INF).max();
-    // The contradiction may rest on what returned later, so the bound is a guess to be verified.
-    if let Some(guess) = bound.map(|bound| ends.partition_point(|&end| end < bound)).filter(|&guess| guess < high) {
-        if let Some(found) = fails(family, ops, initial, ends[guess]).ok()? {
-            (high, known) = (guess, found);
+pub fn first_failure(
+    family: Family,
+    ops: &Ops,
+    initial: &[i64],
+    kind: Kind,
+    core: &[u32],
+) -> Option<(u32, Kind, Vec<u32>)> {
+    let end_of = |i: usize| (ops.e[i], i as u32);
+    let each = || (0..ops.len()).filter(|&i| ops.e[i] != INF).map(end_of);
+    let last = each().max()?;
+    let mut known = (last, kind, core.to_vec());
+    // The contradiction may rest on what returned later, so its last return is a guess to be verified.
+    let guess = core.iter().map(|&i| end_of(i as usize)).filter(|end| end.0 != INF).max().unwrap_or(last);
+    if guess < last {
+        if let Some((kind, core)) = fails(family, ops, initial, guess).ok()? {
+            known = (guess, kind, core);
         }
     }
-    let mut low = 0;
-    let mut probe = high.saturating_sub(1);
-    while low < high {
-        match fails(family, ops, initial, ends[probe]).ok()? {
-            Some(found) => (high, known) = (probe, found),
-            None => low = probe + 1,
+    // Mostly all was well one return before.
+    let Some(before) = each().filter(|&end| end < known.0).max() else { return Some((known.0 .1, known.1, known.2)) };
+    if let Some((kind, core)) = fails(family, ops, initial, before).ok()? {
+        let mut ends: Vec<(i64, u32)> = each().filter(|&end| end <= before).collect();
+        ends.sort_unstable();
+        known = (before, kind, core);
+        let (mut low, mut high) = (0, ends.len() - 1);
+        while low < high {
+            let probe = low + (high - low) / 2;
+            match fails(family, ops, initial, ends[probe]).ok()? {
+                Some((kind, core)) => {
+                    known = (ends[probe], kind, core);
+                    high = probe;
+                }
+                None => low = probe + 1,
+            }
         }
-        probe = low + (high - low) / 2;
     }
-    Some((ends[high].1, known.0, known.1))
+    Some((known.0 .1, known.1, known.2))
 }
 
 /// Checks the history up to and with one return; of returns at the same moment those of higher numbers are still to come.
 fn fails(family: Family, ops: &Ops, initial: &[i64], end: (i64, u32)) -> Result<Option<(Kind, Vec<u32>)>, ()> {
+    if family == Family::Register && zones::suits(ops) {
+        // This one need not copy what may be many millions of operations.
+        return match zones::check_until(ops, initial[0], end, false) {
+            Near::Invalid { kind, core } => Ok(Some((kind, core))),
+            Near::Valid(_) => Ok(None),
+            Near::Unsuited(_) => Err(()),
+        };
+    }
     let (prefix, index) = Owned::prefix(ops, end);
     match check(family, &prefix.view(), initial, false).1 {
         Near::Invalid { kind, core } => Ok(Some((kind, core.iter().map(|&i| index[i as usize]).collect()))),

@@ -15,15 +15,21 @@ pub fn suits(ops: &Ops) -> bool {
 
 const INITIAL: u32 = 0;
 
+/// What is known of one value.
+#[derive(Clone, Copy)]
+struct Cluster {
+    value: i64,
+    /// Least end.
+    m: i64,
+    /// Greatest start.
+    big: i64,
+    /// Start of the write.
+    written: i64,
+}
+
 struct Clusters {
     index: Index,
-    value: Vec<i64>,
-    /// Least end.
-    m: Vec<i64>,
-    /// Greatest start.
-    big: Vec<i64>,
-    /// Start of the write.
-    written: Vec<i64>,
+    list: Vec<Cluster>,
 }
 
 /// From a value to its cluster: an array where values are dense, else a hash table.
@@ -49,20 +55,14 @@ impl Clusters {
             let size = (writes * 2).next_power_of_two();
             Index::Hashed { slots: vec![NONE; size], shift: 64 - size.trailing_zeros() }
         };
-        let mut clusters = Self {
-            index,
-            value: Vec::with_capacity(writes),
-            m: Vec::with_capacity(writes),
-            big: Vec::with_capacity(writes),
-            written: Vec::with_capacity(writes),
-        };
+        let mut clusters = Self { index, list: Vec::with_capacity(writes) };
         clusters.add(initial, NEG, NEG);
         clusters
     }
 
     /// Adds a cluster; says whether its value is new.
     fn add(&mut self, value: i64, s: i64, e: i64) -> bool {
-        let fresh = self.value.len() as u32;
+        let fresh = self.list.len() as u32;
         match &mut self.index {
             Index::Dense { least, clusters } => {
                 let slot = &mut clusters[value.wrapping_sub(*least) as usize];
@@ -74,7 +74,7 @@ impl Clusters {
             Index::Hashed { slots, shift } => {
                 let mut at = place(value, *shift);
                 while slots[at] != NONE {
-                    if self.value[slots[at] as usize] == value {
+                    if self.list[slots[at] as usize].value == value {
                         return false;
                     }
                     at = (at + 1) & (slots.len() - 1);
@@ -82,10 +82,7 @@ impl Clusters {
                 slots[at] = fresh;
             }
         }
-        self.value.push(value);
-        self.m.push(e);
-        self.big.push(s);
-        self.written.push(s);
+        self.list.push(Cluster { value, m: e, big: s, written: s });
         true
     }
 
@@ -102,7 +99,7 @@ impl Clusters {
             }
             Index::Hashed { slots, shift } => {
                 let mut at = place(value, *shift);
-                while slots[at] != NONE && self.value[slots[at] as usize] != value {
+                while slots[at] != NONE && self.list[slots[at] as usize].value != value {
                     at = (at + 1) & (slots.len() - 1);
                 }
                 slots[at]
@@ -119,30 +116,67 @@ fn place(value: i64, shift: u32) -> usize {
     ((value as u64 ^ (value as u64 >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> shift) as usize
 }
 
+/// A history up to and with one return: what returned later is open, what started later is not there.
+#[derive(Clone, Copy)]
+struct Until<'a> {
+    ops: &'a Ops<'a>,
+    end: (i64, u32),
+}
+
+impl Until<'_> {
+    #[inline]
+    fn e(&self, i: usize) -> i64 {
+        let e = self.ops.e[i];
+        if (e, i as u32) > self.end {
+            INF
+        } else {
+            e
+        }
+    }
+
+    /// Whether it is a write that has begun.
+    #[inline]
+    fn writes(&self, i: usize) -> bool {
+        self.ops.f[i] == op::WRITE && self.ops.s[i] <= self.end.0
+    }
+
+    /// Whether it is a read that has returned.
+    #[inline]
+    fn reads(&self, i: usize) -> bool {
+        self.ops.f[i] == op::READ && self.e(i) != INF
+    }
+}
+
 /// Decides; unsuited if a value is written twice or is the initial one.
 pub fn check(ops: &Ops, initial: i64, want_order: bool) -> Near {
+    check_until(ops, initial, (INF, NONE), want_order)
+}
+
+/// Decides the history up to and with one return; of those at the same position operations of higher numbers return later.
+pub fn check_until(ops: &Ops, initial: i64, end: (i64, u32), want_order: bool) -> Near {
+    let until = Until { ops, end };
     let mut clusters = Clusters::new(ops, initial);
     for i in 0..ops.len() {
-        if ops.f[i] == op::WRITE && !clusters.add(ops.a[i], ops.s[i], ops.e[i]) {
+        if until.writes(i) && !clusters.add(ops.a[i], ops.s[i], until.e(i)) {
             return Near::Unsuited("a value is written twice, or the initial value is written");
         }
     }
     let mut worst: Option<(i64, u32, bool)> = None;
     for i in 0..ops.len() {
-        let (s, e) = (ops.s[i], ops.e[i]);
-        if ops.f[i] != op::READ || e == INF {
+        if !until.reads(i) {
             continue;
         }
+        let (s, e) = (ops.s[i], ops.e[i]);
         let c = clusters.find(ops.a[i]);
-        if c == NONE || e < clusters.written[c as usize] {
+        if c == NONE || e < clusters.list[c as usize].written {
             if worst.is_none_or(|(end, _, _)| e < end) {
                 worst = Some((e, i as u32, c == NONE));
             }
             continue;
         }
-        let c = c as usize;
-        clusters.m[c] = clusters.m[c].min(e);
-        clusters.big[c] = clusters.big[c].max(s);
+        let cluster = &mut clusters.list[c as usize];
+        cluster.m = cluster.m.min(e);
+        cluster.big = cluster.big.max(s);
     }
     if let Some((_, read, phantom)) = worst {
         if phantom {
@@ -152,46 +186,57 @@ pub fn check(ops: &Ops, initial: i64, want_order: bool) -> Near {
         return Near::invalid(Kind::Future, &[write, read]);
     }
     if want_order {
-        return with_order(ops, initial, &clusters);
+        return with_order(&until, initial, &clusters);
     }
-    let pair = sweep(&mut clusters);
-    pair.map_or(Near::Valid(None), |(u, v)| conflict(ops, initial, u, v))
+    let pair = sweep(clusters.list);
+    pair.map_or(Near::Valid(None), |(u, v)| conflict(&until, initial, u, v))
 }
 
 /// Orders the zones and looks for two that overlap; returns their values. Uses up the clusters.
-fn sweep(clusters: &mut Clusters) -> Option<(i64, i64)> {
-    let count = clusters.value.len();
-    // (low, high, forward) in one word each: the least bit of the first tells the direction, backward first.
-    let mut zones: Vec<(i64, i64, u32)> = Vec::with_capacity(count);
-    for c in 0..count {
-        let (m, big) = (clusters.m[c], clusters.big[c]);
-        if m == INF {
-            continue;
+fn sweep(mut list: Vec<Cluster>) -> Option<(i64, i64)> {
+    // From here on `m` is the low end of the zone, `big` the high end, and `written` 1 if the zone is forward.
+    list.retain_mut(|cluster| {
+        let forward = cluster.m < cluster.big;
+        if !forward {
+            std::mem::swap(&mut cluster.m, &mut cluster.big);
         }
-        zones.push(if m < big { (m, big, c as u32 | FORWARD) } else { (big, m, c as u32) });
-    }
-    clusters.index = Index::Dense { least: 0, clusters: Vec::new() };
-    sort(&mut zones);
-    let mut best = (NEG, NONE);
-    for &(low, high, mark) in &zones {
-        let forward = mark & FORWARD != 0;
-        if best.0 > if forward { low } else { high } {
-            let c = mark & !FORWARD;
-            return Some((clusters.value[best.1 as usize], clusters.value[c as usize]));
+        cluster.written = i64::from(forward);
+        // What was never read and perhaps never written can stand anywhere.
+        cluster.big != INF
+    });
+    sort(&mut list);
+    let mut best: Option<&Cluster> = None;
+    for zone in &list {
+        let forward = zone.written == 1;
+        if let Some(before) = best.filter(|before| before.big > if forward { zone.m } else { zone.big }) {
+            return Some((before.value, zone.value));
         }
-        if forward && high > best.0 {
-            best = (high, mark & !FORWARD);
+        if forward && best.is_none_or(|before| zone.big > before.big) {
+            best = Some(zone);
         }
     }
     None
 }
 
-const FORWARD: u32 = 1 << 31;
-
-/// Sorts by (low, backward first). Zones come nearly in that order when operations come in the order of their starts.
-fn sort(zones: &mut [(i64, i64, u32)]) {
-    // The number's top bit is the direction, so it breaks ties rightly.
-    zones.sort_unstable_by_key(|zone| (zone.0, zone.2 & FORWARD));
+/// Sorts by (low, backward first). Zones come nearly in that order where operations come by their starts, so each is put in
+/// its place from behind at first; if that turns out to be far, all are sorted at once.
+fn sort(zones: &mut [Cluster]) {
+    let key = |zone: &Cluster| (zone.m, zone.written);
+    let mut credit = 32 * zones.len();
+    for i in 1..zones.len() {
+        let zone = zones[i];
+        let mut at = i;
+        while at > 0 && key(&zones[at - 1]) > key(&zone) {
+            zones[at] = zones[at - 1];
+            at -= 1;
+        }
+        zones[at] = zone;
+        if i - at > credit {
+            zones.sort_unstable_by_key(key);
+            return;
+        }
+        credit -= i - at;
+    }
 }
 
 fn writer(ops: &Ops, value: i64) -> u32 {
@@ -199,14 +244,15 @@ fn writer(ops: &Ops, value: i64) -> u32 {
 }
 
 /// The operations by which the clusters of two values precede each other, and their writes.
-fn conflict(ops: &Ops, initial: i64, u: i64, v: i64) -> Near {
+fn conflict(until: &Until, initial: i64, u: i64, v: i64) -> Near {
+    let ops = until.ops;
     let edge = |value: i64| {
         let (mut ends, mut starts) = (NONE, NONE);
         for i in 0..ops.len() {
-            if ops.a[i] != value || (ops.f[i] == op::READ && ops.e[i] == INF) {
+            if ops.a[i] != value || !(until.writes(i) || until.reads(i)) {
                 continue;
             }
-            if ends == NONE || ops.e[i] < ops.e[ends as usize] {
+            if ends == NONE || until.e(i) < until.e(ends as usize) {
                 ends = i as u32;
             }
             if starts == NONE || ops.s[i] > ops.s[starts as usize] {
@@ -219,16 +265,15 @@ fn conflict(ops: &Ops, initial: i64, u: i64, v: i64) -> Near {
     Near::invalid(Kind::Stale, &[ue, vs, ve, us, writer(ops, u), writer(ops, v)])
 }
 
-fn with_order(ops: &Ops, initial: i64, clusters: &Clusters) -> Near {
+fn with_order(until: &Until, initial: i64, clusters: &Clusters) -> Near {
+    let ops = until.ops;
     let mut items = Vec::with_capacity(ops.len());
     let mut unread: Map<()> = Map::default();
-    for c in 0..clusters.value.len() {
-        if clusters.m[c] == INF {
-            unread.insert(clusters.value[c], ());
-        }
+    for cluster in clusters.list.iter().filter(|cluster| cluster.m == INF) {
+        unread.insert(cluster.value, ());
     }
     for i in 0..ops.len() {
-        if (ops.f[i] == op::READ && ops.e[i] == INF) || unread.contains_key(&ops.a[i]) {
+        if !(until.writes(i) || until.reads(i)) || unread.contains_key(&ops.a[i]) {
             continue;
         }
         let block = clusters.find(ops.a[i]);
@@ -236,7 +281,7 @@ fn with_order(ops: &Ops, initial: i64, clusters: &Clusters) -> Near {
     }
     match blocks::order(ops, &mut items, INITIAL, true) {
         Ok(order) => Near::Valid(order),
-        Err(Conflict::Blocks(_, v, _, u)) => conflict(ops, initial, ops.a[u as usize], ops.a[v as usize]),
+        Err(Conflict::Blocks(_, v, _, u)) => conflict(until, initial, ops.a[u as usize], ops.a[v as usize]),
         // A read that ends before its write starts was found before.
         Err(Conflict::Chain(write, read)) => Near::invalid(Kind::Future, &[write, read]),
     }
