@@ -115,16 +115,15 @@ class LocalCluster:
         with namespaces.entered(self._state.control):
             yield
 
-    def alive(self) -> dict[str, bool]:
-        """Says of each node whether any process of it runs."""
-        return {node.name: bool(namespaces.processes(self._state.namespace(node))) for node in self.nodes}
-
     def shell(self, node: Node) -> int:
         """Gives the terminal to an interactive shell on `node`; returns its exit status."""
-        state = self._state
+        ssh = namespaces.find_program("ssh")
+        if ssh is None:
+            raise InfrastructureError("a shell on a node needs ssh; `apt-get install openssh-client` brings it")
+        endpoint = self.endpoint(node)
         command = [
-            "ssh", "-i", str(state.directory / "id"), "-o", f"UserKnownHostsFile={state.directory / 'known_hosts'}",
-            "-o", "StrictHostKeyChecking=yes", "-o", "IdentitiesOnly=yes", "-F", "none", f"root@{node.address}",
+            ssh, "-F", "none", "-i", str(endpoint.key), "-o", f"UserKnownHostsFile={endpoint.known_hosts}",
+            "-o", "StrictHostKeyChecking=yes", "-o", "IdentitiesOnly=yes", f"{endpoint.user}@{endpoint.host}",
         ]  # fmt: skip
         with self.entered():
             return subprocess.run(command, check=False).returncode
@@ -140,9 +139,11 @@ class LocalCluster:
         Raises:
             ClusterError: Something cannot be removed; a second call tries again.
         """
+        self.close()
         with held(self.name) as state:
             if state is not None and state.token == self._state.token:
                 self._remove()
+        self._reap()
 
     def __enter__(self) -> Self:
         return self
@@ -174,9 +175,13 @@ class LocalCluster:
         # Only the bridge lives here; processes inside are Labrys' own, or a person's shell, and are left alone.
         namespaces.delete(self._state.control)
         namespaces.tidy()
-        for first in self._first_processes.values():
-            first.wait(namespaces.EMPTY_TIMEOUT_S)  # it is dead; a zombie must not stay
+        self._reap()
         forget(self._state)
+
+    def _reap(self) -> None:
+        """Collects our own children among the nodes' first processes, which are dead, lest they stay as zombies."""
+        while self._first_processes:
+            self._first_processes.popitem()[1].wait(namespaces.EMPTY_TIMEOUT_S)
 
 
 def take_down(name: str) -> bool:

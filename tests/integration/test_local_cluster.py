@@ -322,7 +322,9 @@ def test_a_name_is_taken_once(name: str) -> None:
     assert old.remote(old.nodes[0]).run("hostname").stdout == "n1\n"
     LocalCluster.attach(name).down()
     new = LocalCluster.up(name, nodes=1)
+    first = old._first_processes["n1"].pid
     old.down()
+    assert not Path(f"/proc/{first}").exists()
 
     assert new.remote(new.nodes[0]).run("hostname").stdout == "n1\n"
     new.down()
