@@ -19,21 +19,22 @@ if TYPE_CHECKING:
 
 
 def replay(model: Model, operations: Sequence[Operation], order: Sequence[Operation]) -> None:
-    """Checks that an order is a linearization of the operations, in one pass.
+    """Checks that an order, of the very objects in `operations`, is a linearization of them, in one pass.
 
     Raises:
         CertificateError: It is not, and why.
     """
-    known = {op.invoke_index: op for op in operations}
+    # Operations that are equal are still different ones, so that objects are compared.
+    known = set(map(id, operations))
     done: set[int] = set()
     state = model.initial
     latest: Operation | None = None
     for op in order:
-        if known.get(op.invoke_index) != op:
+        if id(op) not in known:
             raise CertificateError(f"the order has an operation of event {op.invoke_index} that the history has not")
-        if op.invoke_index in done:
+        if id(op) in done:
             raise CertificateError(f"the order has the operation of event {op.invoke_index} twice")
-        done.add(op.invoke_index)
+        done.add(id(op))
         end = op.complete_index if op.type is not OpType.INFO else None
         if latest is not None and end is not None and end < latest.invoke_index:
             raise CertificateError(
@@ -46,5 +47,5 @@ def replay(model: Model, operations: Sequence[Operation], order: Sequence[Operat
             raise CertificateError(f"the operation of event {op.invoke_index} is not possible there: {state.message}")
     for op in operations:
         needed = op.type is OpType.OK or (op.type is OpType.FAIL and op.f in model.keeps_failed)
-        if needed and op.invoke_index not in done and not model.silent(model.call(op)):
+        if needed and id(op) not in done and not model.silent(model.call(op)):
             raise CertificateError(f"the order leaves out the operation of event {op.invoke_index}, which happened")

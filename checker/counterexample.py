@@ -1,9 +1,9 @@
 """Finds a small part of a history that is not linearizable either, so that a person can see why.
 
 An operation may be left out only if a linearization of the whole would stay one without it: an observer always; a write, an
-append, an add if nothing that is kept sees what it made; an element of a queue with all that is done to it. So whatever is
-found is a reason for the verdict, never an artefact of leaving things out. Within that, delta debugging (Zeller and
-Hildebrandt, 2002) makes it small, and the brute force confirms it.
+append, an add if nothing that is kept sees what it made; a write if another write lies between it and all who see such a value;
+an element of a queue with all that is done to it. So whatever is found is a reason for the verdict, never an artefact of leaving
+things out. Within that, delta debugging (Zeller and Hildebrandt, 2002) makes it small, and the brute force confirms it.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from checker.models.opcodes import (
     CONTAINS,
     DEQUEUE,
     ENQUEUE,
+    INFINITE,
     OBSERVERS,
     PUT,
     READ,
@@ -33,6 +34,7 @@ from checker.models.opcodes import (
     WRITE,
 )
 from checker.solving import Limits, solve
+from harness.op import OpType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -90,11 +92,33 @@ class _Part:
         current = list(kept)
         while time.monotonic() < self._deadline_s:
             units = self._removable(current)
-            smaller = self._without_some(current, units)
+            smaller = self._without_some(current, units) or self._without_overwritten(current)
             if smaller is None:
                 break
             current = smaller
         return current
+
+    def _without_overwritten(self, current: list[int]) -> list[int] | None:
+        """Leaves out writes that another write certainly hides from all who see such a value; None if there are none."""
+        if any(self._codes[i].f not in {READ, WRITE, CAS} for i in current):
+            return None
+        removed = False
+        for i in [i for i in current if self._codes[i].f == WRITE]:
+            if time.monotonic() >= self._deadline_s:
+                break
+            trial = [j for j in current if j != i]
+            if self._hidden(i, trial) and self.invalid(trial):
+                current, removed = trial, True
+        return current if removed else None
+
+    def _hidden(self, write: int, others: Sequence[int]) -> bool:
+        """Says whether some write begins after this one's end and ends before all who see its value begin."""
+        operations, codes = self._operations, self._codes
+        end = _end(operations[write])
+        later = [i for i in others if codes[i].f == WRITE and operations[i].invoke_index > end]
+        hides = min((_end(operations[i]) for i in later), default=INFINITE)
+        seen_by = [i for i in others if codes[i].f in {READ, CAS} and codes[i].a == codes[write].a]
+        return hides < min((operations[i].invoke_index for i in seen_by), default=INFINITE)
 
     def _without_some(self, current: list[int], units: list[list[int]]) -> list[int] | None:
         """Leaves out units in ever smaller chunks; None if not even one could go."""
@@ -186,6 +210,10 @@ class _Part:
                 code = self._codes[i]
                 work += (source for value in {code.a, code.b, *code.items} for source in sources.get(value, ()))
         return sorted(closed)
+
+
+def _end(op: Operation) -> int:
+    return INFINITE if op.type is OpType.INFO or op.complete_index is None else op.complete_index
 
 
 def _made(code: Code) -> int | None:

@@ -1,0 +1,219 @@
+"""Histories to measure with: those of a simulated object, some made wrong, and the corpora with known verdicts.
+
+A case is a list of operations and what porcupine needs to read them. Every history is drawn from a seed, so that both sides and
+every run see the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from harness.op import Operation, OpType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """Something to be decided by both sides.
+
+    Attributes:
+        name: The row of the table.
+        model: Our model's name.
+        histories: One list of operations for each file.
+        options: Of the model.
+        porcupine: Porcupine's model; None if it has no chance, so that it is not asked.
+        verdict: What is known to be right; None if it is not known.
+    """
+
+    name: str
+    model: str
+    histories: Sequence[Sequence[Operation]]
+    options: dict[str, Any] = field(default_factory=dict)
+    porcupine: str | None = "cas-register"
+    verdict: str | None = None
+
+
+@dataclass(slots=True)
+class _Open:
+    start: int
+    f: str
+    value: Any
+    key: str | None
+    result: Any = None
+    done: bool = False
+    crashes: bool = False
+
+
+Draw = "Callable[[Random, int], tuple[str, Any, str | None]]"
+
+
+def simulate(
+    draw: Callable[[Random, int], tuple[str, Any, str | None]],
+    apply: Callable[[dict[str | None, Any], str, Any, str | None], tuple[str, Any]],
+    *,
+    count: int,
+    processes: int,
+    seed: str,
+    crash: Callable[[Random, int, str], bool] = lambda _random, _number, _f: False,
+) -> list[Operation]:
+    """Returns a history of an object that is linearizable: every operation takes effect once between begin and end.
+
+    Args:
+        draw: Gives the next operation: f, value and key, from its number.
+        apply: Takes the state by key, f, value and key; gives `ok` or `fail` and the result, and changes the state.
+        count: How many operations.
+        processes: How many at a time.
+        seed: Names the history.
+        crash: Says whether an operation never returns; half of those take effect.
+    """
+    random = Random(seed)
+    open_now: dict[int, _Open] = {}
+    idle = list(range(processes))
+    state: dict[str | None, Any] = {}
+    operations: list[Operation] = []
+    event = number = fresh = 0
+    fresh = processes
+    while number < count or open_now:
+        if idle and number < count and (not open_now or random.random() < 0.5):
+            process = idle.pop(random.randrange(len(idle)))
+            f, value, key = draw(random, number)
+            crashes = crash(random, number, f)
+            open_now[process] = _Open(start=event, f=f, value=value, key=key, crashes=crashes)
+            number += 1
+            event += 1
+            continue
+        process = random.choice(list(open_now))
+        op = open_now[process]
+        if not op.done:
+            op.done = True
+            if not op.crashes or random.random() < 0.5:
+                kind, op.result = apply(state, op.f, op.value, op.key)
+                if kind == "fail":
+                    op.f = f"{op.f}!"
+            continue
+        del open_now[process]
+        failed = op.f.endswith("!")
+        kind = OpType.INFO if op.crashes else OpType.FAIL if failed else OpType.OK
+        operations.append(
+            Operation(
+                process=process,
+                f=op.f.rstrip("!"),
+                value=op.value,
+                result=op.result if kind is OpType.OK else None,
+                type=kind,
+                start_ns=op.start,
+                end_ns=None if op.crashes else event,
+                invoke_index=op.start,
+                complete_index=None if op.crashes else event,
+                key=op.key,
+            )
+        )
+        idle.append(fresh if op.crashes else process)
+        fresh += op.crashes
+        event += 1
+    operations.sort(key=lambda op: op.invoke_index)
+    return operations
+
+
+def apply_register(state: dict[str | None, Any], f: str, value: Any, key: str | None) -> tuple[str, Any]:
+    """A register with cas, nil at the beginning."""
+    now = state.get(key)
+    if f == "read":
+        return "ok", now
+    if f == "write":
+        state[key] = value
+        return "ok", value
+    expected, new = value
+    if now != expected:
+        return "fail", None
+    state[key] = new
+    return "ok", value
+
+
+def apply_kv(state: dict[str | None, Any], f: str, value: Any, key: str | None) -> tuple[str, Any]:
+    """A store of strings."""
+    now = state.get(key, "")
+    if f == "get":
+        return "ok", now
+    state[key] = value if f == "put" else now + value
+    return "ok", value
+
+
+def small_domain(values: int, *, cas: bool = True) -> Callable[[Random, int], tuple[str, Any, str | None]]:
+    """Reads, writes and cas over a few values, as Jepsen's register tests use."""
+
+    def draw(random: Random, _number: int) -> tuple[str, Any, str | None]:
+        f = random.choice(["read", "write", "cas"] if cas else ["read", "write"])
+        if f == "cas":
+            return f, (random.randrange(values), random.randrange(values)), None
+        return f, None if f == "read" else random.randrange(values), None
+
+    return draw
+
+
+def unique_values(random: Random, number: int) -> tuple[str, Any, str | None]:
+    """Reads, and writes of values that are all different."""
+    return ("read", None, None) if random.random() < 0.5 else ("write", number, None)
+
+
+def strings(keys: int) -> Callable[[Random, int], tuple[str, Any, str | None]]:
+    """Gets, puts and appends over some keys, like porcupine's own key-value histories; pieces sometimes repeat."""
+
+    def draw(random: Random, number: int) -> tuple[str, Any, str | None]:
+        key = str(random.randrange(keys))
+        f = random.choices(["get", "append", "put"], [40, 50, 10])[0]
+        return f, None if f == "get" else f"x {number % 997} {number // 7} y", key
+
+    return draw
+
+
+def with_stale_read(operations: Sequence[Operation]) -> list[Operation]:
+    """Makes the last read of a value return something that was overwritten long ago."""
+    changed = list(operations)
+    reads = [i for i, op in enumerate(changed) if op.f == "read" and op.type is OpType.OK and op.result is not None]
+    last = reads[-1]
+    old = next(
+        op.result
+        for op in (changed[i] for i in reads[len(reads) // 2 :])
+        if op.result != changed[last].result
+    )
+    changed[last] = replace(changed[last], result=old)
+    return changed
+
+
+def crashed_writes_first(count: int, crashed: int, values: int, seed: str) -> list[Operation]:
+    """Returns operations of five processes after a number of writes that never returned."""
+    return simulate(
+        small_domain(values),
+        apply_register,
+        count=count + crashed,
+        processes=5,
+        seed=seed,
+        crash=lambda _random, number, _f: number < crashed,
+    )
+
+
+def porcupine_file(model: str, operations: Iterable[Operation], *, limit_s: float, repeats: int) -> str:
+    """Returns a history as the driver beside this reads it."""
+    lines = [f"{model}\t{limit_s}\t{repeats}"]
+    for op in operations:
+        observed = op.type is OpType.FAIL and op.f == "cas"
+        if (op.type is OpType.FAIL and not observed) or (op.type is OpType.INFO and op.f in {"read", "get"}):
+            continue
+        end = -1 if op.type is OpType.INFO else op.complete_index
+        if model == "cas-register":
+            a, b = op.value if op.f == "cas" else (op.value, None)
+            result = "fail" if observed else _cell(op.result if op.f == "read" else None)
+            arguments = f"{_cell(a)}\t{_cell(b)}\t{result}"
+        else:
+            arguments = f"{op.key}\t{op.value or ''}\t{op.result or ''}"
+        lines.append(f"{op.process}\t{op.invoke_index}\t{end}\t{op.f[0]}\t{arguments}")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(value: Any) -> str:
+    return "nil" if value is None else str(value)
