@@ -40,7 +40,8 @@ OPTIONS = (
         "--nemesis",
         default="",
         metavar="KIND[:TARGET],...",
-        help="The faults, e.g. kill,pause:leader,partition-random-halves; `all` is every kind that the nodes can take.",
+        help="The faults, e.g. kill,pause:leader,partition-random-halves; "
+        "`all` is every kind that the nodes can take and that heals.",
     ),
     click.option(
         "--fault-on", type=SecondsRange(), default="6-15", show_default=True, help="How long a fault lasts, in seconds."

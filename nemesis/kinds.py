@@ -112,8 +112,8 @@ _LIST = (
     Kind(name="clock-strobe", fault=clock.Strobe, target=tgt.RANDOM),
     Kind(name="power-loss", fault=disk.PowerLoss, target=tgt.ONE),
     Kind(name="disk-full", fault=disk.DiskFull, target=tgt.ONE),
-    Kind(name="file-truncate", fault=files.Truncate, target=tgt.ONE, aliases=("truncate-file",)),
-    Kind(name="file-bitflip", fault=files.BitFlip, target=tgt.ONE, aliases=("bitflip",)),
+    Kind(name="file-truncate", fault=files.Truncate, target=tgt.ONE, aliases=("truncate-file",), in_all=False),
+    Kind(name="file-bitflip", fault=files.BitFlip, target=tgt.ONE, aliases=("bitflip",), in_all=False),
     Kind(name="leadership-transfer", fault=leadership.Transfer, target=tgt.FOLLOWER, aliases=("transfer",)),
 )
 
