@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from checker.edn.atoms import atom
 from checker.edn.errors import EdnError
+from checker.edn.lines import Lines
 from checker.edn.tokens import MAX_TOKEN_CHARACTERS, Tokens
 from checker.edn.values import EdnList, EdnMap, EdnSet, Keyword, Symbol, Tagged
 
@@ -33,6 +34,7 @@ _CLOSERS: Final = {"(": ")", "[": "]", "{": "}", "#{": "}"}
 _CLOSING: Final = frozenset(")]}")
 _QUICK_OPENERS: Final = frozenset("[{")
 _QUICK_CLOSERS: Final = {"]": "[", "}": "{"}
+_BEGINS_MAP: Final = frozenset("{")
 _ENDS_MAP: Final = frozenset("}")
 _OPEN_STRING: Final = '"'
 _DISCARD: Final = "#_"
@@ -77,7 +79,8 @@ class Reader:
             max_token: The greatest length of a string, name, number or comment in characters.
         """
         self.line = 1
-        self._tokens = Tokens(stream, name=name, max_token=max_token)
+        self._tokens: Tokens[EdnMap] = Tokens(stream, name=name, max_token=max_token)
+        self._lines = Lines()
         self._max_depth = max_depth
         self._may_see_through = see_through
         self._around: str | None = None  # the bracket that ends what is seen through
@@ -91,7 +94,7 @@ class Reader:
         """Returns whether there was a vector or list around everything, once that has been read."""
         return self._ended_line is not None
 
-    def __iter__(self) -> Iterator[EdnValue]:  # noqa: C901 - the inner loop, whose short cuts make it fast
+    def __iter__(self) -> Iterator[EdnValue]:  # noqa: C901, PLR0912 - the inner loop, whose short cuts make it fast
         """Yields each form.
 
         Raises:
@@ -102,6 +105,10 @@ class Reader:
         members, get, quick = complete, known, not self._may_see_through
         for tokens in self._tokens:
             line = self._tokens.line
+            if type(tokens) is EdnMap:
+                self.line = line
+                yield tokens
+                continue
             rest = iter(tokens)
             try:
                 # All cases but the last are short cuts for the most frequent ones of those that _step knows.
@@ -133,6 +140,8 @@ class Reader:
                         get = _never if prefixed else known
                         quick = not (prefixed or self._may_see_through or self._ended_line is not None)
                     if complete:
+                        if tokens[0] in _BEGINS_MAP and length_hint(rest) == 0 and type(complete[0]) is EdnMap:
+                            self._lines.learn(complete[0])
                         yield from complete
                         complete.clear()
             except ValueError as error:
@@ -141,6 +150,7 @@ class Reader:
                 self._begin()
                 yield from complete
                 complete.clear()
+            self._tokens.whole_line = self._lines.read if quick and not stack else None
         self._end()
 
     def _step(self, token: str) -> tuple[list[EdnValue], bool]:

@@ -9,12 +9,14 @@ on in the next line, are put together in time proportional to their length, up t
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NoReturn, Protocol
+from typing import TYPE_CHECKING, Final, Generic, NoReturn, Protocol, TypeVar
 
 from checker.edn.errors import EdnError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+T = TypeVar("T")
 
 MAX_TOKEN_CHARACTERS = 1 << 20
 PIECE_CHARACTERS = 1 << 16
@@ -52,11 +54,13 @@ def _without_end_space(text: str) -> str:
     return text[: len(stripped) + 1] if stripped.endswith("\\") else stripped  # a comma can be a character
 
 
-class Tokens:
+class Tokens(Generic[T]):
     """Yields the tokens of a stream in lists, each of one line or of a part of it.
 
     Attributes:
         line: The line of the list yielded last.
+        whole_line: Reads a whole line into something that is yielded in place of its tokens, or gives None; may be changed
+            between two lists. Not asked in the middle of a line.
     """
 
     def __init__(self, stream: TextStream, *, name: str, max_token: int) -> None:
@@ -68,6 +72,7 @@ class Tokens:
             max_token: The greatest length of a token.
         """
         self.line = 0
+        self.whole_line: Callable[[str], T | None] | None = None
         self._readline = stream.readline
         self._name = name
         self._max_token = max_token
@@ -75,8 +80,8 @@ class Tokens:
         self._column = 0  # how much of its line was before it
         self._grammar = _TOKEN  # how it was cut
 
-    def __iter__(self) -> Iterator[list[str]]:
-        """Yields the lists.
+    def __iter__(self) -> Iterator[list[str] | T]:
+        """Yields the lists, and what `whole_line` gives.
 
         Raises:
             EdnError: A token is too long.
@@ -86,6 +91,8 @@ class Tokens:
             self._text, self._column = text, 0
             if text[-1] != "\n":
                 yield from self._with_open_end()
+            elif self.whole_line is not None and (whole := self.whole_line(text)) is not None:
+                yield whole
             elif _QUOTE in text or "#" in text or ";" in text or "\\" in text or not text.isascii():
                 tokens = self._cut(text)
                 if _QUOTE in tokens:

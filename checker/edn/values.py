@@ -370,6 +370,14 @@ class EdnMap(_Collection, Mapping[Any, Any]):
     def __getitem__(self, key: EdnValue) -> EdnValue:
         return self._members[_wrap(key)]
 
+    @classmethod
+    def of_columns(cls, keys: Sequence[Keyword], values: Sequence[EdnValue]) -> EdnMap:
+        """Returns the map of keywords, of which none is there twice, and their values."""
+        made = cls.__new__(cls)
+        _set_members(made, dict(zip(keys, values, strict=True)))
+        _set_form(made, None)
+        return made
+
     def columns(self) -> tuple[tuple[Any, ...], list[EdnValue]]:
         """Returns keys and values, each in their order; a key that Python would take for another one is some hashable stand-in.
 

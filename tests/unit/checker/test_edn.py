@@ -10,10 +10,11 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from checker.edn.errors import EdnError
+from checker.edn.lines import Lines
 from checker.edn.reader import Reader, load_all, loads
 from checker.edn.tokens import PIECE_CHARACTERS
 from checker.edn.values import Char, EdnList, EdnMap, EdnSet, Keyword, Ratio, Symbol, Tagged, canonical
@@ -385,3 +386,64 @@ def test_nothing_deeper_than_can_be_read_is_written() -> None:
         value = [value]
     with pytest.raises(InputError, match="nested at most 128 deep"):
         dumps(value)
+
+
+WORDS = [
+    "nil",
+    "true",
+    ":a",
+    ":invoke",
+    "0",
+    "7",
+    "-3",
+    "007",
+    "12345",
+    "123456789012345678901",
+    "1.5",
+    "x",
+    "1x",
+    "٣",
+    "##Inf",
+]
+SPACES = [" ", ", ", "  ", "\t", ",", ""]
+
+
+@st.composite
+def op_lines(draw: st.DrawFn) -> str:
+    """Lines with one map each, of a few shapes, some of them not quite maps."""
+    shapes = draw(st.lists(st.lists(st.sampled_from("abcdef"), min_size=1, max_size=5), min_size=1, max_size=3))
+    word = st.sampled_from(WORDS)
+    value = st.one_of(
+        word,
+        st.lists(word, max_size=3).map(lambda words: f"[{' '.join(words)}]"),
+        st.sampled_from(
+            ['"text"', '"a b"', r'"\n"', '"', "[[1]]", "{:k 1}", "#{1}", "#t 1", "[1", r"\a", "; no", "[1,2]"]
+        ),
+    )
+    lines = []
+    for shape in draw(st.lists(st.sampled_from(shapes), max_size=12)):
+        members = draw(st.sampled_from(SPACES)).join(f":{key} {draw(value)}" for key in shape)
+        lines.append(
+            draw(st.sampled_from(["{", " {", "{ "])) + members + draw(st.sampled_from(["}", " }", "},", "} :x", ""]))
+        )
+    return "\n".join(lines) + draw(st.sampled_from(["", "\n"]))
+
+
+@settings(max_examples=500)
+@given(text=op_lines())
+def test_the_short_cut_for_lines_changes_nothing(text: str) -> None:
+    """A file of one map on each line is read, or refused, exactly as if the short cut did not exist."""
+
+    def outcome(*, short_cut: bool) -> Any:
+        with pytest.MonkeyPatch.context() as patch:
+            if not short_cut:
+                patch.setattr(Lines, "read", lambda _self, _text: None)
+            reader, seen = Reader(io.StringIO(text)), []
+            try:
+                for form in reader:
+                    seen.append((_typed(form), reader.line))  # noqa: PERF401 - what came before an error counts too
+            except EdnError as error:
+                return seen, str(error)
+            return seen, None
+
+    assert outcome(short_cut=True) == outcome(short_cut=False)

@@ -1,0 +1,90 @@
+"""A short cut for files that hold one map on each line, as histories do: whole lines are matched, not cut into tokens.
+
+The law: a short cut is taken only for what the exact reader would have read as the same value. A pattern is made from a map
+that the reader has read: its keys, in their order, each with a value that is a number, a name, a string without escapes, or a
+vector of numbers and names. A line that fits no pattern, or has a value that is not what it looks like, is left to the reader.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from checker.edn.atoms import atom
+from checker.edn.values import EdnMap, Keyword
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from checker.edn.values import EdnValue
+
+_PATTERNS: Final = 8
+_KEYS: Final = range(1, 33)
+_REMEMBERED: Final = 1 << 12
+_REMEMBERED_CHARACTERS: Final = 40
+_DIGITS: Final = 18
+
+_WORD: Final = r"[^\s\x1c-\x1f,\"()\[\]{};\\#^`~@]++"
+_VALUE: Final = rf'({_WORD}|"[^"\\]*+"|\[(?:{_WORD}(?: {_WORD})*+)?\])'
+_SPACE: Final = r"[\s\x1c-\x1f,]"
+_MISSING: Final = object()
+
+
+class Lines:
+    """Reads lines that hold one map, once it has seen some."""
+
+    def __init__(self) -> None:
+        """Begins without any pattern."""
+        self._patterns: dict[tuple[EdnValue, ...], Callable[[str], re.Match[str] | None]] = {}
+        self._tried: list[tuple[tuple[EdnValue, ...], Callable[[str], re.Match[str] | None]]] = []
+        self._values: dict[str, EdnValue] = {}
+
+    def learn(self, form: EdnMap) -> None:
+        """Takes notice of a map that stood alone on its line."""
+        keys, _ = form.columns()
+        match = self._patterns.get(keys)
+        if match is None:
+            if (
+                len(self._patterns) >= _PATTERNS
+                or len(keys) not in _KEYS
+                or not all(type(key) is Keyword for key in keys)
+            ):
+                return
+            members = f"{_SPACE}+".join(rf"{re.escape(str(key))}{_SPACE}+{_VALUE}" for key in keys)
+            pattern = re.compile(rf"{_SPACE}*\{{{_SPACE}*{members}{_SPACE}*\}}{_SPACE}*", re.ASCII)
+            match = self._patterns[keys] = pattern.fullmatch
+        # The pattern of the last line that was learned first, then the one before it: events begin and end in turn.
+        self._tried = [(keys, match), *(tried for tried in self._tried[:1] if tried[0] != keys)]
+
+    def read(self, text: str) -> EdnMap | None:
+        """Returns the map that is all that a line holds; None if that is for the reader to say."""
+        for keys, fullmatch in self._tried:
+            match = fullmatch(text)
+            if match is not None:
+                return self._map(keys, match.groups())
+        return None
+
+    def _map(self, keys: Sequence[EdnValue], texts: Sequence[str]) -> EdnMap | None:
+        values = []
+        known = self._values.get
+        for text in texts:
+            value = known(text, _MISSING)
+            if value is _MISSING:
+                try:
+                    value = self._value(text)
+                except ValueError:
+                    return None
+            values.append(value)
+        return EdnMap.of_columns(keys, values)
+
+    def _value(self, text: str) -> EdnValue:
+        value: EdnValue
+        if text.isdecimal() and text[0] != "0" and len(text) <= _DIGITS and text.isascii():
+            value = int(text)
+        elif text[0] == "[":
+            value = tuple(self._value(word) for word in text[1:-1].split())
+        else:
+            value = atom(text)
+        if len(self._values) < _REMEMBERED and len(text) <= _REMEMBERED_CHARACTERS:
+            self._values[text] = value
+        return value
