@@ -107,9 +107,16 @@ class _Part:
             if time.monotonic() >= self._deadline_s:
                 break
             trial = [j for j in current if j != i]
-            if self._hidden(i, trial) and self.invalid(trial):
+            if self._made_twice(i, trial) and self._hidden(i, trial) and self.invalid(trial):
                 current, removed = trial, True
         return current if removed else None
+
+    def _made_twice(self, write: int, others: Sequence[int]) -> bool:
+        """Says whether what a write made is not seen, or made by another too: a value from nowhere would explain nothing."""
+        codes = self._codes
+        value = codes[write].a
+        seen = any(codes[i].f in {READ, CAS} and codes[i].a == value for i in others)
+        return not seen or any(_made(codes[i]) == value for i in others)
 
     def _hidden(self, write: int, others: Sequence[int]) -> bool:
         """Says whether some write begins after this one's end and ends before all who see its value begin."""
