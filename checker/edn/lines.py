@@ -8,15 +8,15 @@ vector of numbers and names. A line that fits no pattern, or has a value that is
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from checker.edn.atoms import atom
-from checker.edn.values import EdnMap, Keyword
+from checker.edn.values import Keyword
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from checker.edn.values import EdnValue
+    from checker.edn.values import EdnMap, EdnValue
 
 _PATTERNS: Final = 8
 _KEYS: Final = range(1, 33)
@@ -30,13 +30,25 @@ _SPACE: Final = r"[\s\x1c-\x1f,]"
 _MISSING: Final = object()
 
 
+class Row(NamedTuple):
+    """A map of keywords, as its keys and its values.
+
+    Attributes:
+        keys: The keys; the same object for all rows that one pattern gave.
+        values: Their values, in the same order.
+    """
+
+    keys: tuple[Keyword, ...]
+    values: list[EdnValue]
+
+
 class Lines:
     """Reads lines that hold one map, once it has seen some."""
 
     def __init__(self) -> None:
         """Begins without any pattern."""
-        self._patterns: dict[tuple[EdnValue, ...], Callable[[str], re.Match[str] | None]] = {}
-        self._tried: list[tuple[tuple[EdnValue, ...], Callable[[str], re.Match[str] | None]]] = []
+        self._patterns: dict[tuple[Keyword, ...], Callable[[str], re.Match[str] | None]] = {}
+        self._tried: list[tuple[tuple[Keyword, ...], Callable[[str], re.Match[str] | None]]] = []
         self._values: dict[str, EdnValue] = {}
 
     def learn(self, form: EdnMap) -> None:
@@ -56,15 +68,15 @@ class Lines:
         # The pattern of the last line that was learned first, then the one before it: events begin and end in turn.
         self._tried = [(keys, match), *(tried for tried in self._tried[:1] if tried[0] != keys)]
 
-    def read(self, text: str) -> EdnMap | None:
+    def read(self, text: str) -> Row | None:
         """Returns the map that is all that a line holds; None if that is for the reader to say."""
         for keys, fullmatch in self._tried:
             match = fullmatch(text)
             if match is not None:
-                return self._map(keys, match.groups())
+                return self._row(keys, match.groups())
         return None
 
-    def _map(self, keys: Sequence[EdnValue], texts: Sequence[str]) -> EdnMap | None:
+    def _row(self, keys: tuple[Keyword, ...], texts: Sequence[str]) -> Row | None:
         values = []
         known = self._values.get
         for text in texts:
@@ -75,7 +87,7 @@ class Lines:
                 except ValueError:
                     return None
             values.append(value)
-        return EdnMap.of_columns(keys, values)
+        return Row(keys, values)
 
     def _value(self, text: str) -> EdnValue:
         value: EdnValue

@@ -7,8 +7,10 @@ ascending order; otherwise none has, and the position counts. The same holds for
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
+from checker.edn.lines import Row
 from checker.edn.reader import Reader
 from checker.edn.values import EdnMap, Keyword, Symbol, Tagged
 from checker.edn.writer import dumps
@@ -43,6 +45,7 @@ _KEYS: Final = (
     Keyword("phase"),
 )
 _VALUE_PLACE: Final = _KEYS.index(_VALUE)
+_AS_THEY_ARE: Final = frozenset({int, type(None)})
 _NEMESES: Final = (Keyword(NEMESIS), NEMESIS)
 _TYPE_NAMES: Final = {Keyword(str(op_type)): op_type for op_type in OpType}
 _TYPES: Final[dict[Any, OpType]] = {**_TYPE_NAMES, **{str(op_type): op_type for op_type in OpType}}
@@ -73,9 +76,12 @@ class JepsenEvents:
         self.timed = False
         self.keyed = keyed
         self._name = source.name
-        self._reader = Reader(source, name=source.name, see_through=True, keywords=[*_KEYS, *_TYPE_NAMES])
+        self._reader = Reader(source, name=source.name, see_through=True, keywords=[*_KEYS, *_TYPE_NAMES], rows=True)
         self._plain = PlainValues()
         self._names: dict[EdnValue, str] = {}
+        self._keys: tuple[Keyword, ...] | None = None
+        self._pick = itemgetter(*range(len(_KEYS)))
+        self._has_value = True
         self._shapes: dict[tuple[EdnValue, ...], tuple[int, ...]] = {}  # keys of a map to the places of `_KEYS` in it
         self._indexed = False
         self._index = -1
@@ -88,51 +94,64 @@ class JepsenEvents:
             EdnError: The text is not EDN.
             BadHistory: A form is no event.
         """
-        waiting: list[tuple[int, EdnMap]] = []  # until it is known whether values are tuples
+        waiting: list[tuple[int, Row]] = []  # until it is known whether values are tuples
         for form in self._reader:
-            event = form.value if type(form) is Tagged else form
-            if type(event) is not EdnMap:
-                raise self._bad(self._reader.line, f"expected the map of an event, found {_shown(form)}")
-            if self.keyed is None:
-                waiting.append((self._reader.line, event))
-                self.keyed = self._shows_keys(event)
-                if self.keyed is not None:
-                    yield from self._events(waiting)
-                    waiting.clear()
-            else:
-                yield self._event(self._reader.line, event)
+            line = self._reader.line
+            row = form if type(form) is Row else self._row(line, form)
+            if self.keyed is not None:
+                yield self._event(line, row)
+                continue
+            waiting.append((line, row))
+            self.keyed = self._shows_keys(row)
+            if self.keyed is not None:
+                yield from self._events(waiting)
+                waiting.clear()
         self.keyed = bool(self.keyed)
         yield from self._events(waiting)
+
+    def _row(self, line: int, form: EdnValue) -> Row:
+        event = form.value if type(form) is Tagged else form
+        if type(event) is not EdnMap:
+            raise self._bad(line, f"expected the map of an event, found {_shown(form)}")
+        return Row(*event.columns())
 
     @property
     def may_be_empty(self) -> bool:
         """Returns whether the text says that there are no events, as `[]` does and nothing does not."""
         return self._reader.saw_through
 
-    def _events(self, forms: list[tuple[int, EdnMap]]) -> Iterator[Event]:
-        for line, form in forms:
-            yield self._event(line, form)
+    def _events(self, rows: list[tuple[int, Row]]) -> Iterator[Event]:
+        for line, row in rows:
+            yield self._event(line, row)
 
-    def _shows_keys(self, event: EdnMap) -> bool | None:
+    def _shows_keys(self, row: Row) -> bool | None:
         """Says whether the values of the history are tuples, if this event can tell."""
-        if event.get(_PROCESS) in _NEMESES or _TYPES.get(event.get(_TYPE)) is not OpType.INVOKE:
+        get = dict(zip(*row, strict=True)).get
+        f, value = get(_F), get(_VALUE)
+        if get(_PROCESS) in _NEMESES or _TYPES.get(get(_TYPE)) is not OpType.INVOKE:
             return None
-        if event.get(_KEY) is not None:
+        if get(_KEY) is not None:
             return False
-        f = event.get(_F)
         if not isinstance(f, Keyword | str) or self._name_of(f) not in _OBSERVERS:
             return None
-        value = event.get(_VALUE)
         return isinstance(value, tuple) and len(value) == 2 and value[0] is not None and value[1] is None
 
-    def _event(self, line: int, form: EdnMap) -> Event:
-        shape, values = form.columns()
-        places = self._shapes.get(shape)
+    def _learn(self, keys: tuple[Keyword, ...]) -> None:
+        """Takes notice that the next events have these keys, in this order."""
+        places = self._shapes.get(keys)
         if places is None:
-            places = self._shapes[shape] = tuple(shape.index(key) if key in shape else -1 for key in _KEYS)
-        values.append(None)  # what a key that is missing, at place -1, has
-        index, time, type_name, process, f, value, key, *extras = [values[place] for place in places]
-        has_value = places[_VALUE_PLACE] >= 0
+            # A missing key is at -1, where `_event` puts a nil.
+            places = self._shapes[keys] = tuple(keys.index(key) if key in keys else -1 for key in _KEYS)
+        self._keys = keys
+        self._pick = itemgetter(*places)
+        self._has_value = places[_VALUE_PLACE] >= 0
+
+    def _event(self, line: int, row: Row) -> Event:
+        keys, values = row
+        if keys is not self._keys:
+            self._learn(keys)
+        values.append(None)
+        index, time, type_name, process, f, value, key, node, error, scheduled, phase = self._pick(values)
         op_type = _TYPES.get(type_name)
         if op_type is None:
             raise self._bad(line, f"expected a :type :invoke, :ok, :fail or :info, found {_shown(type_name)}")
@@ -145,12 +164,14 @@ class JepsenEvents:
                 value = key = None
             elif self.keyed:
                 key, value = self._tuple(value)
-            value = self._plain.value(value)
-            key = None if key is None else self._plain.text(key)
-            op = Op(index, time_ns, op_type, process, name, value, key, *(_extras(*extras) if any(extras) else ()))
-        except (ValueError, InputError) as error:
-            raise self._bad(line, str(error)) from None
-        return Event(line, op, has_value)
+            if type(value) not in _AS_THEY_ARE:
+                value = self._plain.value(value)
+            if key is not None:
+                key = self._plain.text(key)
+            op = Op(index, time_ns, op_type, process, name, value, key, *_extras(node, error, scheduled, phase))
+        except (ValueError, InputError) as problem:
+            raise self._bad(line, str(problem)) from None
+        return Event(line, op, self._has_value)
 
     def _place(self, line: int, index: EdnValue, time: EdnValue) -> tuple[int, int]:
         """Returns an event's index and time, given or counted."""

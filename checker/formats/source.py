@@ -66,32 +66,37 @@ class Source:
             import gzip  # noqa: PLC0415 - few histories are compressed
 
             unpacked = cast("BinaryIO", gzip.GzipFile(fileobj=stream))
-            head = self._guarded(unpacked, HEAD_BYTES, whole=True)
+            head = self._guarded(unpacked, HEAD_BYTES)
             stream = io.BufferedReader(_Rejoined(head, unpacked), _BUFFER_BYTES)
         self._stream = cast("BinaryIO", stream)
         if head.startswith(codecs.BOM_UTF8):
             head = head.removeprefix(self._stream.read(len(codecs.BOM_UTF8)))
         self.head = head
 
-    def _guarded(self, stream: BinaryIO, size: int, *, whole: bool) -> bytes:
+    def _guarded(self, stream: BinaryIO, size: int) -> bytes:
         try:
-            return stream.read(size) if whole else stream.readline(size)
-        except (EOFError, zlib.error) as error:
-            raise BadHistory(self.name, self.line + 1, f"the gzip data breaks off here: {error}") from error
-        except OSError as error:
-            raise BadHistory(self.name, self.line + 1, f"cannot be read: {error}") from error
+            return stream.read(size)
+        except (EOFError, OSError, zlib.error) as error:
+            raise self._broken(error) from error
+
+    def _broken(self, error: Exception) -> BadHistory:
+        what = "cannot be read" if isinstance(error, OSError) else "the gzip data breaks off here"
+        return BadHistory(self.name, self.line + 1, f"{what}: {error}")
 
     def copy_to(self, file: IO[bytes]) -> None:
         """Copies everything that is left."""
-        while part := self._guarded(self._stream, _BUFFER_BYTES, whole=True):
+        while part := self._guarded(self._stream, _BUFFER_BYTES):
             file.write(part)
 
     def readline_bytes(self, size: int) -> bytes:
         """Returns the next line, or at most `size` bytes of it; empty at the end."""
-        piece = self._guarded(self._stream, size, whole=False)
-        if piece and self._line_ended:
+        try:
+            piece = self._stream.readline(size)
+        except (EOFError, OSError, zlib.error) as error:
+            raise self._broken(error) from error
+        if self._line_ended and piece:
             self.line += 1
-        self._line_ended = piece.endswith(b"\n")
+        self._line_ended = piece[-1:] == b"\n"
         return piece
 
     def readline(self, size: int = -1, /) -> str:

@@ -1,0 +1,102 @@
+"""How fast histories are read and written, beside the standard library's JSON on the same events in the same run.
+
+Each row is the processor time of one process, the best of a few rounds. The peer of every row is `json.loads` of the same
+events, one object on each line, without looking at what they say: what a reader in Python cannot well be faster than.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from checker.edn.reader import Reader
+from checker.formats.columns import read_columns
+from checker.formats.jepsen import write_history
+from checker.formats.parquet import read_operations, write_operations
+from checker.formats.read import read_histories
+from harness.event_lines import LineEncoder
+from harness.history import FORMAT, VERSION, pair
+from harness.op import Op, OpType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+EVENTS = 200_000
+ROUNDS = 3
+PROCESSES = 10
+
+
+def history(events: int) -> list[Op]:
+    """Returns a made-up history of a register: reads, writes and compare-and-sets of small numbers."""
+    chance = random.Random(1)  # noqa: S311 - the same history each time
+    ops: list[Op] = []
+    begun: dict[int, Op] = {}
+    for index in range(events):
+        process = index % PROCESSES
+        invoke = begun.pop(process, None)
+        if invoke is not None:
+            result = chance.randrange(5) if invoke.f == "read" else invoke.value
+            ops.append(invoke._replace(index=index, time_ns=1000 * index, type=OpType.OK, value=result))
+            continue
+        f = chance.choice(["read", "write", "cas"])
+        arguments = {"read": None, "write": chance.randrange(5), "cas": [chance.randrange(5), chance.randrange(5)]}
+        begun[process] = Op(index, 1000 * index, OpType.INVOKE, process, f, arguments[f], node=f"n{process % 5 + 1}")
+        ops.append(begun[process])
+    return ops
+
+
+def rate(count: int, action: Callable[[], object]) -> float:
+    """Returns how many of `count` things `action` does in a second of processor time."""
+    best = float("inf")
+    for _ in range(ROUNDS):
+        began = time.process_time()
+        action()
+        best = min(best, time.process_time() - began)
+    return count / best
+
+
+def main() -> None:
+    """Prints the table."""
+    ops = history(EVENTS)
+    operations = pair(ops)
+    encoder = LineEncoder()
+    lines = [encoder.event(op) for op in ops]
+    with tempfile.TemporaryDirectory() as directory:
+        edn, jsonl, table = (Path(directory) / name for name in ("h.edn", "h.jsonl", "o.parquet"))
+        write_history(edn, ops)
+        jsonl.write_text("\n".join([json.dumps({"format": FORMAT, "version": VERSION}), *lines]) + "\n")
+        write_operations(table, operations, run="benchmark")
+        text = edn.read_text()
+        spread = "[" + text.replace(", ", ",\n ") + "]"  # as a pretty-printer writes it
+
+        def forms(source: str) -> int:
+            return sum(1 for _ in Reader(io.StringIO(source), see_through=True))
+
+        peer = rate(EVENTS, lambda: [json.loads(line) for line in lines])
+        rows = [
+            ("json.loads, for comparison", "events", peer),
+            ("EDN reader, one map on a line", "maps", rate(EVENTS, lambda: forms(text))),
+            ("EDN reader, pretty-printed", "maps", rate(EVENTS, lambda: forms(spread))),
+            ("history.edn to operations", "events", rate(EVENTS, lambda: read_histories(str(edn)))),
+            ("history.jsonl to operations", "events", rate(EVENTS, lambda: read_histories(str(jsonl)))),
+            ("operations.parquet to operations", "rows", rate(len(operations), lambda: list(read_operations(table)))),
+            ("operations.parquet to arrays", "rows", rate(len(operations), lambda: read_columns(table))),
+            ("writing history.edn", "events", rate(EVENTS, lambda: write_history(edn, ops))),
+            (
+                "writing operations.parquet",
+                "rows",
+                rate(len(operations), lambda: write_operations(table, operations, run="b")),
+            ),
+        ]
+    print(f"{'what':34}{'per second':>14}  {'of':8}{'to json.loads':>14}")
+    for what, unit, per_s in rows:
+        print(f"{what:34}{per_s:>14,.0f}  {unit:8}{per_s / peer:>13.2f}x")
+
+
+if __name__ == "__main__":
+    main()
