@@ -31,7 +31,7 @@ _PROCESS: Final = Keyword("process")
 _F: Final = Keyword("f")
 _VALUE: Final = Keyword("value")
 _KEY: Final = Keyword("key")
-_KEYS: Final = (
+KEYS: Final = (
     Keyword("index"),
     Keyword("time"),
     _TYPE,
@@ -44,7 +44,8 @@ _KEYS: Final = (
     Keyword("scheduled"),
     Keyword("phase"),
 )
-_VALUE_PLACE: Final = _KEYS.index(_VALUE)
+_VALUE_PLACE: Final = KEYS.index(_VALUE)
+_IN_VAIN: Final = frozenset({OpType.FAIL, OpType.INFO})
 _AS_THEY_ARE: Final = frozenset({int, type(None)})
 _NEMESES: Final = (Keyword(NEMESIS), NEMESIS)
 _TYPE_NAMES: Final = {Keyword(str(op_type)): op_type for op_type in OpType}
@@ -59,7 +60,7 @@ class JepsenEvents:
     """Yields the events of a history in EDN.
 
     Attributes:
-        timed: Whether the events have times; if not, all are 0. Known after the first event.
+        timed: Whether the events have times; if not, all are 0. Known after the first one of a client.
         keyed: Whether values are `[key value]` tuples. Known at the end.
     """
 
@@ -76,14 +77,14 @@ class JepsenEvents:
         self.timed = False
         self.keyed = keyed
         self._name = source.name
-        self._reader = Reader(source, name=source.name, see_through=True, keywords=[*_KEYS, *_TYPE_NAMES], rows=True)
+        self._reader = Reader(source, name=source.name, see_through=True, keywords=[*KEYS, *_TYPE_NAMES], rows=True)
         self._plain = PlainValues()
         self._names: dict[EdnValue, str] = {}
         self._keys: tuple[Keyword, ...] | None = None
-        self._pick = itemgetter(*range(len(_KEYS)))
+        self._pick = itemgetter(*range(len(KEYS)))
         self._has_value = True
-        self._shapes: dict[tuple[EdnValue, ...], tuple[int, ...]] = {}  # keys of a map to the places of `_KEYS` in it
-        self._indexed = False
+        self._shapes: dict[tuple[EdnValue, ...], tuple[int, ...]] = {}  # keys of a map to the places of `KEYS` in it
+        self._indexed: bool | None = None  # until the first event of a client
         self._index = -1
         self._count = 0
 
@@ -141,7 +142,7 @@ class JepsenEvents:
         places = self._shapes.get(keys)
         if places is None:
             # A missing key is at -1, where `_event` puts a nil.
-            places = self._shapes[keys] = tuple(keys.index(key) if key in keys else -1 for key in _KEYS)
+            places = self._shapes[keys] = tuple(keys.index(key) if key in keys else -1 for key in KEYS)
         self._keys = keys
         self._pick = itemgetter(*places)
         self._has_value = places[_VALUE_PLACE] >= 0
@@ -156,12 +157,16 @@ class JepsenEvents:
         if op_type is None:
             raise self._bad(line, f"expected a :type :invoke, :ok, :fail or :info, found {_shown(type_name)}")
         if type(process) is not int or not 0 <= process < _TOO_GREAT:
-            process = self._other_process(line, process)
-        index, time_ns = self._place(line, index, time)
+            process = self._other_process(line, process, op_type)
+        self._count += 1
+        index, time_ns = (0, 0) if process == NEMESIS else self._place(line, index, time)
         name = self._names.get(f) or self._function(line, f, process)
+        has_value = self._has_value
         try:
             if process == NEMESIS:
                 value = key = None
+            elif self.keyed and value is None and op_type in _IN_VAIN:
+                has_value = False  # a client that failed need not say on which key
             elif self.keyed:
                 key, value = self._tuple(value)
             if type(value) not in _AS_THEY_ARE:
@@ -171,20 +176,19 @@ class JepsenEvents:
             op = Op(index, time_ns, op_type, process, name, value, key, *_extras(node, error, scheduled, phase))
         except (ValueError, InputError) as problem:
             raise self._bad(line, str(problem)) from None
-        return Event(line, op, self._has_value)
+        return Event(line, op, has_value)
 
     def _place(self, line: int, index: EdnValue, time: EdnValue) -> tuple[int, int]:
         """Returns an event's index and time, given or counted."""
-        position = self._count
-        self._count += 1
+        position = self._count - 1
         indexed = index is not None and index != _MINUS_ONE
         timed = time is not None and time != _MINUS_ONE
-        if not position:
+        if self._indexed is None:
             self._indexed, self.timed = indexed, timed
         if indexed != self._indexed:
-            raise self._bad(line, f"expected {_all_or_none(':index', all_have=self._indexed)}")
+            raise self._bad(line, f"expected {_all_or_none(':index', all_have=not indexed)}")
         if timed != self.timed:
-            raise self._bad(line, f"expected {_all_or_none(':time', all_have=self.timed)}")
+            raise self._bad(line, f"expected {_all_or_none(':time', all_have=not timed)}")
         if not indexed:
             index = position
         elif type(index) is not int or not self._index < index < _TOO_GREAT:
@@ -196,9 +200,11 @@ class JepsenEvents:
             raise self._bad(line, f"expected a :time in whole nanoseconds from 0 on, found {_shown(time)}")
         return index, time
 
-    def _other_process(self, line: int, process: EdnValue) -> str:
+    def _other_process(self, line: int, process: EdnValue, op_type: OpType) -> str:
         if process in _NEMESES:
             return NEMESIS
+        if op_type is OpType.INFO and isinstance(process, Keyword | Symbol | str):
+            return NEMESIS  # something else that is no client and only tells
         raise self._bad(line, f"expected a :process that is a number from 0 on, or :nemesis, found {_shown(process)}")
 
     def _function(self, line: int, f: EdnValue, process: int | str) -> str:

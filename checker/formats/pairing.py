@@ -27,7 +27,7 @@ class Event(NamedTuple):
     Attributes:
         line: Its line.
         op: The event.
-        has_value: Whether the file gave a value; some write only an error where an operation did not succeed.
+        has_value: Whether the file gave a value; some give only an error, and no key, where an operation did not succeed.
     """
 
     line: int
@@ -65,11 +65,11 @@ class Pairing:
         """
         op = event.op
         self.events += 1
+        if op.process == NEMESIS:
+            return
         if op.time_ns < self._time_ns and self._back_line is None:
             self._back_line = event.line
         self._time_ns = op.time_ns
-        if op.process == NEMESIS:
-            return
         if op.type is OpType.INVOKE:
             self._invoke(event)
         else:
@@ -112,7 +112,7 @@ class Pairing:
             raise BadHistory(
                 self._name, event.line, f"expected the completion of {first.f!r} of line {invoke.line}, found {op.f!r}"
             )
-        if op.key != first.key:
+        if op.key != first.key and (event.has_value or op.key is not None):
             raise BadHistory(
                 self._name,
                 event.line,

@@ -80,6 +80,20 @@ def test_shapes_of_edn(tmp_path: Path, text: str) -> None:
     assert not history.warnings
 
 
+def test_events_that_are_no_clients(tmp_path: Path) -> None:
+    """What a nemesis or another teller of events says is counted and skipped, with or without index and time."""
+    history = read_text(
+        tmp_path,
+        "{:type :info, :process :nemesis, :f :start}\n"
+        "{:index 1, :time 7, :type :invoke, :process 0, :f :read, :value nil}\n"
+        "{:index 1, :type :info, :process :nemesis, :f nil, :value ##NaN, :time 3}\n"
+        "{:type :info, :process :watcher, :f :leader, :value :n1}\n"
+        "{:index 4, :time 9, :type :ok, :process 0, :f :read, :value 3}\n",
+    )
+    assert (history.events, history.timed, history.warnings) == (5, True, [])
+    assert brief(history.operations) == [(0, "read", None, 3, "ok", 1, 4)]
+
+
 def test_indexes_and_times_of_edn(tmp_path: Path) -> None:
     """They are kept as given, in any order of keys; what is not known is passed over."""
     history = read_text(
@@ -148,6 +162,17 @@ def test_independent_keys(
     history = read_text(tmp_path, text, keyed=keyed)
     assert [(operation.key, operation.value) for operation in history.operations] == expected
     assert history.keyed == any(key is not None for key, _ in expected)
+
+
+def test_a_failure_need_not_name_its_key(tmp_path: Path) -> None:
+    """Where values are tuples, a client that failed or crashed may say nil; its invoke has the key and the value."""
+    history = read_text(
+        tmp_path,
+        "{:process 0 :type :invoke :f :write :value [:x 1]}\n{:process 0 :type :fail :f :write :value nil}\n"
+        "{:process 1 :type :invoke :f :write :value [:x 2]}\n{:process 1 :type :info :f :write}\n",
+        keyed=True,
+    )
+    assert [(o.key, o.value, str(o.type)) for o in history.operations] == [("x", 1, "fail"), ("x", 2, "info")]
 
 
 ETCD = """Running the test
