@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 HOME = "/srv/echo"
 PORT = 7000
+# The interpreter itself: a virtual environment's may lie where nodes have a folder of their own, such as /tmp.
+PYTHON = os.path.realpath(sys.executable)
 ORDER = ["n4", "n2", "n5", "n1", "n3"]
 SERVER = f"""
 import os, socket, socketserver
@@ -76,9 +79,7 @@ class Echo:
 
     def start(self, node: Node) -> None:
         if self.process_state(node) is None:
-            self._run(
-                node, f"rm -f {HOME}/pid; cd {HOME}; setsid nohup {sys.executable} server.py >log 2>&1 </dev/null &"
-            )
+            self._run(node, f"rm -f {HOME}/pid; cd {HOME}; setsid nohup {PYTHON} server.py >log 2>&1 </dev/null &")
 
     def wait_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
         for node in nodes:
