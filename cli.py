@@ -15,6 +15,7 @@ import platform
 import re
 import shlex
 import sys
+import traceback
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -409,6 +410,9 @@ def main(arguments: list[str] | None = None) -> None:
     except BrokenPipeError:
         # Whoever read our output has left; point it elsewhere, so that the interpreter's last flush does not fail too.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = ExitCode.INTERNAL
+    except Exception:  # noqa: BLE001 - a mistake of our own is no verdict, and Python's own exit code 1 would mean invalid
+        traceback.print_exc()
         code = ExitCode.INTERNAL
     sys.exit(int(code or 0))
 
