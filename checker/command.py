@@ -28,6 +28,8 @@ MODEL_NAMES = (
 )
 ALGORITHM_NAMES = ("auto", "zones", "search", "linear", "wgl", "competition")
 BYTES_PER_MIB = 1 << 20
+MAX_TIME_LIMIT_S = 1e9
+MAX_MEMORY_LIMIT_MIB = 1 << 30
 
 
 @click.command(short_help="Decide whether a history is linearizable.")
@@ -63,13 +65,13 @@ BYTES_PER_MIB = 1 << 20
 )
 @click.option(
     "--time-limit",
-    type=click.FloatRange(min=0, min_open=True),
+    type=click.FloatRange(min=0, min_open=True, max=MAX_TIME_LIMIT_S),
     metavar="S",
     help="Seconds for each history; then it is unknown.",
 )
 @click.option(
     "--memory-limit",
-    type=click.IntRange(min=1),
+    type=click.IntRange(min=1, max=MAX_MEMORY_LIMIT_MIB),
     metavar="MIB",
     help="Memory for each search; then it is unknown.  [default: half of what is free]",
 )

@@ -7,6 +7,7 @@ rest is, errors come next, then unknown.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 _NS_PER_S: Final = 1_000_000_000
 _SHOWN_CHARACTERS: Final = 60
+_STEERING: Final = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 
 
 def exit_code(results: Sequence[Checked | Refused]) -> ExitCode:
@@ -43,7 +45,7 @@ def as_json(results: Sequence[Checked | Refused]) -> str:
 
 
 def _dump(document: Mapping[str, Any]) -> str:
-    return json.dumps(document, ensure_ascii=False, default=str)
+    return json.dumps(document, default=str)
 
 
 def _document(result: Checked | Refused) -> dict[str, Any]:
@@ -117,7 +119,15 @@ def _edn(result: Checked | Refused, *, alone: bool) -> EdnMap:
 
 
 def as_text(results: Sequence[Checked | Refused]) -> str:
-    """Returns what a person wants to know: the verdict and why, and a table of several."""
+    """Returns what a person wants to know: the verdict and why, and a table of several.
+
+    Values of a foreign history come to a terminal here, so what could steer it is spelled out.
+    """
+    text = _text(results).encode(errors="backslashreplace").decode()
+    return _STEERING.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
+
+
+def _text(results: Sequence[Checked | Refused]) -> str:
     if len(results) == 1 and isinstance(results[0], Checked):
         return "\n".join(_story(results[0]))
     rows = [("verdict", "operations", "analyzer", "seconds", "history")]

@@ -88,7 +88,7 @@ def detect(source: Source) -> str:
         BadHistory: They begin no history.
     """
     head = source.head
-    if head.startswith(b"PAR1"):
+    if head.startswith(_PARQUET_MAGIC):
         return PARQUET
     if not head.strip():
         raise BadHistory(source.name, None, "expected a history, found an empty file")

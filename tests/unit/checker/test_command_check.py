@@ -244,6 +244,9 @@ def test_errors_among_several_files(run: Callable[..., Ran], file: Callable[...,
         (["--model", "counter", "--initial", ":a"], "expected an integer"),
         (["--model", "registre"], "'registre' is not one of"),
         (["--time-limit", "0"], "0"),
+        (["--time-limit", "nan"], "nan"),
+        (["--time-limit", "inf"], "inf"),
+        (["--memory-limit", "99999999999999999999"], "99999999999999999999"),
         (["--memory-limit", "x"], "x"),
     ],
 )
@@ -262,6 +265,19 @@ def test_bad_files(run: Callable[..., Ran], file: Callable[..., Path], tmp_path:
     assert err.startswith(f"labrys: {tmp_path / 'history.edn'}:1: process 0 completes 'write' (ok)")
     assert "No such file" in run(tmp_path / "missing").err
     assert "expected a file, or a run's folder" in run(tmp_path).err
+
+
+def test_hostile_values_are_spelled_out(run: Callable[..., Ran], file: Callable[..., Path]) -> None:
+    """What would steer a terminal, and what is no Unicode, reaches neither it nor a pipe as it is."""
+    text = '{"format":"labrys-history","version":1}\n' + "".join(
+        json.dumps({"index": i, "time": i, "type": kind, "process": 0, "f": "read", "value": value}) + "\n"
+        for i, (kind, value) in enumerate([("invoke", None), ("ok", "\x1b[2J\ud800\x9b")])
+    )
+    code, out, _ = run(file(text))
+    assert code == 1
+    assert out.isprintable() or set(filter(lambda c: not c.isprintable(), out)) == {"\n"}
+    assert "\\ud800" in out
+    assert json.loads(run(file(text), "--format", "json").out)["op"]["value"] == "\x1b[2J\ud800\x9b"
 
 
 def test_warnings_go_to_standard_error(run: Callable[..., Ran], file: Callable[..., Path]) -> None:
@@ -305,6 +321,20 @@ def test_algorithms_agree(run: Callable[..., Ran], file: Callable[..., Path], al
     """Whatever decides, the verdict and the failing operation are the same."""
     document = json.loads(run(file(STALE), "--algorithm", algorithm, "--cross-check", "--format", "json").out)
     assert (document["valid"], document["op"]["index"]) == (False, 5)
+
+
+def test_a_mistake_of_our_own_is_no_verdict(
+    run: Callable[..., Ran], file: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An unexpected exception ends with 255; Python's own 1 would say that the history is invalid."""
+
+    def stumble(*_arguments: Any, **_options: Any) -> None:
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr(checker.checking, "check_keys", stumble)
+    code, out, err = run(file(VALID))
+    assert (code, out) == (255, "")
+    assert "oops" in err
 
 
 def test_a_disagreement_is_an_internal_error(
