@@ -17,7 +17,6 @@ import shlex
 import sys
 import traceback
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -196,6 +195,8 @@ def run_test(ctx: click.Context, /, **options: Any) -> None:
 
 def _compose(options: Mapping[str, Any], cluster: Cluster, reproduce: str) -> tuple[Test, TestInfo, str]:
     """Puts a test together from the rooms, or refuses it before anything is done."""
+    from importlib.metadata import version
+
     from harness.run import Test
     from nemesis.conductor import Conductor
     from nemesis.planfile import to_json
