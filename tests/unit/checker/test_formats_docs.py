@@ -7,6 +7,7 @@ from pathlib import Path
 
 from checker.edn.reader import MAX_DEPTH
 from checker.edn.tokens import MAX_TOKEN_CHARACTERS
+from checker.formats import jsonl
 from checker.formats.jepsen_reader import KEYS
 from checker.formats.parquet import COLUMNS, FORMAT, MAX_NESTING, VERSION
 from harness.event_lines import MAX_LINE_BYTES, decode_event
@@ -36,6 +37,7 @@ def test_members_of_history_jsonl() -> None:
     examples = {"integer": 0, "string": "x", "any": [1], 'integer, or `"nemesis"`': 0}
     event = {cells[0].strip("`"): examples[cells[1]] for cells in rows("history.jsonl")} | {"type": "ok"}
     assert decode_event(event, 0).phase == "x"
+    assert (jsonl.FORMAT, jsonl.VERSION) == (HISTORY_FORMAT, HISTORY_VERSION)
     assert f'{{"format":"{HISTORY_FORMAT}","version":{HISTORY_VERSION},' in DOCUMENT.read_text()
 
 
