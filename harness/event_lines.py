@@ -54,9 +54,11 @@ class LineEncoder:
         """
         index, time_ns, op_type, process, f, value, key, node, error, scheduled_ns, phase = op
         quoted = self._quoted
+        # An enum's text is added, not formatted: that is twice as fast, and this is done for every event.
         line = (
-            f'{{"index":{index},"time":{time_ns},"type":"{op_type}","process":{self.value(process)}'
-            f',"f":{quoted.get(f) or self._quote(f)},"value":{self.value(value)}'
+            f'{{"index":{index},"time":{time_ns},"type":"'
+            + op_type
+            + f'","process":{self.value(process)},"f":{quoted.get(f) or self._quote(f)},"value":{self.value(value)}'
         )
         if key is not None:
             line += f',"key":{quoted.get(key) or self._quote(key)}'
@@ -109,18 +111,8 @@ def decode_event(fields: Mapping[str, Any], index: int) -> Op:
     Raises:
         ValueError: Something is missing, unknown or not of its kind; the message says what.
     """
-    if fields.keys() - _EXPECTED.keys():
-        raise ValueError(f"unknown key {min(fields.keys() - _EXPECTED.keys())!r}")
-    for name, (expected, fits) in _EXPECTED.items():
-        if name not in fields:
-            if name in _REQUIRED:
-                raise ValueError(f"expected the key {name!r}")
-        elif not fits(fields[name]):
-            raise ValueError(f"expected {expected} in {name!r}, found {str(fields[name])[:SHOWN_CHARACTERS]!r}")
-    if fields["index"] != index:
-        raise ValueError(f"expected index {index}, found {fields['index']}")
-    if fields["process"] == NEMESIS and fields["type"] != OpType.INFO:
-        raise ValueError(f"expected type 'info' for the nemesis, found {fields['type']!r}")
+    if not _is_plain(fields, index):
+        _check(fields, index)
     get = fields.get
     return Op(
         index,
@@ -135,6 +127,37 @@ def decode_event(fields: Mapping[str, Any], index: int) -> Op:
         get("scheduled"),
         get("phase"),
     )
+
+
+def _is_plain(fields: Mapping[str, Any], index: int) -> bool:
+    """Says quickly, for nearly all events, that nothing is wrong; `_check` says it exactly."""
+    get = fields.get
+    position, time_ns, op_type, process = get("index"), get("time"), get("type"), get("process")
+    return (
+        type(position) is type(time_ns) is type(process) is int
+        and position == index
+        and time_ns >= 0
+        and process >= 0
+        and type(op_type) is type(get("f")) is type(get("key", "")) is type(get("node", "")) is str
+        and op_type in _TYPES
+        and fields.keys() <= _PLAIN
+        and "value" in fields
+    )
+
+
+def _check(fields: Mapping[str, Any], index: int) -> None:
+    if fields.keys() - _EXPECTED.keys():
+        raise ValueError(f"unknown key {min(fields.keys() - _EXPECTED.keys())!r}")
+    for name, (expected, fits) in _EXPECTED.items():
+        if name not in fields:
+            if name in _REQUIRED:
+                raise ValueError(f"expected the key {name!r}")
+        elif not fits(fields[name]):
+            raise ValueError(f"expected {expected} in {name!r}, found {str(fields[name])[:SHOWN_CHARACTERS]!r}")
+    if fields["index"] != index:
+        raise ValueError(f"expected index {index}, found {fields['index']}")
+    if fields["process"] == NEMESIS and fields["type"] != OpType.INFO:
+        raise ValueError(f"expected type 'info' for the nemesis, found {fields['type']!r}")
 
 
 def shown(line: bytes) -> str:
@@ -185,3 +208,4 @@ _EXPECTED: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     "phase": ("a string or null", _is_text_or_null),
 }
 _REQUIRED = frozenset({"index", "time", "type", "process", "f", "value"})
+_PLAIN = _REQUIRED | {"key", "node"}
