@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import subprocess
 import sys
 import tempfile
 from types import SimpleNamespace
@@ -84,6 +85,20 @@ def test_names_are_those_of_models_and_algorithms() -> None:
     """The command names them itself to start quickly, so they have to be the same."""
     assert set(MODEL_NAMES) == set(MODELS)
     assert set(ALGORITHM_NAMES) == set(ALGORITHMS)
+
+
+def test_a_short_check_brings_nothing_heavy(file: Callable[..., Path]) -> None:
+    """Start-up is most of what a check of a short history costs, so it imports only what that needs."""
+    script = (
+        "import contextlib, sys\nfrom cli import main\n"
+        "with contextlib.suppress(SystemExit):\n    main(['check', sys.argv[1]])\n"
+        "heavy = {'asyncio', 'pyarrow', 'numpy', 'rich', 'matplotlib', 'importlib.metadata', 'tempfile'}\n"
+        "print('heavy:', *sorted(heavy & sys.modules.keys()))\n"
+    )
+    own = '{"format":"labrys-history","version":1}\n'
+    for text in (VALID, own):
+        ran = subprocess.run([sys.executable, "-c", script, file(text)], capture_output=True, text=True, check=True)
+        assert ran.stdout.splitlines()[-1] == "heavy:"
 
 
 def test_a_valid_history(run: Callable[..., Ran], file: Callable[..., Path]) -> None:
