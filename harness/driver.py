@@ -10,10 +10,12 @@ client that blocks the event loop itself is beyond reach.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from dataclasses import dataclass
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from harness.clock import NS_PER_S
@@ -118,6 +120,7 @@ class Driver(ABC):
         self._deadlines: OrderedDict[Seat, int] = OrderedDict()
         self._watchdog: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        # Wherever a client is being closed: our task, and the client's own.
         self._closing: set[asyncio.Task[None]] = set()
 
     @abstractmethod
@@ -156,8 +159,9 @@ class Driver(ABC):
             self._dismiss(seat)
         ending = self._tasks | self._closing
         if ending:
-            # Each close has its own time; a task may ignore its cancellation, and is left behind then.
             await asyncio.wait(ending, timeout=CLOSE_TIMEOUT_S + GRACE_S)
+        for task in (self._tasks | self._closing) & asyncio.all_tasks():
+            _put_an_end_to(task)
 
     def _fail(self, error: BaseException) -> None:
         if not self.done.done():
@@ -278,13 +282,17 @@ class Driver(ABC):
     def _dismiss(self, seat: Seat) -> None:
         client, seat.client = seat.client, None
         if client is not None:
-            task = self._loop.create_task(self._close_client(client))
-            self._closing.add(task)
-            task.add_done_callback(self._closing.discard)
+            self._begin_closing(self._close_client(client))
+
+    def _begin_closing(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = self._loop.create_task(work)
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+        return task
 
     async def _close_client(self, client: Client) -> None:
         # Not wait_for: it would wait for a `close` that ignores its cancellation.
-        closing = self._loop.create_task(client.close())
+        closing = self._begin_closing(client.close())
         await asyncio.wait({closing}, timeout=CLOSE_TIMEOUT_S)
         if not closing.done():
             closing.cancel()
@@ -317,6 +325,15 @@ class Driver(ABC):
             except Exception as error:  # noqa: BLE001 - handed to whoever awaits the drive
                 self._fail(error)
                 return
+
+
+def _put_an_end_to(task: asyncio.Task[None]) -> None:
+    """Ends a task that ignored its cancellation, so that the event loop's own end does not wait for it for ever."""
+    coroutine = task.get_coro()
+    if isinstance(coroutine, CoroutineType):
+        # One that ignores even this says so by a RuntimeError, and there is nothing more that could be done.
+        with contextlib.suppress(RuntimeError):
+            coroutine.close()
 
 
 async def _answer(client: Client, invocation: Invocation) -> Outcome:

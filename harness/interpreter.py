@@ -102,7 +102,10 @@ async def drive(
     driver: Driver = ClosedDriver(setting, load) if isinstance(load, ClosedLoop) else OpenDriver(setting, load)
     stopping = asyncio.create_task(stop.wait())
     try:
-        driver.start()
+        if stop.is_set():
+            driver.done.set_result(None)
+        else:
+            driver.start()
         await asyncio.wait((driver.done, stopping), return_when=asyncio.FIRST_COMPLETED)
         if not driver.done.done():
             driver.halt()

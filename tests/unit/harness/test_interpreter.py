@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import itertools
 from collections import Counter
@@ -263,6 +264,37 @@ def test_a_client_that_ignores_its_cancellation_is_not_waited_for() -> None:
     assert len(pair(ops)) == result.operations == 10
 
 
+@pytest.mark.parametrize("where", ["invoke", "close"])
+def test_a_client_that_can_never_be_cancelled_does_not_keep_the_loop(where: str) -> None:
+    """When the drive is over, the loop can be closed as `asyncio.run` does it: by cancelling what is left, and waiting."""
+
+    async def immortal(_: int = 0) -> Any:
+        while True:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(10**6)
+
+    service = Service(immortal if where == "invoke" else answer_at_once, immortal if where == "close" else None)
+
+    async def main() -> set[Any]:
+        await drive(
+            generator=limit(1, repeat(READ)),
+            clients=service,
+            nodes=NODES,
+            load=ClosedLoop(concurrency=1),
+            seed=1,
+            clock=Clock(asyncio.get_running_loop()),
+            history=MemoryHistory(),
+            timeout_s=1,
+            stop=asyncio.Event(),
+        )
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        return (await asyncio.wait(left, timeout=1))[1] if left else set()
+
+    assert run_virtual(main()) == set()
+
+
 @pytest.mark.parametrize("how", ["raises", "hangs", "is cancelled"])
 def test_a_client_that_cannot_be_closed_is_counted(how: str) -> None:
     """The run does not wait for it longer than a moment, and says how many there were."""
@@ -330,6 +362,31 @@ def test_stopping_does_not_wait_for_what_hangs() -> None:
     assert (ops[1].error or "").startswith("interrupted")
     assert ops[1].time_ns / 1e9 == pytest.approx(1 + STOP_GRACE_S, abs=0.01)
     assert (result.unknown, result.timeouts) == (1, 0)
+
+
+def test_a_drive_that_is_stopped_before_it_begins_does_nothing() -> None:
+    """Not even one operation."""
+
+    async def main() -> tuple[DriveResult, list[Op]]:
+        stop = asyncio.Event()
+        stop.set()
+        history = MemoryHistory()
+        result = await drive(
+            generator=repeat(READ),
+            clients=Service(answer_at_once),
+            nodes=NODES,
+            load=ClosedLoop(concurrency=2),
+            seed=1,
+            clock=Clock(asyncio.get_running_loop()),
+            history=history,
+            timeout_s=1,
+            stop=stop,
+            first_process=4,
+        )
+        return result, history.ops
+
+    result, ops = run_virtual(main())
+    assert (result.operations, result.next_process, ops) == (0, 4, [])
 
 
 def test_a_generator_that_waits_for_ever_is_an_error() -> None:
