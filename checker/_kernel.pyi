@@ -1,7 +1,7 @@
 """The native part of the checker: see `checker/kernel/src/python.rs`."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, Self, TypedDict
 
 __version__: str
 
@@ -37,13 +37,13 @@ class Problem:
         flat: Any | None = None,
         step: Callable[[int, int], int] | None = None,
         observers: bytes | None = None,
-    ) -> Problem: ...
+    ) -> Self: ...
     def __len__(self) -> int: ...
 
 class Cancellation:
     """Ends the searches of a `solve` that runs in another thread."""
 
-    def __new__(cls) -> Cancellation: ...
+    def __new__(cls) -> Self: ...
     def cancel(self) -> None: ...
 
 def solve(

@@ -1,9 +1,10 @@
 """Finds a small part of a history that is not linearizable either, so that a person can see why.
 
 An operation may be left out only if a linearization of the whole would stay one without it: an observer always; a write, an
-append, an add if nothing that is kept sees what it made; a write if another write lies between it and all who see such a value;
-an element of a queue with all that is done to it. So whatever is found is a reason for the verdict, never an artefact of leaving
-things out. Within that, delta debugging (Zeller and Hildebrandt, 2002) makes it small, and the brute force confirms it.
+append, an add if nothing that is kept sees what it made; a write if another write lies between it and all who see such a
+value; an element of a queue with all that is done to it. So whatever is found is a reason for the verdict, never an
+artefact of leaving things out. Within that, delta debugging (Zeller and Hildebrandt, 2002) makes it small, and the brute
+force confirms it.
 """
 
 from __future__ import annotations

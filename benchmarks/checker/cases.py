@@ -176,11 +176,7 @@ def with_stale_read(operations: Sequence[Operation]) -> list[Operation]:
     changed = list(operations)
     reads = [i for i, op in enumerate(changed) if op.f == "read" and op.type is OpType.OK and op.result is not None]
     last = reads[-1]
-    old = next(
-        op.result
-        for op in (changed[i] for i in reads[len(reads) // 2 :])
-        if op.result != changed[last].result
-    )
+    old = next(op.result for op in (changed[i] for i in reads[len(reads) // 2 :]) if op.result != changed[last].result)
     changed[last] = replace(changed[last], result=old)
     return changed
 

@@ -33,7 +33,7 @@ PROCESSES = 10
 
 def history(events: int) -> list[Op]:
     """Returns a made-up history of a register: reads, writes and compare-and-sets of small numbers."""
-    chance = random.Random(1)  # noqa: S311 - the same history each time
+    chance = random.Random(1)
     ops: list[Op] = []
     begun: dict[int, Op] = {}
     for index in range(events):
