@@ -59,7 +59,7 @@ build/venv.stamp: pyproject.toml build/system.stamp
 	@touch $@
 
 build/kernel.stamp: build/venv.stamp $(RUST_SRC)
-	$(BIN)/maturin develop --quiet --release --extras dev
+	$(BIN)/maturin develop --quiet --release --extras dev,spark
 	@touch $@
 
 $(JAR): build/system.stamp $(NODE_SRC)
