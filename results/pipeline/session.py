@@ -1,0 +1,158 @@
+"""Starts Spark so that it works the same on every machine: bound to loopback, quiet, with this interpreter in its workers.
+
+The law: what the user or `spark-submit` has decided is left alone, and what is decided here can be read in one place. A driver
+in this process listens on 127.0.0.1 only, unless its executors are elsewhere. Python workers run the interpreter that runs the
+driver. The JVM's chatter goes to a log file, never over the terminal's progress.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from results.pipeline.errors import NoSpark
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+APP_NAME: Final = "labrys"
+LOCAL_MASTER: Final = "local[*]"
+LOOPBACK: Final = "127.0.0.1"
+ARROW_ROWS: Final = 1 << 16
+PARTITION_BYTES: Final = 64 << 20
+_SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
+_WORKER_PYTHON: Final = "PYSPARK_PYTHON"
+_JAVA_OPTIONS: Final = "-XX:+UseParallelGC"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionOptions:
+    """How to start Spark.
+
+    Attributes:
+        master: The master's URL; None for this machine, or for what `spark-submit` says.
+        driver_memory: The driver's heap, as Spark writes it; in local mode all work is done in it.
+        log: Where the JVM's own output goes; None to leave it on standard error.
+        scratch: Where shuffles and spilled rows go; None for Spark's default. Executors elsewhere have their own.
+        settings: Other settings; they win over all that is set here.
+    """
+
+    master: str | None = None
+    driver_memory: str = "4g"
+    log: Path | None = None
+    scratch: Path | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+def is_submitted() -> bool:
+    """Says whether `spark-submit` started this process, so that its master and memory are not ours to choose."""
+    return _SUBMITTED in os.environ
+
+
+def is_local(master: str) -> bool:
+    """Says whether a master does all work in this process."""
+    return master == "local" or master.startswith("local[")
+
+
+def settings_of(options: SessionOptions) -> dict[str, str]:
+    """Returns every setting that a session of these options is started with."""
+    chosen = {
+        "spark.app.name": APP_NAME,
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_ROWS),
+        "spark.sql.adaptive.enabled": "true",
+        "spark.sql.adaptive.advisoryPartitionSizeInBytes": str(PARTITION_BYTES),
+        # Numbers of partitions are chosen from the data's size where they matter; this is where a plan does not say.
+        "spark.sql.shuffle.partitions": "64",
+        # A fixed answer to what the platform would decide otherwise: overflow and bad casts are errors, not nulls.
+        "spark.sql.ansi.enabled": "true",
+        "spark.sql.sources.partitionOverwriteMode": "static",
+        "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    }
+    if not is_submitted():
+        master = options.master or LOCAL_MASTER
+        chosen |= {
+            "spark.master": master,
+            "spark.driver.memory": options.driver_memory,
+            "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
+            "spark.ui.enabled": "false",
+        }
+        if is_local(master):
+            chosen |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
+        if options.scratch is not None:
+            chosen["spark.local.dir"] = str(options.scratch)
+    return chosen | dict(options.settings)
+
+
+@contextlib.contextmanager
+def spark_session(options: SessionOptions) -> Iterator[SparkSession]:
+    """Starts a session, and stops it in the end.
+
+    Raises:
+        NoSpark: pyspark is not installed, Java is missing, or the JVM does not start; the message says which.
+    """
+    try:
+        from pyspark.errors import PySparkException  # noqa: PLC0415 - an extra that most commands do without
+        from pyspark.sql import SparkSession as Session  # noqa: PLC0415
+    except ImportError as error:
+        raise NoSpark(f"Spark is not installed ({error}); `pip install 'labrys[spark]'` installs it") from error
+    settings = settings_of(options)
+    builder: Any = Session.builder
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    with _environment(settings.get("spark.master", "")), _stderr_to(options.log):
+        try:
+            spark = builder.getOrCreate()
+        except (PySparkException, OSError, RuntimeError) as error:
+            where = f"; its own words are in {options.log}" if options.log is not None else ""
+            raise NoSpark(f"Spark does not start: {error}{where}. It needs Java 17 or 21") from error
+    try:
+        spark.sparkContext.setLogLevel("ERROR")
+        yield spark
+    finally:
+        spark.stop()
+
+
+@contextlib.contextmanager
+def _environment(master: str) -> Iterator[None]:
+    """Sets what the JVM and the workers take from the environment, while the JVM starts."""
+    wanted = {_WORKER_PYTHON: os.environ.get(_WORKER_PYTHON, sys.executable)}
+    if is_local(master):
+        wanted["SPARK_LOCAL_IP"] = LOOPBACK
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _stderr_to(log: Path | None) -> Iterator[None]:
+    """Lets processes that are started meanwhile write their standard error to a file."""
+    if log is None or is_submitted():
+        yield
+        return
+    log.parent.mkdir(parents=True, exist_ok=True)
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with log.open("ab") as file:
+            os.dup2(file.fileno(), 2)
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(kept, 2)
+        os.close(kept)
