@@ -85,13 +85,19 @@ def recovered(recovery: Recovery | None) -> Part:
         "error": recovery.error,
     }
     if recovery.error is not None:
-        reason = f"The system did not work again after healing, nor after a restart of every node: {recovery.error}"
+        reason = f"The system did not work again after healing, nor after a restart of every node: {_headline(recovery.error)}"
         return Part(name=name, verdict=Verdict.INVALID, reason=reason, details=details)
     if recovery.restarted:
-        reason = f"The system worked again only after a restart of every node: {recovery.first_error}"
+        why = _headline(recovery.first_error or "it gave no reason")
+        reason = f"The system worked again only after a restart of every node: {why}"
         return Part(name=name, verdict=Verdict.INVALID, reason=reason, details=details)
     reason = f"The system worked again {recovery.seconds:.1f} s after everything was healed."
     return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)
+
+
+def _headline(error: str) -> str:
+    """Returns the sentence of an error without the log lines below it; the part's details have them."""
+    return error.partition("\n")[0]
 
 
 def replicas_equal(replicas: Replicas | None) -> Part:

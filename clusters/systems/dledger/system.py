@@ -46,6 +46,7 @@ LOGS = (LAUNCH_LOG, LOG, *(f"{LOG_DIR}/node.{age}.log" for age in (1, 2, 3)))
 NAME = re.compile(r"[A-Za-z0-9._]+")
 # Finds the process, and not a shell whose command line speaks of it.
 PATTERN = r"^java .*dledger-node\.jar"
+LISTENS = f"ss -Hltn 'sport = :{PORT}' 2>/dev/null | grep -q ."
 JVM_FLAGS = (
     "-Xms32m",
     "-Xmx96m",
@@ -64,7 +65,7 @@ ALIVE_CHECK_S = 2.0  # how often a node that does not answer is asked over SSH w
 LAUNCH_WAIT_S = 5
 STATUS_TIMEOUT_S = 1.0
 TRANSFER_TIMEOUT_S = 10.0
-KILL_WAIT_S = 5
+KILL_WAIT_S = 10
 PORT_TAKEN = 98
 NOT_LAUNCHED = 97
 LOG_TAIL_LINES = 12
@@ -140,7 +141,7 @@ class DLedgerSystem:
             arguments += ["--snapshot-threshold", str(options.snapshot_threshold)]
         started = self._cluster.remote(node).run(
             f"pgrep -f '{PATTERN}' >/dev/null && exit 0\n"
-            f"if ss -Hltn 'sport = :{PORT}' 2>/dev/null | grep -q .; then exit {PORT_TAKEN}; fi\n"
+            f"if {LISTENS}; then exit {PORT_TAKEN}; fi\n"
             f"mkdir -p {DATA_DIR} {LOG_DIR} && cd {DATA_DIR} || exit\n"
             f"setsid nohup {shlex.join(arguments)} </dev/null >>{LAUNCH_LOG} 2>&1 &\n"
             f"for turn in $(seq {LAUNCH_WAIT_S * 50}); do pgrep -f '{PATTERN}' >/dev/null && exit 0; sleep 0.02; done\n"
@@ -202,14 +203,17 @@ class DLedgerSystem:
         self.kill(node)
 
     def kill(self, node: Node) -> None:
-        """Ends the process with SIGKILL and waits until it is gone."""
+        """Ends the process with SIGKILL and waits until it is gone, and its port with it.
+
+        A process whose first thread has ended has no command line any more, while its other threads may still hold the port.
+        """
         self._cluster.remote(node).run(
             f"for turn in $(seq {KILL_WAIT_S * 20}); do\n"
-            f"  pids=$(pgrep -f '{PATTERN}') || exit 0\n"
-            "  kill -9 $pids 2>/dev/null\n"
+            f"  if pids=$(pgrep -f '{PATTERN}'); then kill -9 $pids 2>/dev/null\n"
+            f"  elif ! {LISTENS}; then exit 0; fi\n"
             "  sleep 0.05\n"
             "done\n"
-            'echo "still there: $pids" >&2; exit 1'
+            f'echo "still there: process ${{pids:-(none)}}, or the listener on port {PORT}" >&2; exit 1'
         )
 
     def pause(self, node: Node) -> None:
