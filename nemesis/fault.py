@@ -53,7 +53,10 @@ class Drawing:
         target: The spec or the names that were asked for.
         options: The settled options.
         at_most: How many nodes may be hit, where the kind chooses.
-        pool: The only nodes that may be damaged for good.
+        pool: The only nodes that may be hit.
+        held: Nodes that other faults hold then; they are taken only where there are not enough others.
+        worn: Nodes that other kinds hold or held lately, with the time at which they are to let go; one that was let go of
+            before all others, or is not among them, is always taken.
     """
 
     nodes: tuple[str, ...]
@@ -62,6 +65,8 @@ class Drawing:
     options: Mapping[str, Value]
     at_most: int
     pool: tuple[str, ...]
+    held: frozenset[str] = frozenset()
+    worn: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,7 +210,8 @@ def draw_nodes(drawing: Drawing) -> tuple[str | tuple[str, ...], dict[str, Value
         return drawing.pool, dict(drawing.options)
     if drawing.pool != drawing.nodes and isinstance(drawing.target, str):
         nodes = drawing.pool
-    return tgt.draw(drawing.target, nodes, drawing.rng, at_most=drawing.at_most), dict(drawing.options)
+    names = tgt.draw(drawing.target, nodes, drawing.rng, at_most=drawing.at_most, held=drawing.held, worn=drawing.worn)
+    return names, dict(drawing.options)
 
 
 def damage_pool(nodes: Sequence[str], rng: Random, named: Sequence[str]) -> tuple[str, ...]:

@@ -1,38 +1,33 @@
 """Draws a plan: which faults, when, where, from the seed.
 
-Every kind has a stream of its own and its own rhythm of on and off, so that adding a kind never shifts the draws of
-another. A fault waits its turn where it would share a node with another fault of its group (two faults of one process), or
-where the majority must be kept and it would take it away together with what else is broken then, whoever leads. What can be
-resolved without looking at the cluster is resolved here; roles stay roles.
+Every kind has streams of its own, one for its rhythm and one for each of its faults, so that adding a kind never shifts the
+draws of another. Where a fault would share a node with another one of its group (two faults of one process), it takes free
+nodes instead, or waits its turn where there are not enough; it also waits where the majority must be kept and it would take
+it away together with what else is broken then, whoever leads. See `placement` for what keeps a kind from finding no node at
+all. What can be resolved without looking at the cluster is resolved here; roles stay roles.
 """
 
 from __future__ import annotations
 
 import heapq
-import itertools
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.faults import PlannedFault
 from harness.randomness import stream
-from nemesis import targets as tgt
 from nemesis.errors import PlanError
-from nemesis.fault import Drawing, Impact, damage_pool
-from nemesis.grudges import has_quorum, minority, union
-from nemesis.options import ORDER
+from nemesis.fault import Drawing, damage_pool
+from nemesis.grudges import minority
+from nemesis.placement import SLACK_S, Placed, has_rivals, keep_together, must_wait, occupancy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from random import Random
 
-    from harness.op import Value
     from nemesis.kinds import Choice
 
-RECOVERY_S = 5.0  # a node that was down counts as down for so long after its fault
-LET_GO_S = 3.0  # a fault holds its nodes for so long after its end: a process has to start again
 REDRAWS = 200
 DECIMALS = 3  # times are whole milliseconds
-SLACK_S = 0.002
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,27 +64,68 @@ class Rhythm:
         return self.quiet_s + self.on_s[0] + self.tail_s
 
 
-@dataclass(slots=True, kw_only=True)
 class _Candidate:
-    """The next fault of a kind: drawn, but not yet placed."""
+    """The next fault of a kind: its times are drawn; its target is drawn when it is its turn."""
 
-    choice: Choice
-    rhythm: Rhythm
-    rng: Random
-    start_s: float
-    on_s: float
-    target: str | tuple[str, ...]
-    options: Mapping[str, Value]
-    placed: int = 0
+    def __init__(self, choice: Choice, rhythm: Rhythm, *, seed: int, at_most: int, pool: tuple[str, ...]) -> None:
+        self.choice = choice
+        self.rhythm = rhythm
+        self.at_most = at_most
+        self.pool = pool
+        self.placed = 0
+        self.start_s = 0.0
+        self._seed = seed
+        self._rhythm_rng = self._stream("rhythm")
+        self.on_s = self._rhythm_rng.uniform(*rhythm.on_s)
 
+    def first(self, time_limit_s: float) -> None:
+        """Draws the start of the first fault.
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Placed:
-    choice: Choice
-    start_s: float
-    end_s: float
-    target: str | tuple[str, ...]
-    options: Mapping[str, Value] = field(default_factory=dict)
+        Raises:
+            PlanError: The time has no room for it.
+        """
+        rhythm = self.rhythm
+        room_s = time_limit_s - rhythm.least_s
+        if room_s < 0:
+            raise PlanError(
+                f"{self.choice.label} has no room in {time_limit_s:g} s: {rhythm.quiet_s:g} s of quiet, at least "
+                f"{rhythm.on_s[0]:g} s on, and {rhythm.tail_s:g} s of quiet at the end need {rhythm.least_s:g} s"
+            )
+        self.start_s = rhythm.quiet_s + self._rhythm_rng.uniform(0.0, min(room_s, rhythm.off_s[1]))
+
+    def next(self, end_s: float) -> None:
+        """Draws when the fault after the one that ends at `end_s` starts, and how long it lasts."""
+        self.placed += 1
+        self.start_s = end_s + self._rhythm_rng.uniform(*self.rhythm.off_s)
+        self.on_s = self._rhythm_rng.uniform(*self.rhythm.on_s)
+
+    def fault(self, end_s: float, placed: Sequence[Placed], nodes: tuple[str, ...], *, keep_majority: bool) -> Placed:
+        """Draws target and options; again where the fault alone would take away a majority that must be kept.
+
+        The draws begin anew each time it is asked, so that waiting does not change them.
+        """
+        room = occupancy(self.choice, self.start_s, placed)
+        drawing = Drawing(
+            nodes=nodes,
+            rng=self._stream(str(self.placed)),
+            target=self.choice.target,
+            options=self.choice.options,
+            at_most=self.at_most,
+            pool=self.pool,
+            held=room.held,
+            worn=room.worn,
+        )
+        for _ in range(REDRAWS):
+            target, options = self.choice.kind.fault.draw(drawing)
+            drawn = Placed(choice=self.choice, start_s=self.start_s, end_s=end_s, target=target, options=options)
+            if not keep_majority or keep_together([drawn], nodes):
+                return drawn
+        raise PlanError(
+            f"{self.choice.label} always takes the majority away from {len(nodes)} nodes, and it must be kept"
+        )
+
+    def _stream(self, name: str) -> Random:
+        return stream(self._seed, f"nemesis/{self.choice.label}/{name}")
 
 
 def draw_plan(
@@ -119,13 +155,18 @@ def draw_plan(
         PlanError: A kind has no room in the time, or cannot be had with these nodes or with the majority kept.
     """
     nodes = tuple(nodes)
-    pool = _pool(choices, nodes, seed)
     heap: list[tuple[float, int, _Candidate]] = []
     for index, choice in enumerate(choices):
-        candidate = _first(choice, (rhythms or {}).get(choice.kind.name, rhythm or Rhythm()), seed, time_limit_s)
-        _draw_fault(candidate, nodes, pool, keep_majority=keep_majority)
+        candidate = _Candidate(
+            choice,
+            (rhythms or {}).get(choice.kind.name, rhythm or Rhythm()),
+            seed=seed,
+            at_most=_at_most(choice, choices, nodes, keep_majority=keep_majority),
+            pool=_pool(choice, choices, nodes, seed),
+        )
+        candidate.first(time_limit_s)
         heapq.heappush(heap, (candidate.start_s, index, candidate))
-    placed: list[_Placed] = []
+    placed: list[Placed] = []
     while heap:
         _, index, candidate = heapq.heappop(heap)
         limit_s = time_limit_s - candidate.rhythm.tail_s
@@ -138,21 +179,13 @@ def draw_plan(
                     "shorter on and off times, or fewer faults"
                 )
             continue
-        fault = _Placed(
-            choice=candidate.choice,
-            start_s=candidate.start_s,
-            end_s=end_s,
-            target=candidate.target,
-            options=candidate.options,
-        )
-        wait_s = _must_wait(fault, placed, nodes, keep_majority=keep_majority)
+        fault = candidate.fault(end_s, placed, nodes, keep_majority=keep_majority)
+        wait_s = must_wait(fault, placed, nodes, keep_majority=keep_majority)
         if wait_s is not None:
             candidate.start_s = wait_s
         else:
             placed.append(fault)
-            candidate.placed += 1
-            candidate.start_s = end_s + candidate.rng.uniform(*candidate.rhythm.off_s)
-            _draw_fault(candidate, nodes, pool, keep_majority=keep_majority)
+            candidate.next(end_s)
         heapq.heappush(heap, (candidate.start_s, index, candidate))
     return number(_entry(fault) for fault in placed)
 
@@ -173,7 +206,7 @@ def number(faults: Iterable[PlannedFault]) -> tuple[PlannedFault, ...]:
     )
 
 
-def _entry(fault: _Placed) -> PlannedFault:
+def _entry(fault: Placed) -> PlannedFault:
     """Returns the plan's entry."""
     return PlannedFault(
         id=0,
@@ -185,95 +218,20 @@ def _entry(fault: _Placed) -> PlannedFault:
     )
 
 
-def impacts(
-    choice: Choice, target: str | tuple[str, ...], options: Mapping[str, Value], nodes: Sequence[str]
-) -> list[Impact]:
-    """Returns what a fault may take away: one possibility, or one for each node that may lead."""
-    order = options.get(ORDER, nodes)
-    leaders = nodes if tgt.is_role(target) else (None,)
-    return [
-        choice.kind.fault.impact(nodes, tgt.resolve(target, nodes, order=order, leader=leader), options)
-        for leader in leaders
-    ]
-
-
-def _pool(choices: Sequence[Choice], nodes: tuple[str, ...], seed: int) -> tuple[str, ...]:
-    damaging = [choice for choice in choices if choice.kind.fault.DAMAGES]
-    if not damaging:
-        return nodes
-    named = [node for choice in damaging if not isinstance(choice.target, str) for node in choice.target]
-    return damage_pool(nodes, stream(seed, "nemesis/damage"), named)
-
-
-def _first(choice: Choice, rhythm: Rhythm, seed: int, time_limit_s: float) -> _Candidate:
-    room_s = time_limit_s - rhythm.least_s
-    if room_s < 0:
-        raise PlanError(
-            f"{choice.label} has no room in {time_limit_s:g} s: {rhythm.quiet_s:g} s of quiet, at least {rhythm.on_s[0]:g} s "
-            f"on, and {rhythm.tail_s:g} s of quiet at the end need {rhythm.least_s:g} s"
-        )
-    rng = stream(seed, f"nemesis/{choice.label}")
-    start_s = rhythm.quiet_s + rng.uniform(0.0, min(room_s, rhythm.off_s[1]))
-    return _Candidate(choice=choice, rhythm=rhythm, rng=rng, start_s=start_s, on_s=0.0, target=(), options={})
-
-
-def _draw_fault(candidate: _Candidate, nodes: tuple[str, ...], pool: tuple[str, ...], *, keep_majority: bool) -> None:
-    """Draws duration, target and options; again where the fault alone would take away a majority that must be kept."""
-    fault = candidate.choice.kind.fault
-    candidate.on_s = candidate.rng.uniform(*candidate.rhythm.on_s)
+def _at_most(choice: Choice, choices: Sequence[Choice], nodes: tuple[str, ...], *, keep_majority: bool) -> int:
+    """Returns how many nodes a fault of a kind may take where it chooses: it leaves one to other kinds of its group."""
     at_most = len(nodes)
-    if keep_majority and fault.DISABLES:
-        at_most = max(1, minority(len(nodes)))
-    drawing = Drawing(
-        nodes=nodes,
-        rng=candidate.rng,
-        target=candidate.choice.target,
-        options=candidate.choice.options,
-        at_most=at_most,
-        pool=pool if fault.DAMAGES else nodes,
-    )
-    for _ in range(REDRAWS):
-        candidate.target, candidate.options = fault.draw(drawing)
-        possible = impacts(candidate.choice, candidate.target, candidate.options, nodes)
-        if not keep_majority or all(_quorum([impact], nodes) for impact in possible):
-            return
-    raise PlanError(
-        f"{candidate.choice.label} always takes the majority away from {len(nodes)} nodes, and it must be kept"
-    )
+    if has_rivals(choice, choices):
+        at_most = max(1, at_most - 1)
+    if keep_majority and choice.kind.fault.DISABLES:
+        at_most = min(at_most, max(1, minority(len(nodes))))
+    return at_most
 
 
-def _must_wait(
-    fault: _Placed, placed: Sequence[_Placed], nodes: tuple[str, ...], *, keep_majority: bool
-) -> float | None:
-    """Returns when to try again, where the fault cannot be placed beside those that are on at its start."""
-    clashing = [
-        other
-        for other in placed
-        if other.start_s <= fault.start_s < other.end_s + LET_GO_S - SLACK_S and _share_a_node(fault, other)
-    ]
-    if clashing:
-        return min(other.end_s for other in clashing) + LET_GO_S
-    if keep_majority:
-        near = [other for other in placed if other.start_s <= fault.start_s < other.end_s + RECOVERY_S - SLACK_S]
-        if near and not _keep_together([*near, fault], nodes):
-            return min(other.end_s + RECOVERY_S for other in near)
-    return None
-
-
-def _share_a_node(one: _Placed, other: _Placed) -> bool:
-    """Says whether two faults that are on together hold the same thing on the same node, as far as names are known."""
-    if not one.choice.kind.fault.GROUPS & other.choice.kind.fault.GROUPS:
-        return False
-    if isinstance(one.target, str) or isinstance(other.target, str):
-        return tgt.ALL in (one.target, other.target)
-    return bool(set(one.target) & set(other.target))
-
-
-def _keep_together(faults: Sequence[_Placed], nodes: tuple[str, ...]) -> bool:
-    possible = [impacts(fault.choice, fault.target, fault.options, nodes) for fault in faults]
-    return all(_quorum(together, nodes) for together in itertools.product(*possible))
-
-
-def _quorum(together: Sequence[Impact], nodes: tuple[str, ...]) -> bool:
-    grudge = union(nodes, [impact.grudge for impact in together])
-    return has_quorum(grudge, frozenset().union(*(impact.down for impact in together)))
+def _pool(choice: Choice, choices: Sequence[Choice], nodes: tuple[str, ...], seed: int) -> tuple[str, ...]:
+    """Returns the nodes that a kind may hit: all, or for one that damages them for good, those of all such kinds."""
+    if not choice.kind.fault.DAMAGES:
+        return nodes
+    damaging = [other for other in choices if other.kind.fault.DAMAGES]
+    named = [node for other in damaging if not isinstance(other.target, str) for node in other.target]
+    return damage_pool(nodes, stream(seed, "nemesis/damage"), named)

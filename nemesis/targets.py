@@ -14,7 +14,8 @@ from nemesis.errors import PlanError
 from nemesis.grudges import majority, minority
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from collections.abc import Set as AbstractSet
     from random import Random
 
 ALL = "all"
@@ -65,7 +66,13 @@ def is_role(target: str | Sequence[str]) -> bool:
 
 
 def draw(
-    target: str | Sequence[str], nodes: Sequence[str], rng: Random, *, at_most: int | None = None
+    target: str | Sequence[str],
+    nodes: Sequence[str],
+    rng: Random,
+    *,
+    at_most: int | None = None,
+    held: AbstractSet[str] = frozenset(),
+    worn: Mapping[str, float] | None = None,
 ) -> tuple[str, ...]:
     """Turns a target that is no role into names, in the nodes' order.
 
@@ -74,6 +81,8 @@ def draw(
         nodes: All nodes, in order.
         rng: The fault's stream.
         at_most: A bound for the size of `random`.
+        held: Nodes that are taken only where the others are not enough; `random` then takes fewer, but one at least.
+        worn: Node to when it is free for certain; one of those that are so first is always taken, those not named before all.
 
     Raises:
         PlanError: The nodes are too few for it.
@@ -85,7 +94,15 @@ def draw(
     size = sizes[target] if target in sizes else rng.randint(1, min(len(nodes), at_most or len(nodes)))
     if size == 0:
         raise PlanError(f"{len(nodes)} nodes have no minority; choose the target {ONE!r} or {ALL!r}")
-    return _in_order(order[:size], nodes)
+    free = [node for node in order if node not in held]
+    if target == RANDOM and free:
+        size = min(size, len(free))
+    chosen = [*free, *(node for node in order if node in held)][:size]
+    since = {node: (worn or {}).get(node, 0.0) for node in order}
+    freshest = min(free or order, key=since.__getitem__)
+    if all(since[node] > since[freshest] for node in chosen):
+        chosen[-1] = freshest
+    return _in_order(chosen, nodes)
 
 
 def resolve(

@@ -6,19 +6,21 @@ smaller side, the order along a ring, the node that leads. The grudge follows fr
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from nemesis import grudges
 from nemesis import options as opt
 from nemesis import targets as tgt
 from nemesis.errors import PlanError
-from nemesis.fault import Drawing, draw_nodes
+from nemesis.fault import draw_nodes
 from nemesis.faults.partition import Partition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from harness.op import Value
+    from nemesis.fault import Drawing
     from nemesis.grudges import Grudge
 
 ALONE = "alone"
@@ -148,17 +150,7 @@ class OneWay(Partition):
     @classmethod
     def draw(cls, drawing: Drawing) -> tuple[str | tuple[str, ...], dict[str, Value]]:
         """Draws nodes, never all of them."""
-        at_most = min(drawing.at_most, len(drawing.nodes) - 1)
-        return draw_nodes(
-            Drawing(
-                nodes=drawing.nodes,
-                rng=drawing.rng,
-                target=drawing.target,
-                options=drawing.options,
-                at_most=at_most,
-                pool=drawing.nodes,
-            )
-        )
+        return draw_nodes(replace(drawing, at_most=min(drawing.at_most, len(drawing.nodes) - 1)))
 
     @classmethod
     def grudge_of(cls, nodes: Sequence[str], targets: tuple[str, ...], options: Mapping[str, Value]) -> Grudge:  # noqa: ARG003

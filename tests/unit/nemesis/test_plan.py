@@ -15,7 +15,8 @@ from nemesis import targets
 from nemesis.errors import PlanError
 from nemesis.grudges import has_quorum, union
 from nemesis.kinds import KINDS, choose_all, find_kind
-from nemesis.plan import LET_GO_S, RECOVERY_S, Rhythm, draw_plan
+from nemesis.placement import LET_GO_S, RECOVERY_S, WORN_S
+from nemesis.plan import Rhythm, draw_plan
 
 if TYPE_CHECKING:
     from harness.faults import PlannedFault
@@ -92,6 +93,55 @@ def test_faults_of_one_group_never_share_a_node(seed: int) -> None:
     for one, other in itertools.combinations(faults, 2):
         if other.start_s < one.end_s + LET_GO_S - 0.002:
             assert not set(one.target) & set(other.target)
+
+
+PROCESS_KINDS = [
+    "kill",
+    "pause",
+    "crash",
+    "leader-kill",
+    "kill:minority",
+    "pause:one",
+    "pause:majority",
+    "leader-pause",
+]
+
+
+@settings(max_examples=150)
+@given(
+    st.integers(0, 2**63 - 1),
+    st.integers(3, 9),
+    st.lists(st.sampled_from(PROCESS_KINDS), min_size=2, max_size=3, unique=True),
+    st.sampled_from([60.0, 120.0]),
+)
+def test_a_process_fault_always_finds_a_free_node(seed: int, count: int, kinds: list[str], limit_s: float) -> None:
+    """Whoever leads among those that are up, some target of each fault is held by no other fault when it begins."""
+    nodes = [f"n{i}" for i in range(1, count + 1)]
+    faults = draw_plan(
+        choose_all(kinds, nodes), nodes, seed=seed, time_limit_s=limit_s, each_at_least_once=limit_s > 100
+    )
+    for index, fault in enumerate(faults):
+        on = [other for other in faults[:index] if fault.start_s < other.end_s + LET_GO_S - 0.002]
+        named = {node for other in on if not isinstance(other.target, str) for node in other.target}
+        for leading in itertools.permutations(nodes, sum(isinstance(other.target, str) for other in on)):
+            held = named | set(leading)
+            for leader in [node for node in nodes if node not in held] or nodes:
+                hit = targets.resolve(fault.target, nodes, order=fault.options.get("order", nodes), leader=leader)
+                assert set(hit) - held
+
+
+@given(st.integers(0, 2**63 - 1), st.integers(3, 9))
+def test_two_kinds_that_choose_leave_each_other_a_node(seed: int, count: int) -> None:
+    """A node of each kill was not held by the pause before it, nor the other way round: a slow restart stops neither."""
+    nodes = [f"n{i}" for i in range(1, count + 1)]
+    kinds = ["partition-random-halves", "kill", "pause"]
+    faults = draw_plan(choose_all(kinds, nodes), nodes, seed=seed, time_limit_s=60)
+    last: dict[str, PlannedFault] = {}
+    for fault in faults:
+        other = last.get({"kill": "pause", "pause": "kill"}.get(fault.kind, ""))
+        assert other is None or fault.start_s >= other.end_s + WORN_S or set(fault.target) - set(other.target)
+        last[fault.kind] = fault
+    assert set(last) == set(kinds)
 
 
 @settings(max_examples=60)

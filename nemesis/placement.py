@@ -1,0 +1,150 @@
+"""Where a fault can be placed beside those that a plan has already.
+
+Two faults of one group (of one process, disk, clock, device) never share a node, so that one's healing is never taken for the
+other's. A fault that finds all of its nodes held when it begins tests nothing, and its kind may go without effect in a whole
+run. So a plan keeps three things: a fault is never placed where its nodes, whoever leads, could all be held by others; a kind
+that chooses how many nodes it takes leaves one to the other kinds of its group; and where it can choose its nodes, one of them
+is the one that other kinds left alone for longest, because a process may need much longer to start again on a busy machine
+than was planned.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from nemesis import targets as tgt
+from nemesis.grudges import has_quorum, union
+from nemesis.options import ORDER
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from harness.op import Value
+    from nemesis.fault import Impact
+    from nemesis.kinds import Choice
+
+RECOVERY_S = 5.0  # a node that was down counts as down for so long after its fault
+LET_GO_S = 3.0  # a fault holds its nodes for so long after its end: a process has to start again
+WORN_S = 20.0  # for so long after it, a node may still be held where the machine is busy
+SLACK_S = 0.002
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """A fault with its place in a plan.
+
+    Attributes:
+        choice: The kind as it was asked for.
+        start_s: When it begins.
+        end_s: When it is healed.
+        target: Names, or a role.
+        options: As in the plan.
+    """
+
+    choice: Choice
+    start_s: float
+    end_s: float
+    target: str | tuple[str, ...]
+    options: Mapping[str, Value] = field(default_factory=dict)
+
+    def lasts(self, at_s: float, *, after_s: float) -> bool:
+        """Says whether this fault, which began before, is on at a time or ended less than `after_s` before."""
+        return self.start_s <= at_s < self.end_s + after_s - SLACK_S
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Occupancy:
+    """Which nodes a fault finds held, as far as names are known.
+
+    Attributes:
+        held: Those that other faults of its group hold.
+        worn: Those that other kinds of its group hold or held lately, with the time at which they are to let go of them.
+    """
+
+    held: frozenset[str]
+    worn: Mapping[str, float]
+
+
+def rivals(one: Choice, other: Choice) -> bool:
+    """Says whether faults of two kinds may not share a node."""
+    return bool(one.kind.fault.GROUPS & other.kind.fault.GROUPS)
+
+
+def has_rivals(choice: Choice, choices: Sequence[Choice]) -> bool:
+    """Says whether another kind among those asked for may not share a node with this one."""
+    return any(rivals(choice, other) for other in choices if other is not choice)
+
+
+def occupancy(choice: Choice, at_s: float, placed: Sequence[Placed]) -> Occupancy:
+    """Returns which nodes a fault that begins at `at_s` finds held."""
+    others = [other for other in placed if rivals(choice, other.choice)]
+    held = [other.target for other in others if other.lasts(at_s, after_s=LET_GO_S)]
+    worn: dict[str, float] = {}
+    for other in others:
+        if other.choice is not choice and other.lasts(at_s, after_s=WORN_S):
+            for node in _named([other.target]):
+                worn[node] = max(other.end_s, worn.get(node, 0.0))
+    return Occupancy(held=_named(held), worn=worn)
+
+
+def must_wait(fault: Placed, placed: Sequence[Placed], nodes: tuple[str, ...], *, keep_majority: bool) -> float | None:
+    """Returns when to try again, where a fault cannot be placed beside those that are on at its start.
+
+    Args:
+        fault: The fault.
+        placed: Those that have their place, none of which begins later.
+        nodes: All nodes, in order.
+        keep_majority: Whether some node must always be able to talk to a majority that is up, whoever leads.
+    """
+    holding = [
+        other for other in placed if rivals(fault.choice, other.choice) and other.lasts(fault.start_s, after_s=LET_GO_S)
+    ]
+    if holding and not _go_together(fault, holding, nodes):
+        return min(other.end_s for other in holding) + LET_GO_S
+    if keep_majority:
+        near = [other for other in placed if other.lasts(fault.start_s, after_s=RECOVERY_S)]
+        if near and not keep_together([*near, fault], nodes):
+            return min(other.end_s + RECOVERY_S for other in near)
+    return None
+
+
+def keep_together(faults: Sequence[Placed], nodes: tuple[str, ...]) -> bool:
+    """Says whether faults that are on together leave some node a majority to talk to, whoever leads at each one's start."""
+    possible = [impacts(fault, nodes) for fault in faults]
+    return all(_quorum(together, nodes) for together in itertools.product(*possible))
+
+
+def impacts(fault: Placed, nodes: Sequence[str]) -> list[Impact]:
+    """Returns what a fault may take away: one possibility, or one for each node that may lead."""
+    return [fault.choice.kind.fault.impact(nodes, targets, fault.options) for targets in _possible(fault, nodes)]
+
+
+def _possible(fault: Placed, nodes: Sequence[str]) -> list[tuple[str, ...]]:
+    order = fault.options.get(ORDER, nodes)
+    leaders = nodes if tgt.is_role(fault.target) else (None,)
+    return [tgt.resolve(fault.target, nodes, order=order, leader=leader) for leader in leaders]
+
+
+def _go_together(fault: Placed, holding: Sequence[Placed], nodes: tuple[str, ...]) -> bool:
+    """Says whether a fault shares no named node with those that hold theirs, and is sure to find one that is free."""
+    held = _named([other.target for other in holding])
+    if tgt.ALL in (fault.target, *(other.target for other in holding)):
+        return False
+    if not isinstance(fault.target, str) and held & set(fault.target):
+        return False
+    unnamed = sum(max(map(len, _possible(other, nodes))) for other in holding if isinstance(other.target, str))
+    down = all(other.choice.kind.fault.DISABLES for other in holding)
+    if fault.target in (tgt.LEADER, tgt.LEADER_MINORITY) and down and len(held) + unnamed < len(nodes):
+        return True  # a node that is down does not lead
+    return all(len(set(targets) - held) > unnamed for targets in _possible(fault, nodes))
+
+
+def _named(targets: Sequence[str | tuple[str, ...]]) -> frozenset[str]:
+    return frozenset(node for target in targets if not isinstance(target, str) for node in target)
+
+
+def _quorum(together: Sequence[Impact], nodes: tuple[str, ...]) -> bool:
+    grudge = union(nodes, [impact.grudge for impact in together])
+    return has_quorum(grudge, frozenset().union(*(impact.down for impact in together)))
