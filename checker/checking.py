@@ -34,12 +34,12 @@ DEFAULT_MODEL: Final = "cas-register"
 RUN_HISTORY: Final = "history.jsonl"
 RUN_TEST: Final = "test.json"
 
-_OWN: Final = {"nil_read": "exact", "failed_cas": "drop", "crashed_dequeue": "takes"}
+OWN_CONVENTIONS: Final = {"nil_read": "exact", "failed_cas": "drop", "crashed_dequeue": "takes"}
 _CONVENTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     EDN: {"nil_read": "any", "failed_cas": "drop", "crashed_dequeue": "never"},
     ETCD_LOG: {"nil_read": "exact", "failed_cas": "observe", "crashed_dequeue": "takes"},
 }
-_WORKLOAD_MODELS: Final = {"register": "cas-register"}
+WORKLOAD_MODELS: Final = {"register": "cas-register"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,9 +114,9 @@ def check_file(name: str, request: Request) -> Iterator[Checked]:
         chosen = chosen or _model_of_run(Path(name) / RUN_TEST)
     for history in read_histories(path, keyed=request.keyed):
         read_s = time.perf_counter() - began_s
-        conventions = {**_CONVENTIONS.get(history.format, _OWN), **request.conventions}
+        conventions = {**conventions_of(history.format), **request.conventions}
         analysis = check_keys(
-            _model(chosen or DEFAULT_MODEL, request.initial, conventions),
+            make_model(chosen or DEFAULT_MODEL, request.initial, conventions),
             history.operations,
             algorithm=request.algorithm,
             time_limit=request.time_limit_s,
@@ -128,7 +128,22 @@ def check_file(name: str, request: Request) -> Iterator[Checked]:
         began_s = time.perf_counter()
 
 
-def _model(name: str, initial: str | None, conventions: Mapping[str, str]) -> Model:
+def conventions_of(found: str) -> Mapping[str, str]:
+    """Returns how histories of a format are taken where the user says nothing."""
+    return _CONVENTIONS.get(found, _OWN)
+
+
+def make_model(name: str, initial: str | None, conventions: Mapping[str, str]) -> Model:
+    """Returns a model with its conventions.
+
+    Args:
+        name: One of `MODELS`.
+        initial: The initial state in EDN; None: the model's own.
+        conventions: `nil_read`, `failed_cas` and `crashed_dequeue`.
+
+    Raises:
+        InputError: The initial state is no EDN, or none of this model's.
+    """
     options: dict[str, Any] = dict(conventions)
     if initial is not None:
         try:
@@ -146,7 +161,7 @@ def _model_of_run(path: Path) -> str:
         raise InputError(
             f"{path}: expected the workload's name, to know the model: {error}; say it with --model"
         ) from error
-    found = _WORKLOAD_MODELS.get(str(workload), str(workload))
+    found = WORKLOAD_MODELS.get(str(workload), str(workload))
     if found not in MODELS:
         raise InputError(
             f"{path}: no model is known for the workload {workload!r}; say it with --model. {did_you_mean(found, MODELS)}"

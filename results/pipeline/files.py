@@ -49,7 +49,7 @@ class Files:
         self._configuration = context._jsc.hadoopConfiguration()  # noqa: SLF001 - likewise
 
     def glob(self, pattern: str) -> list[Found]:
-        """Returns what a path or a pattern of Hadoop leads to, sorted; `[`, `{`, `*` and `?` in names that exist stand for themselves.
+        """Returns what a path or a pattern of Hadoop leads to, sorted; a path that exists is never taken for a pattern.
 
         Raises:
             BadInput: The path cannot be read.

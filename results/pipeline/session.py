@@ -75,6 +75,8 @@ def settings_of(options: SessionOptions) -> dict[str, str]:
         # A fixed answer to what the platform would decide otherwise: overflow and bad casts are errors, not nulls.
         "spark.sql.ansi.enabled": "true",
         "spark.sql.sources.partitionOverwriteMode": "static",
+        # A run may be called 2026 or 1e3; folders' names are text.
+        "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
         "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     }
     if not is_submitted():

@@ -1,0 +1,275 @@
+"""The tables of runs and of their faults: what `test.json` and `results.json` say, one row for each run and each fault.
+
+A run whose verdict file is missing or damaged is a row all the same, with what is known. What a run says about itself, its
+verdict too, is quoted here and never taken for what this job finds.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import UTC
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
+from pyspark.sql import types as t
+
+from checker.checking import DEFAULT_MODEL, WORKLOAD_MODELS
+from checker.models import MODELS
+from harness.errors import LabrysError
+from results.document import checked, faults_from, sightings_from
+from results.pipeline.events import plain_uri
+from results.pipeline.schema import conform
+from results.pipeline.sources import RESULTS, TEST, literal
+from results.record import test_from_document
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from results.pipeline.tables import Seen
+
+RUNS: Final = t.StructType(
+    [
+        t.StructField("run", t.StringType(), nullable=False),
+        t.StructField("day", t.StringType()),  # of its start, in UTC, e.g. 2026-11-21
+        t.StructField("started", t.StringType()),  # ISO 8601
+        t.StructField("test", t.StringType()),  # the test's name; that of a suite's case begins with the suite's
+        t.StructField("system", t.StringType()),
+        t.StructField("system_version", t.StringType()),
+        t.StructField("labrys_version", t.StringType()),
+        t.StructField("workload", t.StringType()),
+        t.StructField("faults", t.StringType()),  # the kinds that began, sorted, with commas between; empty for none
+        t.StructField("nodes", t.LongType()),
+        t.StructField("seed", t.StringType()),
+        t.StructField("reproduce", t.StringType()),
+        t.StructField("said_verdict", t.StringType()),  # of results.json: valid, invalid or unknown; null without one
+        t.StructField("said_reason", t.StringType()),
+        t.StructField("duration_s", t.DoubleType()),
+        t.StructField("answers", t.ArrayType(t.StringType())),  # codes of fail errors that count as availability
+        t.StructField("model", t.StringType(), nullable=False),  # what its operations are checked against
+        t.StructField("format", t.StringType(), nullable=False),  # jsonl, edn, etcd-log or parquet
+        t.StructField("source", t.StringType(), nullable=False),  # where it was read from
+    ]
+)
+
+FAULTS: Final = t.StructType(
+    [
+        t.StructField("run", t.StringType(), nullable=False),
+        t.StructField("fault", t.LongType(), nullable=False),  # its number within the run
+        t.StructField("kind", t.StringType(), nullable=False),
+        t.StructField("targets", t.ArrayType(t.StringType())),
+        t.StructField("start_ns", t.LongType(), nullable=False),
+        t.StructField("end_ns", t.LongType()),  # null: it never ended
+        t.StructField("effective", t.BooleanType()),  # null: not known
+        t.StructField("proof", t.StringType()),  # the sentence that says how it is known
+    ]
+)
+
+SIGHTINGS: Final = t.StructType(
+    [
+        t.StructField("run", t.StringType(), nullable=False),
+        t.StructField("time_ns", t.LongType(), nullable=False),
+        t.StructField("node", t.StringType(), nullable=False),
+        t.StructField("role", t.StringType()),
+        t.StructField("term", t.LongType()),
+        t.StructField("leader", t.StringType()),
+    ]
+)
+
+_VERDICTS: Final[Mapping[Any, str]] = {True: "valid", False: "invalid", "unknown": "unknown"}
+
+# What is read of the two files of a run; null where one is missing or damaged, and then `problem` says why.
+_PARSED: Final = t.StructType(
+    [
+        t.StructField("run", t.StringType(), nullable=False),
+        t.StructField("source", t.StringType(), nullable=False),
+        t.StructField("problem", t.StringType()),
+        *(
+            RUNS[name]
+            for name in ("started", "test", "system", "system_version", "labrys_version", "workload", "nodes")
+        ),
+        *(RUNS[name] for name in ("seed", "reproduce", "said_verdict", "said_reason", "duration_s", "answers")),
+        t.StructField("fault_rows", t.ArrayType(t.StructType(FAULTS.fields[1:]))),
+        t.StructField("sighting_rows", t.ArrayType(t.StructType(SIGHTINGS.fields[1:]))),
+    ]
+)
+_MERGED: Final = tuple(field for field in _PARSED.names if field not in {"run", "source", "problem"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Records:
+    """What runs say about themselves.
+
+    Attributes:
+        runs: A row of `RUNS` for each run.
+        faults: A row of `FAULTS` for each fault.
+        sightings: A row of `SIGHTINGS` for each change of what a node said of itself.
+        problems: `source`, `run` and `reason` of files that are damaged; they do not touch verdicts.
+        models: The model of each run's workload; None where none is known.
+    """
+
+    runs: DataFrame
+    faults: DataFrame
+    sightings: DataFrame
+    problems: DataFrame
+    models: Mapping[str, str | None]
+
+
+def read_records(
+    spark: SparkSession, seen: Sequence[Seen], fault_events: DataFrame | None, *, model: str | None, staged: str
+) -> Records:
+    """Reads the records of runs.
+
+    Args:
+        spark: The session.
+        seen: The runs.
+        fault_events: Events of faults, for runs that have no record of them.
+        model: The model that the user chose for all runs.
+        staged: A folder for what is needed only while the job runs.
+    """
+    parsed = spark.createDataFrame([], _PARSED)
+    files = {
+        f"{each.source.path}/{name}": each.run
+        for each in seen
+        for name, there in ((TEST, each.source.has_test), (RESULTS, each.source.has_results))
+        if there
+    }
+    if files:
+        text = spark.read.text([literal(path) for path in sorted(files)], wholetext=True)
+        content = text.select(
+            F.col("value").cast("binary").alias("content"), F.col("_metadata.file_path").alias("file")
+        )
+        content.mapInArrow(_parser(files), _PARSED).write.parquet(f"{staged}/records")
+        parsed = spark.read.schema(_PARSED).parquet(f"{staged}/records")
+    merged = parsed.groupBy("run").agg(*(F.first(name, ignorenulls=True).alias(name) for name in _MERGED))
+    workloads = {row["run"]: row["workload"] for row in merged.select("run", "workload").collect()}
+    models = {each.run: model or _model(workloads.get(each.run), is_run=each.source.is_run) for each in seen}
+    rows = [(each.run, each.source.day, each.source.format, each.source.path, models[each.run] or "") for each in seen]
+    known = spark.createDataFrame(rows, "run string, changed string, format string, source string, model string")
+    recorded = merged.select("run", F.explode("fault_rows").alias("fault")).select("run", "fault.*")
+    faults = recorded if fault_events is None else recorded.unionByName(_of_events(fault_events, merged))
+    runs = (
+        known.join(merged, "run", "left")
+        .join(
+            faults.groupBy("run").agg(F.array_join(F.array_sort(F.collect_set("kind")), ",").alias("faults")),
+            "run",
+            "left",
+        )
+        .withColumn("day", F.coalesce(F.substring("started", 1, 10), "changed"))
+        .withColumn("faults", F.coalesce("faults", F.lit("")))
+    )
+    sightings = merged.select("run", F.explode("sighting_rows").alias("sighting")).select("run", "sighting.*")
+    return Records(
+        runs=conform(runs, RUNS),
+        faults=conform(faults, FAULTS),
+        sightings=conform(sightings, SIGHTINGS),
+        problems=parsed.where("problem is not null").select("source", "run", F.col("problem").alias("reason")),
+        models=models,
+    )
+
+
+def _model(workload: str | None, *, is_run: bool) -> str | None:
+    """Returns the model of a workload; of a history without one, that which `labrys check` takes."""
+    if workload is None:
+        return None if is_run else DEFAULT_MODEL
+    found = WORKLOAD_MODELS.get(workload, workload)
+    return found if found in MODELS else None
+
+
+def _of_events(events: DataFrame, merged: DataFrame) -> DataFrame:
+    """Returns what histories tell of their faults, where no record does: kinds, targets and times, and no proof."""
+    recorded = merged.where("fault_rows is not null").select("run")
+    number = F.expr("try_cast(get_json_object(value, '$.fault') as bigint)")
+    told = events.join(recorded, "run", "left_anti").withColumn("fault", number).where("fault is not null")
+    starts = F.col("f").startswith("start-")
+    targets = F.expr("from_json(get_json_object(value, '$.targets'), 'array<string>')")
+    return (
+        told.groupBy("run", "fault")
+        .agg(
+            F.min(F.when(starts, F.substring("f", len("start-") + 1, 100))).alias("kind"),
+            F.max_by(F.when(starts, targets), F.when(starts, F.col("position"))).alias("targets"),
+            F.min(F.when(starts, F.col("time_ns"))).alias("start_ns"),
+            F.max(F.when(~starts, F.col("time_ns"))).alias("end_ns"),
+            F.lit(None).cast("boolean").alias("effective"),
+            F.lit(None).cast("string").alias("proof"),
+        )
+        .where("start_ns is not null")
+    )
+
+
+def _parser(runs: Mapping[str, str]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Returns what parses whole files on the executors."""
+
+    def parse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - the executors' alone
+
+        layout = to_arrow_schema(_PARSED)
+        for batch in batches:
+            for content, place in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
+                file = plain_uri(place)
+                row = {"run": runs[file], "source": file, **_parse(content, file)}
+                yield pa.RecordBatch.from_pylist([{name: row.get(name) for name in _PARSED.names}], schema=layout)
+
+    import pyarrow as pa  # noqa: PLC0415 - slow to import
+
+    return parse
+
+
+def _parse(content: bytes, file: str) -> dict[str, Any]:
+    try:
+        document = json.loads(content)
+        return _of_test(document, file) if file.endswith(f"/{TEST}") else _of_results(document, file)
+    except LabrysError as error:
+        return {"problem": str(error)}
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        return {"problem": f"{file}: a member is missing or of the wrong type: {type(error).__name__}: {error}"}
+
+
+def _of_test(document: Any, file: str) -> dict[str, Any]:
+    test = test_from_document(document, file)
+    return {
+        "started": test.started_utc.astimezone(UTC).isoformat(),
+        "test": test.name,
+        "system": test.system,
+        "system_version": test.versions.get(test.system),
+        "labrys_version": test.versions.get("labrys"),
+        "workload": test.workload,
+        "nodes": len(test.nodes),
+        "seed": str(test.seed),
+        "reproduce": test.reproduce,
+        "answers": [str(code) for code in test.answers],
+    }
+
+
+def _of_results(document: Any, file: str) -> dict[str, Any]:
+    checked(document, file)
+    return {
+        "said_verdict": _VERDICTS[document["valid"]],
+        "said_reason": str(document["reason"]),
+        "duration_s": float(document["duration_s"]),
+        "fault_rows": [
+            {
+                "fault": fault.planned.id,
+                "kind": fault.planned.kind,
+                "targets": list(fault.targets),
+                "start_ns": fault.start_ns,
+                "end_ns": fault.end_ns,
+                "effective": None if fault.proof is None else fault.proof.effective,
+                "proof": None if fault.proof is None else fault.proof.reason,
+            }
+            for fault in faults_from(document)
+        ],
+        "sighting_rows": [
+            {
+                "time_ns": sighting.time_ns,
+                "node": sighting.node,
+                "role": sighting.role,
+                "term": sighting.term,
+                "leader": sighting.leader,
+            }
+            for sighting in sightings_from(document)
+        ],
+    }

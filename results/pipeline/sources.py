@@ -1,0 +1,194 @@
+"""What the user's paths lead to: runs' folders, whole stores, single histories, and tables of operations.
+
+The law: every path leads to something or is an error, and nothing is read twice: `latest` and what else points to a run that
+was found already does not count. What a file holds is told by its first bytes, as in `labrys check`. Only names, sizes and
+heads are read here, by the driver; the rows are Spark's.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from checker.formats.read import PARQUET, detect
+from checker.formats.source import Source as Stream
+from results.pipeline.errors import BadInput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from results.pipeline.files import Files, Found
+
+HEAD_BYTES: Final = 1 << 16
+DEPTH: Final = 4  # store/<test>/<time>, and one more for a folder of stores
+OPERATIONS: Final = "operations.parquet"
+HISTORY: Final = "history.jsonl"
+TEST: Final = "test.json"
+RESULTS: Final = "results.json"
+POINTERS: Final = frozenset({"latest", "current"})
+SUFFIXES: Final = (".jsonl", ".edn", ".parquet", ".jsonl.gz", ".edn.gz")
+_GZIP: Final = b"\x1f\x8b"
+_FILE: Final = "file:"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Something to read.
+
+    Attributes:
+        path: The URI of the run's folder, or of the history or table itself.
+        data: The URI of what holds its operations or events.
+        format: One of `checker.formats.read.FORMATS`.
+        run: The run's name, if the path tells it; a table tells it in each row.
+        day: The day of the last change, in UTC.
+        is_folder: Whether `data` is a folder, as Spark writes tables.
+        is_run: Whether it is a run's folder.
+        has_test: Whether there is a `test.json`.
+        has_results: Whether there is a `results.json`.
+        fingerprint: Sizes and times of its files; another one means that it has changed.
+    """
+
+    path: str
+    data: str
+    format: str
+    run: str | None
+    day: str
+    is_folder: bool = False
+    is_run: bool = False
+    has_test: bool = False
+    has_results: bool = False
+    fingerprint: str
+
+
+def find_sources(files: Files, paths: Sequence[str]) -> list[Source]:
+    """Returns what paths and patterns lead to, each once, in the order of their names.
+
+    Raises:
+        BadInput: A path leads to nothing that the job can read; the message says what was expected.
+    """
+    found: dict[str, Source] = {}
+    for path in paths:
+        matches = files.glob(path)
+        if not matches:
+            raise BadInput(f"{path}: expected runs, histories or tables of operations, but nothing has this name")
+        before = len(found)
+        seen = 0
+        for match in matches:
+            if len(matches) > 1 and not POINTERS.isdisjoint(match.path.split("/")):
+                continue  # a pattern meets each run by its own name too
+            for source in _below(files, match):
+                seen += 1
+                found.setdefault(source.data, source)
+        if not seen and len(found) == before:
+            raise BadInput(
+                f"{path}: expected a run's folder, a store, a history (.jsonl, .edn, or .gz of these) or a table of "
+                "operations (.parquet), but nothing of these is there"
+            )
+    return sorted(found.values(), key=lambda source: source.path)
+
+
+def _below(files: Files, found: Found) -> Iterator[Source]:
+    if not found.is_folder:
+        yield _file(files, found)
+    else:
+        yield from _folder(files, found.path, DEPTH)
+
+
+def _folder(files: Files, path: str, depth: int) -> Iterator[Source]:
+    """Yields what a folder holds, down to `depth` folders below."""
+    inside = files.folder(path)
+    by_name = {found.name: found for found in inside}
+    history = by_name.get(OPERATIONS) or by_name.get(HISTORY)
+    if TEST in by_name or (history is not None and not history.is_folder):
+        yield from _run(files, path, by_name)
+        return
+    if _is_table(inside):
+        yield _source(path, path, PARQUET, None, inside, is_folder=True)
+        return
+    for found in inside:
+        if found.is_folder:
+            if depth > 1 and found.name not in POINTERS and not found.name.startswith((".", "_")):
+                yield from _folder(files, found.path, depth - 1)
+        elif found.name.endswith(SUFFIXES) and found.size:
+            yield _file(files, found)
+
+
+def _run(files: Files, path: str, by_name: dict[str, Found]) -> Iterator[Source]:
+    """Yields the run of a folder; nothing if it has recorded nothing yet."""
+    data = next((by_name[name] for name in (OPERATIONS, HISTORY, "history.edn") if name in by_name), None)
+    if data is None or not (data.size or data.is_folder):
+        return
+    told = [data, *(by_name[name] for name in (TEST, RESULTS) if name in by_name)]
+    yield _source(
+        path,
+        data.path,
+        PARQUET if data.is_folder else _format(files, data),
+        "/".join(path.rstrip("/").split("/")[-2:]),
+        told,
+        is_folder=data.is_folder,
+        is_run=True,
+        has_test=TEST in by_name,
+        has_results=RESULTS in by_name,
+    )
+
+
+def _file(files: Files, found: Found) -> Source:
+    kind = _format(files, found)
+    run = None if kind == PARQUET else found.path.removeprefix(_FILE)
+    return _source(found.path, found.path, kind, run, [found])
+
+
+def _format(files: Files, found: Found) -> str:
+    """Tells what a file holds by its first bytes.
+
+    Raises:
+        BadInput: It is compressed, and its name does not tell Spark so.
+        BadHistory: It is no history.
+    """
+    head = files.read(found.path, HEAD_BYTES)
+    if head.startswith(_GZIP) and not found.name.endswith(".gz"):
+        raise BadInput(f"{found.path}: is compressed; name it so that it ends in .gz, by which Spark knows")
+    return detect(Stream(found.path, io.BytesIO(head)))
+
+
+def _source(
+    path: str,
+    data: str,
+    kind: str,
+    run: str | None,
+    told: Sequence[Found],
+    *,
+    is_folder: bool = False,
+    is_run: bool = False,
+    has_test: bool = False,
+    has_results: bool = False,
+) -> Source:
+    changed_ms = max((found.modified_ms for found in told), default=0)
+    return Source(
+        path=path,
+        data=data,
+        format=kind,
+        run=run,
+        day=datetime.fromtimestamp(changed_ms / 1000, UTC).date().isoformat(),
+        is_folder=is_folder,
+        is_run=is_run,
+        has_test=has_test,
+        has_results=has_results,
+        fingerprint=" ".join(f"{found.name}:{found.size}:{found.modified_ms}" for found in told),
+    )
+
+
+def _is_table(inside: Sequence[Found]) -> bool:
+    """Says whether a folder is a data set as Spark writes it: parts of Parquet, or folders of partitions."""
+    return any(
+        ("=" in found.name) if found.is_folder else found.name.startswith("part-") and found.name.endswith(".parquet")
+        for found in inside
+        if not found.name.startswith((".", "_"))
+    )
+
+
+def literal(path: str) -> str:
+    """Returns a path that Spark, which takes every path for a pattern, takes for itself."""
+    return "".join(f"\\{character}" if character in "{}[]*?\\" else character for character in path)
