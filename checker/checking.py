@@ -34,7 +34,7 @@ DEFAULT_MODEL: Final = "cas-register"
 RUN_HISTORY: Final = "history.jsonl"
 RUN_TEST: Final = "test.json"
 
-OWN_CONVENTIONS: Final = {"nil_read": "exact", "failed_cas": "drop", "crashed_dequeue": "takes"}
+_OWN: Final = {"nil_read": "exact", "failed_cas": "drop", "crashed_dequeue": "takes"}
 _CONVENTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     EDN: {"nil_read": "any", "failed_cas": "drop", "crashed_dequeue": "never"},
     ETCD_LOG: {"nil_read": "exact", "failed_cas": "observe", "crashed_dequeue": "takes"},
