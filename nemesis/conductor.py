@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from harness.healing import detach_volume, undo_everything
 from nemesis import targets as tgt
 from nemesis.errors import FaultError
 from nemesis.fault import brief, sentence
@@ -17,8 +18,7 @@ from nemesis.field import Field
 from nemesis.grudges import minority
 from nemesis.kinds import find_kind, missing_capabilities
 from nemesis.options import ORDER
-from nemesis.undo import undo_everything
-from nemesis.volume import attach, detach
+from nemesis.volume import attach
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,7 +73,7 @@ class Conductor:
         """
         if not self._prepared:
             return
-        outcomes = await self._field.each(self._field.names, lambda node: detach(self._field.shell(node)))
+        outcomes = await self._field.each(self._field.names, lambda node: detach_volume(self._field.shell(node)))
         if outcomes.failed:
             raise FaultError(f"a volume could not be taken away: {sentence(outcomes.failed)}")
         self._prepared = False
@@ -133,8 +133,9 @@ class Conductor:
 
     def _heal_node(self, node: Node) -> None:
         remote = self._field.shell(node)
-        found, failed = undo_everything(remote)
-        if not self._prepared and detach(remote):
+        healing = undo_everything(remote)
+        found = [*healing.healed]
+        if not self._prepared and detach_volume(remote):
             found.append("a volume of an earlier run")
         if found:
             logger.info("healed on %s: %s", node.name, ", ".join(found))
@@ -142,8 +143,8 @@ class Conductor:
         if state is not None and state[1] == STOPPED:
             self._field.system.resume(node)
             logger.info("continued pid %d on %s", state[0], node.name)
-        if failed:
-            raise FaultError(f"could not undo {', '.join(failed)}")
+        if healing.failed:
+            raise FaultError(f"could not undo {', '.join(healing.failed)}: {healing.reason}")
 
     async def _make(self, planned: PlannedFault) -> Fault:
         kind = find_kind(planned.kind)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.capabilities import IP6TABLES, IPTABLES
+from harness.healing import CHAIN
 from nemesis.errors import FaultError
-from nemesis.undo import CHAIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -12,11 +12,13 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from harness.healing import VOLUME_IMAGE as IMAGE
+from harness.healing import VOLUME_MARK as MARK
+from harness.healing import detaching
+
 if TYPE_CHECKING:
     from harness.remote import Remote
 
-IMAGE = "/var/lib/labrys/volume.img"
-MARK = "/run/labrys/volume"  # holds the path of the directory under which the volume is mounted
 SIZE_MB = 1024
 TIMEOUT_S = 30.0
 SYNCED = ".labrys-synced"
@@ -53,7 +55,7 @@ def attach(remote: Remote, data_dir: str) -> None:
     script = f"""set -e
 data={shlex.quote(data_dir)}
 mkdir -p {IMAGE.rsplit("/", 1)[0]} {MARK.rsplit("/", 1)[0]} "$data"
-{_detach()}
+{detaching()}
 truncate -s {SIZE_MB}M {IMAGE}
 mkfs.ext4 -q -m 0 -E lazy_itable_init=1,lazy_journal_init=1 {IMAGE}
 printf '%s' "$data" > {MARK}
@@ -67,11 +69,6 @@ mount -o loop {IMAGE} "$data"
 cksum < "$data/{SYNCED}" > {MARK}.cksum
 """
     remote.run(script, timeout_s=TIMEOUT_S)
-
-
-def detach(remote: Remote) -> bool:
-    """Takes the volume away, with all that it holds; also from under a process that still runs. Says if there was one."""
-    return "detached" in remote.run(f"set -e\n{_detach()}", timeout_s=TIMEOUT_S).stdout
 
 
 def lose_power(remote: Remote, data_dir: str) -> Loss:
@@ -134,15 +131,3 @@ then echo writable; else echo full; fi
 rm -f {data}/.labrys-try"""
     free, said = remote.run(script, timeout_s=TIMEOUT_S).stdout.split()
     return int(free), said == "writable"
-
-
-def _detach() -> str:
-    """Returns a script that unmounts the marked directory, if it is ours, and removes image and mark."""
-    return f"""if [ -e {MARK} ]; then
-  old=$(cat {MARK})
-  for dev in $(losetup -j {IMAGE} | cut -d: -f1); do
-    for at in $(sed -n "s|^$dev \\([^ ]*\\) ext4 .*|\\1|p" /proc/mounts); do umount "$at" 2>/dev/null || umount -l "$at"; done
-  done
-  rm -f {IMAGE} {MARK} {MARK}.*
-  echo "detached $old"
-fi"""

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, ClassVar
 from harness.capabilities import CLOCK as OWN_CLOCK
 from harness.capabilities import ROOT
 from harness.faults import Begun, Proof
+from harness.healing import UNDO_DIRECTORY
 from nemesis import options as opt
 from nemesis.errors import FaultError
 from nemesis.fault import CLOCK, Drawing, Fault, sentence
-from nemesis.undo import DIRECTORY, SHELL_TIMEOUT_S, making, undoing
+from nemesis.undo import SHELL_TIMEOUT_S, making, undoing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,7 +73,7 @@ while :; do at {delta_s:.3f}; sleep {period_s:.3f}; at 0; sleep {period_s:.3f}; 
 
 def _with_note(name: str, effect: str) -> str:
     note = making(name, effect="", undo=_PUT_BACK)
-    return f'{_BASE}\n{note}\nsed -i "s/^base=BASE$/base=$base/" {DIRECTORY}/{name}\n{effect}\n'
+    return f'{_BASE}\n{note}\nsed -i "s/^base=BASE$/base=$base/" {UNDO_DIRECTORY}/{name}\n{effect}\n'
 
 
 class ClockFault(Fault):

@@ -13,10 +13,10 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from harness.faults import PlannedFault
+from harness.healing import CHAIN, UNDO_DIRECTORY
 from harness.node import Node
 from harness.system import NodeStatus
 from nemesis.conductor import Conductor
-from nemesis.undo import CHAIN, DIRECTORY
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping, Sequence
@@ -188,7 +188,7 @@ class Bench:
         """No fault's rules and notes are left on any node, and every server runs."""
         for node in self.cluster.nodes:
             assert f"{CHAIN}-" not in self.shell(node.name, "iptables -S; ip6tables -S")
-            assert not self.shell(node.name, f"ls {DIRECTORY} 2>/dev/null || true").strip()
+            assert not self.shell(node.name, f"ls {UNDO_DIRECTORY} 2>/dev/null || true").strip()
             state = self.system.process_state(node)
             assert state is not None
             assert state[1] in "SR"

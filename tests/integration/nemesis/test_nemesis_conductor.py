@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.faults import PlannedFault
+from harness.healing import CHAIN
 from nemesis.errors import FaultError
-from nemesis.undo import CHAIN
 from tests.integration.nemesis.bench import ORDER, planned
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.faults import PlannedFault
+from harness.healing import CHAIN
 from nemesis.conductor import Conductor
-from nemesis.undo import CHAIN
 from tests.integration.nemesis.bench import ORDER, Echo, Versatile, planned
 
 if TYPE_CHECKING:

@@ -1,0 +1,109 @@
+"""What faults may have left on a node, and how whoever comes next takes it away, knowing nothing of the run that left it.
+
+A fault that outlives its run (a kill -9, a lost connection, a crashed control node) is found by what it left before it broke
+anything: a note under `UNDO_DIRECTORY`, which is a script that undoes it; packet rules in chains called `LABRYS...`; and the
+mark of a volume of ours under the data of a system. Nothing else is touched. Notes are idempotent and stay until they succeed;
+they lie in /run, so that a reboot, which undoes the effects, forgets them as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.remote import Remote
+
+UNDO_DIRECTORY = "/run/labrys/undo"
+CHAIN = "LABRYS"
+VOLUME_IMAGE = "/var/lib/labrys/volume.img"
+VOLUME_MARK = "/run/labrys/volume"  # holds the path of the directory under which the volume is mounted
+NOTE_TIMEOUT_S = 5
+TIMEOUT_S = 30.0
+MAX_REASON = 300
+
+# Writes a line `healed WHAT` or `failed WHAT` for everything it found. Where a tool is missing or the kernel has no tables,
+# there is nothing of ours to remove.
+_UNDO = f"""
+PATH=$PATH:/usr/sbin:/sbin
+for note in {UNDO_DIRECTORY}/*; do
+  [ -f "$note" ] || continue
+  case $note in *.new) rm -f "$note"; continue;; esac
+  if timeout {NOTE_TIMEOUT_S} sh "$note" >/dev/null; then rm -f "$note"; echo "healed ${{note##*/}}"
+  else echo "failed ${{note##*/}}"; fi
+done
+for tables in iptables ip6tables; do
+  command -v $tables >/dev/null 2>&1 || continue
+  chains=$($tables -w 5 -S 2>/dev/null | sed -n 's/^-N \\({CHAIN}[^ ]*\\)$/\\1/p')
+  [ -n "$chains" ] || continue
+  for hook in INPUT OUTPUT FORWARD; do
+    while $tables -w 5 -D $hook -j {CHAIN} 2>/dev/null; do :; done
+  done
+  for chain in $chains; do $tables -w 5 -F "$chain"; done
+  for chain in $chains; do
+    if $tables -w 5 -X "$chain"; then echo "healed $tables chain $chain"; else echo "failed $tables chain $chain"; fi
+  done
+done
+"""
+_FAILED = "failed "
+_HEALED = "healed "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Healing:
+    """What was found on a node.
+
+    Attributes:
+        healed: What was undone, in words for a person.
+        failed: What could not be undone.
+        reason: What the node wrote about that.
+    """
+
+    healed: Sequence[str]
+    failed: Sequence[str]
+    reason: str
+
+
+def undo_everything(remote: Remote, *, more: str = "") -> Healing:
+    """Carries out all notes on a node and removes all chains of ours. Idempotent.
+
+    Args:
+        remote: The shell on the node.
+        more: A script that runs after it, and says what it did in the same way.
+
+    Raises:
+        NodeError: The node cannot be reached.
+    """
+    done = remote.run(_UNDO + more, timeout_s=TIMEOUT_S, check=False)
+    lines = done.stdout.splitlines()
+    return Healing(
+        healed=[line.removeprefix(_HEALED) for line in lines if line.startswith(_HEALED)],
+        failed=[line.removeprefix(_FAILED) for line in lines if line.startswith(_FAILED)],
+        reason=done.stderr.strip()[-MAX_REASON:],
+    )
+
+
+def detaching() -> str:
+    """Returns a script that unmounts the volume of ours, if there is one, and removes image and mark."""
+    return f"""if [ -e {VOLUME_MARK} ]; then
+  old=$(cat {VOLUME_MARK})
+  for dev in $(losetup -j {VOLUME_IMAGE} | cut -d: -f1); do
+    for at in $(sed -n "s|^$dev \\([^ ]*\\) ext4 .*|\\1|p" /proc/mounts); do umount "$at" 2>/dev/null || umount -l "$at"; done
+  done
+  rm -f {VOLUME_IMAGE} {VOLUME_MARK} {VOLUME_MARK}.*
+  echo "detached $old"
+fi"""
+
+
+def detach_volume(remote: Remote) -> bool:
+    """Takes the volume away, with all that it holds; also from under a process that still runs.
+
+    Returns:
+        Whether there was one.
+
+    Raises:
+        NodeError: It cannot be taken away, or the node cannot be reached.
+    """
+    return "detached" in remote.run(f"set -e\n{detaching()}", timeout_s=TIMEOUT_S).stdout

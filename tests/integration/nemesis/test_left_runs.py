@@ -1,0 +1,124 @@
+"""Runs that are left in the middle of their faults, by a kill -9 and by Ctrl-C: what stays on real nodes, and what heals it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from clusters.heal import heal
+from clusters.local import LocalCluster
+from harness.errors import ExitCode
+from harness.healing import CHAIN, UNDO_DIRECTORY
+from nemesis.volume import attach
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.integration.nemesis.bench import Bench
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+LOOK = f"""iptables -S | grep -c '^-N {CHAIN}' ; ls {UNDO_DIRECTORY} 2>/dev/null | wc -l
+grep -l '^State:.T' /proc/[0-9]*/status 2>/dev/null | wc -l; grep -c '^/dev/loop' /proc/mounts; true"""
+# A partition, a pause and a kill, all on at once and for long; the power loss never comes, but its volumes are there.
+FAULTS: list[dict[str, Any]] = [
+    {"id": 0, "kind": "partition-halves", "target": ["n1", "n2"], "start_s": 1.0, "end_s": 90.0, "options": {}},
+    {"id": 1, "kind": "pause", "target": ["n5"], "start_s": 1.0, "end_s": 90.0, "options": {}},
+    {"id": 2, "kind": "kill", "target": ["n4"], "start_s": 1.0, "end_s": 90.0, "options": {}},
+    {"id": 3, "kind": "power-loss", "target": ["n3"], "start_s": 80.0, "end_s": 90.0, "options": {}},
+]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    """Nodes that stay up between runs."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to make network namespaces")
+    with LocalCluster.up(f"left-{os.getpid()}") as made:
+        yield made
+
+
+def found(cluster: LocalCluster) -> dict[str, tuple[int, ...]]:
+    """Counts, on each node, our chains, undo notes, stopped processes and mounted loop devices."""
+    with cluster.entered():
+        said = {node.name: cluster.remote(node).run(LOOK).stdout.split() for node in cluster.nodes}
+    return {node: tuple(map(int, counts)) for node, counts in said.items()}
+
+
+def command(cluster: LocalCluster, store: Path, *options: str) -> list[str]:
+    """The command line of a run on nodes that stay up."""
+    place = ["--cluster-name", cluster.name, "--store", str(store), "--format", "json"]
+    return [sys.executable, "-m", "cli", "test", *place, "--seed", "11", *options]
+
+
+def in_the_middle(cluster: LocalCluster, directory: Path) -> subprocess.Popen[str]:
+    """Starts a run, and returns it when its three faults are on."""
+    plan = {"format": "labrys-plan", "version": 1, "nodes": ["n1", "n2", "n3", "n4", "n5"], "seed": 11}
+    path = directory / "plan.json"
+    path.write_text(json.dumps({**plan, "time_limit_s": 100.0, "faults": FAULTS}))
+    process = subprocess.Popen(
+        command(cluster, directory, "--time-limit", "100", "--plan", str(path)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    history = directory / "latest" / "history.jsonl"
+    deadline_s = time.monotonic() + 120
+    while not (history.is_file() and history.read_text().count('"start-') == 2 * 3):
+        assert time.monotonic() < deadline_s, "the faults did not begin"
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.2)
+    return process
+
+
+def test_the_next_run_heals_what_a_killed_one_left(cluster: LocalCluster, tmp_path: Path) -> None:
+    """After a kill -9 rules, notes, a stopped process and volumes are there; the next run starts by taking them away."""
+    process = in_the_middle(cluster, tmp_path)
+    process.kill()
+    process.communicate(timeout=30)
+
+    left = found(cluster)
+    assert all(chains == 2 and loops == 1 for chains, _, _, loops in left.values()), left
+    assert left["n5"][1:3] == (2, 1), "the notes of partition and pause, and the stopped process"
+
+    done = subprocess.run(
+        command(cluster, tmp_path / "next", "--time-limit", "4", "--no-final-reads"),
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
+    )
+    assert done.returncode == ExitCode.VALID, done.stderr
+    assert set(found(cluster).values()) == {(0, 0, 0, 0)}
+
+
+def test_an_interrupted_run_heals_all_that_is_on(cluster: LocalCluster, tmp_path: Path) -> None:
+    """Ctrl-C while a partition, a pause and a kill are on: exit 130, and the nodes, which stay up, are clean."""
+    process = in_the_middle(cluster, tmp_path)
+    assert set(found(cluster).values()) != {(0, 0, 0, 0)}
+    process.send_signal(signal.SIGINT)
+    output, said = process.communicate(timeout=150)
+
+    assert process.returncode == ExitCode.INTERRUPTED, said
+    document = json.loads(output)
+    assert [fault["effective"] for fault in document["faults"]] == [True, True, True], document["faults"]
+    assert set(found(cluster).values()) == {(0, 0, 0, 0)}
+
+
+def test_healing_a_cluster_takes_a_forgotten_volume_away(bench: Bench) -> None:
+    """What `labrys cluster heal` does to a node needs no run: the volume under the data is unmounted and removed."""
+    node = bench.node("n3")
+    remote = bench.cluster.remote(node)
+    attach(remote, "/srv/forgotten")
+    assert "/srv/forgotten ext4" in bench.shell("n3", "cat /proc/mounts")
+    assert heal(remote, ours=True) == ["a volume under the data of a system"]
+    assert "/srv/forgotten" not in bench.shell("n3", "cat /proc/mounts; losetup -a")
+    assert heal(remote, ours=True) == []
