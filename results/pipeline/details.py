@@ -1,0 +1,206 @@
+"""Decides and explains keys with the code of `labrys check`, from whole operations, in Spark's Python workers.
+
+The law: what is said about a key that is not valid is what `labrys check` says about it, because the same functions say it.
+For a key that was decided from columns only the few operations are made that its explanation names; a key whose counterexample
+is wanted, and one that columns cannot say, is made as a whole, within its budget.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
+
+from checker.analysis import analysis
+from checker.explain import explain
+from checker.result import Analysis, operation_json
+from harness.errors import LabrysError
+from harness.op import OpType
+from harness.verdict import Verdict
+from results.pipeline.keys import ADDRESS
+from results.pipeline.rows import BYTES_PER_OPERATION, groups
+from results.pipeline.schema import OPERATIONS, VERDICTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame
+
+    from checker.models import Model
+    from results.pipeline.rows import Group
+
+# How a key came to its verdict.
+DATAFLOW: Final = "dataflow"
+KERNEL: Final = "kernel"
+OBJECTS: Final = "operations"
+
+# What is known about a key before its operations are looked at. `part` holds the invokes of the operations to look at, null for
+# all; `whole` says that those are to be decided, and not only named; `shrink` that a counterexample is wanted.
+TARGET: Final = (
+    "operations",
+    "verdict",
+    "analyzer",
+    "engine",
+    "cause",
+    "kind",
+    "op_s",
+    "op_e",
+    "core",
+    "unsuited",
+    "part",
+    "whole",
+    "shrink",
+)
+_OUT: Final = pa.schema(
+    [
+        ("h", pa.int64()),
+        *(
+            (field.name, {"string": pa.string(), "long": pa.int64()}[field.dataType.typeName()])
+            for field in VERDICTS.fields
+        ),
+    ]
+)
+_OUT_DDL: Final = ", ".join(
+    f"{name} {'bigint' if pa.types.is_integer(kind) else 'string'}"
+    for name, kind in zip(_OUT.names, _OUT.types, strict=True)
+)
+_ROWS_PER_BATCH: Final = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """How keys are decided.
+
+    Attributes:
+        model: What each object does.
+        time_limit_s: Wall time of a key's search; None for no limit.
+        memory_limit: Bytes for a key.
+    """
+
+    model: Model
+    time_limit_s: float | None
+    memory_limit: int
+
+
+def examined(operations: DataFrame, targets: DataFrame, work: Work, *, partitions: int) -> DataFrame:
+    """Returns a row of verdicts, and `h`, for each target.
+
+    Args:
+        operations: All operations.
+        targets: `run`, `key`, `h` and the columns of `TARGET`.
+        work: How they are decided.
+        partitions: Over how many tasks they are spread.
+    """
+    about = targets.select(
+        F.col("run").alias("its_run"),
+        F.col("key").alias("its_key"),
+        ADDRESS,
+        *(F.col(name).alias(f"t_{name}") for name in TARGET),
+    )
+    index = F.col("invoke_index")
+    wanted = operations.select(*OPERATIONS.names).join(
+        about,
+        (F.col("run") == F.col("its_run"))
+        & F.col("key").eqNullSafe(F.col("its_key"))
+        & (F.col("t_part").isNull() | F.array_contains("t_part", index)),
+    )
+    spread = wanted.drop("its_run", "its_key").repartition(partitions, ADDRESS)
+    ordered = spread.sortWithinPartitions(ADDRESS, "invoke_index", "complete_index", "process")
+    return ordered.mapInArrow(partial(_examine, work=work), _OUT_DDL)
+
+
+def _examine(batches: Iterator[pa.RecordBatch], work: Work) -> Iterator[pa.RecordBatch]:
+    rows: list[dict[str, Any]] = []
+    for group in groups(batches, most=max(work.memory_limit // BYTES_PER_OPERATION, 1)):
+        rows.append(_row(group, work))
+        if len(rows) == _ROWS_PER_BATCH:
+            yield pa.RecordBatch.from_pylist(rows, schema=_OUT)
+            rows = []
+    if rows:
+        yield pa.RecordBatch.from_pylist(rows, schema=_OUT)
+
+
+def _row(group: Group, work: Work) -> dict[str, Any]:
+    about = group.about
+    result = _analysis(group, work)
+    op = result.op
+    counterexample = [operation_json(each) for each in result.counterexample]
+    return {
+        "h": about["h"],
+        "run": about["run"],
+        "key": about["key"],
+        "verdict": str(result.valid),
+        "model": work.model.name,
+        "analyzer": result.analyzer,
+        "engine": about["t_engine"],
+        "cause": result.cause,
+        "kind": result.kind,
+        "operations": about["t_operations"],
+        "op_invoke_index": None if op is None else op.invoke_index,
+        "op_complete_index": None if op is None or op.type is OpType.INFO else op.complete_index,
+        "explanation": result.explanation,
+        "counterexample": json.dumps(counterexample, ensure_ascii=False, sort_keys=True) if counterexample else None,
+    }
+
+
+def _analysis(group: Group, work: Work) -> Analysis:
+    about, operations = group.about, group.operations
+    if group.trouble is not None:
+        return _unknown(group, work, "error", group.trouble)
+    if about["t_whole"] and group.too_many:
+        most = work.memory_limit // BYTES_PER_OPERATION
+        known = Verdict(about["t_verdict"]) if about["t_verdict"] else Verdict.UNKNOWN
+        text = f"The key has more operations than fit into its memory limit, {most}"
+        if known is Verdict.INVALID:
+            return _named(
+                group, work, explanation=f"It is invalid ({about['t_kind']}). {text}: no counterexample was looked for."
+            )
+        return _unknown(group, work, "out-of-memory", f"{text}.")
+    if not about["t_whole"]:
+        return _named(group, work)
+    try:
+        return analysis(
+            work.model,
+            operations,
+            time_limit=work.time_limit_s,
+            memory_limit=work.memory_limit,
+            threads=1,
+            counterexample=about["t_shrink"],
+        )
+    except LabrysError as error:
+        return _unknown(group, work, "error", str(error))
+
+
+def _unknown(group: Group, work: Work, cause: str, explanation: str) -> Analysis:
+    return Analysis(
+        valid=Verdict.UNKNOWN,
+        model=work.model.name,
+        analyzer=group.about["t_analyzer"] or "none",
+        operations=group.about["t_operations"],
+        seconds=0.0,
+        cause=cause,
+        explanation=explanation,
+    )
+
+
+def _named(group: Group, work: Work, explanation: str | None = None) -> Analysis:
+    """Says what was found in columns, with the operations that it names."""
+    about = group.about
+    by_start = {op.invoke_index: op for op in group.operations}
+    result = Analysis(
+        valid=Verdict(about["t_verdict"]),
+        model=work.model.name,
+        analyzer=about["t_analyzer"],
+        operations=about["t_operations"],
+        seconds=0.0,
+        op=by_start.get(about["t_op_s"]),
+        cause=about["t_cause"],
+        kind=about["t_kind"],
+    )
+    core = [by_start[start] for start in about["t_core"] or () if start in by_start]
+    told = explanation or explain(result, work.model, core, about["t_unsuited"])
+    return Analysis(**{name: getattr(result, name) for name in result.__slots__} | {"explanation": told})

@@ -1,0 +1,192 @@
+"""Verdicts for each run and key: DataFrame in, DataFrame out.
+
+The law: each verdict, operation, explanation and counterexample is the one that `labrys check` gives for the same operations,
+or `unknown` with its cause. There are three routes to it. Registers whose values are integers travel as a few integers for
+each operation: a key of ordinary size goes to the native kernel with many others, and a key that is too large for one worker's
+memory is decided by dataflow. Everything else goes to the code of `labrys check` as whole operations, a key at a time.
+
+Jobs run while `verdicts` is called, because what is to be done depends on what is found; what they leave is small, a row for
+each key.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
+
+from checker.checking import DEFAULT_MODEL, conventions_of, make_model
+from checker.formats.read import PARQUET
+from harness.verdict import Verdict
+from results.pipeline.coding import coded, coding_of
+from results.pipeline.details import DATAFLOW, KERNEL, OBJECTS, TARGET, Work, examined
+from results.pipeline.kernel import ANSWER, TO_GENERAL, Budget, decide
+from results.pipeline.keys import ADDRESS, Keys, keys_of
+from results.pipeline.schema import VERDICTS, conform
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame
+
+    from results.pipeline.coding import RegisterCoding
+
+_OPERATIONS_PER_TASK: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictOptions:
+    """What is asked, as `labrys check` takes it.
+
+    Attributes:
+        model: The model's name.
+        initial: The initial state in EDN; None: the model's own.
+        conventions: `nil_read`, `failed_cas` and `crashed_dequeue`, where they are not those of our own formats.
+        time_limit_s: Wall time for the search of one key; None for no limit.
+        memory_limit: Bytes for one key in a worker.
+        hot_operations: A register's key with more operations than this is decided by dataflow.
+        bucket_events: How many events of a hot key make a slice of its timeline.
+        explained: For how many invalid keys of a run a counterexample is looked for, those that show it earliest.
+    """
+
+    model: str = DEFAULT_MODEL
+    initial: str | None = None
+    conventions: Mapping[str, str] = field(default_factory=dict)
+    time_limit_s: float | None = 60.0
+    memory_limit: int = 1 << 30
+    hot_operations: int = 500_000
+    bucket_events: int = 1 << 17
+    explained: int = 3
+
+
+def verdicts(operations: DataFrame, options: VerdictOptions | None = None) -> DataFrame:
+    """Decides the operations of each run and key.
+
+    Args:
+        operations: The columns of `schema.OPERATIONS`. It is read several times.
+        options: What is asked.
+
+    Returns:
+        A row for each run and key, in the columns of `schema.VERDICTS`.
+
+    Raises:
+        InputError: There is no such model, or it cannot begin like that.
+    """
+    options = options or VerdictOptions()
+    model = make_model(options.model, options.initial, {**conventions_of(PARQUET), **options.conventions})
+    work = Work(model=model, time_limit_s=options.time_limit_s, memory_limit=options.memory_limit)
+    keys = keys_of(operations)
+    coding = coding_of(model)
+    if coding is None:
+        answers, general = None, keys.table
+    else:
+        answers = _answers(operations, keys, coding, options).localCheckpoint()
+        general = keys.table.join(answers.where(F.col("verdict") == TO_GENERAL).select(ADDRESS), ADDRESS)
+    told = _told(operations, keys, answers, general, work=work, options=options)
+    return _table(keys, answers, told, model.name)
+
+
+def _answers(operations: DataFrame, keys: Keys, coding: RegisterCoding, options: VerdictOptions) -> DataFrame:
+    """Returns what columns alone say of each key that has an operation that says anything."""
+    budget = Budget(initial=coding.initial, time_limit_s=options.time_limit_s, memory_limit=options.memory_limit)
+    touches = coded(operations, coding, keys.salt)
+    return by_kernel(touches, budget, _tasks(keys))
+
+
+def by_kernel(touches: DataFrame, budget: Budget, partitions: int) -> DataFrame:
+    """Lets the kernel decide keys from their coded operations."""
+    spread = touches.repartition(partitions, ADDRESS).sortWithinPartitions(ADDRESS)
+    answers = spread.mapInArrow(partial(decide, budget=budget), ANSWER)
+    return answers.withColumns({"engine": F.lit(KERNEL), "part": F.lit(None).cast("array<bigint>")})
+
+
+def _tasks(keys: Keys) -> int:
+    spark = keys.table.sparkSession
+    least = 2 * spark.sparkContext.defaultParallelism
+    return max(1, min(keys.count, max(least, keys.operations // _OPERATIONS_PER_TASK)))
+
+
+def _told(
+    operations: DataFrame,
+    keys: Keys,
+    answers: DataFrame | None,
+    general: DataFrame,
+    *,
+    work: Work,
+    options: VerdictOptions,
+) -> DataFrame | None:
+    """Returns rows of verdicts, with `h`, for all keys that more has to be said of; None if there are none."""
+    nothing = {name: F.lit(None) for name in TARGET if name != "operations"}
+    types = {"op_s": "bigint", "op_e": "bigint", "core": "array<bigint>", "part": "array<bigint>"}
+    first = general.withColumns(
+        {name: value.cast(types.get(name, "string")) for name, value in nothing.items()}
+        | {"engine": F.lit(OBJECTS), "whole": F.lit(col=True), "shrink": F.lit(col=False)}
+    )
+    decided = (
+        None if general.isEmpty() else examined(operations, first, work, partitions=_tasks(keys)).localCheckpoint()
+    )
+    bad = None
+    if answers is not None:
+        doubtful = answers.where(F.col("verdict").isin(str(Verdict.INVALID), str(Verdict.UNKNOWN)))
+        bad = keys.table.join(doubtful, ADDRESS)
+    if decided is not None:
+        # Those that were decided as whole operations are looked at again only for a counterexample.
+        again = first.join(
+            decided.where(F.col("verdict") == str(Verdict.INVALID)).select(
+                ADDRESS,
+                F.col("verdict").alias("found"),
+                F.col("op_complete_index").alias("at"),
+                F.col("kind").alias("what"),
+            ),
+            ADDRESS,
+        ).withColumns({"verdict": F.col("found"), "op_e": F.col("at"), "kind": F.col("what"), "tied": F.lit(col=True)})
+        columns = ["run", "key", ADDRESS, *(name for name in TARGET if name not in {"whole", "shrink"}), "tied"]
+        bad = again.select(*columns) if bad is None else bad.select(*columns).unionByName(again.select(*columns))
+    if bad is None:
+        return decided
+    invalid = F.col("verdict") == str(Verdict.INVALID)
+    place = F.row_number().over(Window.partitionBy("run", invalid).orderBy(F.col("op_e").asc_nulls_last(), "key"))
+    shrink = invalid & (place <= options.explained)
+    named = F.array_distinct(
+        F.concat(F.coalesce("core", F.array()), F.filter(F.array("op_s"), lambda s: s.isNotNull()))
+    )
+    kernel = F.col("engine") == KERNEL
+    targets = (
+        bad.withColumn("shrink", shrink)
+        .withColumn(
+            "whole",
+            F.col("shrink") | (F.col("engine") == DATAFLOW) | (invalid & (F.col("tied") | (F.col("kind") == "search"))),
+        )
+        .where((F.col("engine") != OBJECTS) | F.col("shrink"))
+        .withColumn("part", F.when(~F.col("whole") & kernel, named).otherwise(F.col("part")))
+        .localCheckpoint()
+    )
+    if targets.isEmpty():
+        return decided
+    told = examined(operations, targets, work, partitions=_tasks(keys)).localCheckpoint()
+    return told if decided is None else told.unionByName(decided.join(told.select(ADDRESS), ADDRESS, "left_anti"))
+
+
+def _table(keys: Keys, answers: DataFrame | None, told: DataFrame | None, model: str) -> DataFrame:
+    rest = keys.table if told is None else keys.table.join(told.select(ADDRESS), ADDRESS, "left_anti")
+    if answers is not None:
+        rest = rest.join(answers.select(ADDRESS, "analyzer", "engine"), ADDRESS, "left")
+    else:
+        rest = rest.withColumns({"analyzer": F.lit(None).cast("string"), "engine": F.lit(None).cast("string")})
+    valid = rest.withColumns(
+        {
+            "verdict": F.lit(str(Verdict.VALID)),
+            "model": F.lit(model),
+            # A key of which no operation says anything is nothing to the near-linear analyzer of registers.
+            "analyzer": F.coalesce("analyzer", F.lit("zones")),
+            "engine": F.coalesce("engine", F.lit(KERNEL)),
+            "explanation": F.concat(
+                F.lit("All "), "operations", F.lit(" operations fit into one order that real time allows.")
+            ),
+        }
+    )
+    rows = conform(valid, VERDICTS)
+    return rows if told is None else rows.unionByName(conform(told, VERDICTS))
