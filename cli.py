@@ -14,6 +14,7 @@ import os
 import platform
 import re
 import shlex
+import signal
 import sys
 import traceback
 from datetime import UTC, datetime
@@ -27,7 +28,7 @@ import clusters.options
 import nemesis.choices
 import workloads.options
 from harness.config import as_defaults, load_config
-from harness.errors import ExitCode, InputError, LabrysError
+from harness.errors import ExitCode, InputError, LabrysError, Terminated
 from harness.randomness import fresh_seed
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     Command = TypeVar("Command", bound="Callable[..., Any]")
 
 COMMANDS = {
+    "analyze": "results.pipeline.command:analyze",
     "check": "checker.command:check",
     "cluster": "clusters.command:cluster",
     "doctor": "clusters.command:doctor",
@@ -392,8 +394,13 @@ def _text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
+def _terminate(*_: object) -> None:
+    raise Terminated
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Runs the command line, and ends the process with the exit code that says how it went."""
+    signal.signal(signal.SIGTERM, _terminate)
     try:
         code: Any = labrys.main(args=arguments, prog_name="labrys", standalone_mode=False)
     except click.exceptions.Abort:

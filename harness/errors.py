@@ -20,6 +20,10 @@ class ExitCode(enum.IntEnum):
     INTERRUPTED = 130
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came: the same as Ctrl-C, but to this process alone, and not to those that it started."""
+
+
 class LabrysError(Exception):
     """Base of all errors that Labrys raises on purpose; the message is meant to be shown as it is."""
 

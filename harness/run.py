@@ -218,14 +218,15 @@ class _Run:
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        signals = (signal.SIGINT, signal.SIGTERM)
-        for number in signals:
+        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        for number in before:
             loop.add_signal_handler(number, on_signal)
         try:
             yield
         finally:
-            for number in signals:
+            for number, handler in before.items():
                 loop.remove_signal_handler(number)
+                signal.signal(number, handler)
 
     async def _set_up(self) -> None:
         system, nodes = self.test.system, self.nodes

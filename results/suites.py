@@ -18,7 +18,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from harness.errors import ExitCode, InputError
+from harness.errors import ExitCode, InputError, Terminated
 from harness.suite import CaseResult
 from results.junit import junit_xml, of_cases
 from results.plain import one_line
@@ -182,8 +182,12 @@ def _run_case(case: Case, folder: SuiteFolder, store: Path, suite: str) -> CaseR
         except subprocess.TimeoutExpired:
             process.terminate()  # the run heals its nodes and takes its cluster down
             output, _ = process.communicate()
+        except Terminated:
+            process.terminate()
+            process.communicate()
+            raise
         except KeyboardInterrupt:
-            process.wait()  # it got the same interruption
+            process.communicate()  # it got the same interruption
             raise
         log.seek(0)
         errors = [line.strip() for line in log if line.strip()]
