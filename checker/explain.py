@@ -102,6 +102,8 @@ def _stale(core: Sequence[Operation]) -> str | None:
         return None
     (a, b), *others = pairs
     text = f"{_upper(a)} had ended before {operation_text(b)} began"
+    if len(core) == 2 and b.f == "read":  # nobody wrote what it saw: it is what was there at first
+        return f"{text}, which saw {_show(_seen(b))} as if nothing had been written yet."
     if others:
         c, d = others[0]
         if (c, d) != (a, b):

@@ -43,3 +43,14 @@ def test_a_read_of_a_value_that_a_cas_had_replaced_is_called_stale() -> None:
         "Process 6's read of 56 (0.400 s to 0.410 s) is stale: process 1's cas had replaced 56 by 101 at 0.310 s, before the "
         "read began."
     )
+
+
+def test_a_read_of_the_initial_value_after_a_write_is_told_as_a_loss() -> None:
+    """Nobody wrote what such a read saw, so the sentence says that it saw the register as if nothing had been written."""
+    found = analysis("cas-register", [ok(1, "write", 387, 100), ok(5, "read", None, 200)])
+
+    assert found.valid is Verdict.INVALID
+    assert found.explanation == (
+        "Process 1's write of 387 (0.100 s to 0.110 s) had ended before process 5's read of nil (0.200 s to 0.210 s) began, "
+        "which saw nil as if nothing had been written yet."
+    )
