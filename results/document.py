@@ -19,6 +19,7 @@ from harness.verdict import Part, Verdict, worst
 from harness.watch import Sighting
 from results.availability import around, error_code
 from results.errors import BadRecord
+from results.leadership import Elections
 from results.series import latency_points, latency_table, main_phase
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from harness.op import Operation, Value
     from results.availability import FaultAvailability, Window
+    from results.leadership import Leadership
     from results.record import RunRecord
 
 FORMAT = "labrys-results"
@@ -56,6 +58,7 @@ def reason_of(parts: Sequence[Part]) -> str:
 def build(record: RunRecord) -> dict[str, Value]:
     """Returns the whole document."""
     test = record.test
+    elections = Elections(record.sightings)
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -73,11 +76,12 @@ def build(record: RunRecord) -> dict[str, Value]:
         "problems": list(record.problems),
         "parts": _parts(record.parts),
         "faults": [
-            _fault(fault, availability)
+            _fault(fault, availability, elections)
             for fault, availability in zip(
                 record.faults, around(record.faults, record.operations, test.answers), strict=True
             )
         ],
+        "leadership": _leadership(elections.within()),
         "sightings": [_sighting(sighting) for sighting in record.sightings],
         "counterexample": counterexample(record.parts),
     }
@@ -148,7 +152,7 @@ def _parts(parts: Sequence[Part]) -> dict[str, Value]:
     return document
 
 
-def _fault(fault: FaultRecord, availability: FaultAvailability | None) -> dict[str, Value]:
+def _fault(fault: FaultRecord, availability: FaultAvailability | None, elections: Elections) -> dict[str, Value]:
     planned, proof = fault.planned, fault.proof
     return {
         "id": planned.id,
@@ -159,6 +163,7 @@ def _fault(fault: FaultRecord, availability: FaultAvailability | None) -> dict[s
         "effective": proof is not None and proof.effective,
         "proof": None if proof is None else {"reason": proof.reason, "measured": jsonable(dict(proof.measured))},
         "availability": None if availability is None else _availability(availability),
+        "leadership": None if availability is None else _led(availability, elections),
         "error": fault.error,
         "details": jsonable(dict(fault.details)),
         "planned": {
@@ -175,6 +180,24 @@ def _availability(availability: FaultAvailability) -> dict[str, Value]:
         **_pair(availability.during, availability.after),
         "overlaps": list(availability.overlaps),
         "nodes": {name: _pair(*pair) for name, pair in availability.nodes.items()},
+    }
+
+
+def _led(availability: FaultAvailability, elections: Elections) -> dict[str, Value]:
+    def within(window: Window) -> dict[str, Value]:
+        return _leadership(elections.within(round(window.start_s * _NS), round(window.end_s * _NS)))
+
+    return {
+        "during": within(availability.during),
+        "after": None if availability.after is None else within(availability.after),
+    }
+
+
+def _leadership(leadership: Leadership) -> dict[str, Value]:
+    return {
+        "changes": leadership.changes,
+        "leaders": list(leadership.leaders),
+        "terms": list(leadership.terms),
     }
 
 

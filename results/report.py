@@ -18,9 +18,10 @@ from markupsafe import Markup
 from results import plots
 from results.counterexample import contradiction, diagram, read_counterexample, told
 from results.document import verdict_of
+from results.leadership import leaders
 from results.series import bucket_s, latency_points, main_phase, quantile_lines, rate_lines, shades
-from results.spoken import percent, pretty, seconds, size
-from results.timeline import MAX_OPERATIONS, embedded, leaders, timeline
+from results.spoken import elections, percent, pretty, seconds, size
+from results.timeline import MAX_OPERATIONS, embedded, timeline
 from results.topology import picture
 
 if TYPE_CHECKING:
@@ -116,6 +117,7 @@ def render(
     environment.filters["seconds"] = seconds
     environment.globals["percent"] = percent
     environment.filters["pretty"] = pretty
+    environment.filters["elections"] = elections
     return environment.get_template("report.html").render(
         record=record,
         document=document,

@@ -6,6 +6,8 @@ import json
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from harness.op import Value
 
 UNSEEN = "—"
@@ -26,6 +28,17 @@ def seconds(value: float | None) -> str:
 def percent(part: int, whole: int) -> str:
     """Says a share; a dash if there is nothing to have a share of."""
     return f"{100 * part / whole:.1f} %" if whole else UNSEEN
+
+
+def elections(leadership: Mapping[str, Value]) -> str:
+    """Says how often the leader changed, and the terms that were seen; a dash where no node told anything."""
+    changes, terms = leadership["changes"], leadership["terms"]
+    if not terms and not leadership["leaders"]:
+        return UNSEEN
+    said = f"{changes} change{'' if changes == 1 else 's'}" if changes else "no change"
+    if not terms:
+        return said
+    return f"{said}, term {terms[0]}" if len(terms) == 1 else f"{said}, terms {terms[0]}-{terms[-1]}"
 
 
 def size(count: int) -> str:

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from results.plain import one_line
-from results.spoken import percent, seconds
+from results.spoken import elections, percent, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,6 +56,8 @@ def print_summary(console: Console, document: Mapping[str, Value], *, report: Pa
     for f, quantiles in document["latency"].items():
         line += f"; {one_line(f)} p50 {quantiles['p50_ms']:.1f} ms, p99 {quantiles['p99_ms']:.1f} ms"
     console.print(Text(line, style="dim"))
+    if document["leadership"]["leaders"]:
+        console.print(Text(f"leaders, as seen once a second: {elections(document['leadership'])}", style="dim"))
     for problem in document["problems"]:
         console.print(Text.assemble(("! ", "yellow"), one_line(problem)))
     if report is not None:
@@ -81,6 +83,7 @@ def _faults(document: Mapping[str, Value]) -> Table:
         table.add_column(name, no_wrap=name != "effect", overflow="fold")
     for name in ("answered", "first ok", "ok again"):
         table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("leaders", overflow="fold")
     for fault in document["faults"][:MAX_FAULTS]:
         availability = fault["availability"]
         during = availability["during"] if availability else None
@@ -94,6 +97,7 @@ def _faults(document: Mapping[str, Value]) -> Table:
             Text(percent(during["answered"], during["operations"]) if during else "—"),
             Text(seconds(during["first_ok_s"]) if during else "—"),
             Text(seconds(after["sustained_ok_s"]) if after else "—"),
+            Text(elections(fault["leadership"]["during"]) if fault["leadership"] else "—"),
         )
     return table
 
@@ -110,6 +114,7 @@ def _fault(fault: Mapping[str, Value]) -> Text:
         during, after = fault["availability"]["during"], fault["availability"]["after"]
         text.append(f"\n  answered {percent(during['answered'], during['operations'])}")
         text.append(f"; ok again {seconds(after['sustained_ok_s'])} after healing" if after else "")
+        text.append(f"; {elections(fault['leadership']['during'])}")
     return text
 
 

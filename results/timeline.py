@@ -16,6 +16,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from harness.op import OpType
+from results.leadership import leaders
 from results.series import TYPES
 
 if TYPE_CHECKING:
@@ -119,24 +120,6 @@ def timeline(
 def end_ns_of(operation: Operation) -> int:
     """Returns when an operation ended; its start, where it never did."""
     return operation.start_ns if operation.end_ns is None else operation.end_ns
-
-
-def leaders(sightings: Sequence[Sighting]) -> list[tuple[int, str | None, int | None]]:
-    """Returns who led, as seen: from when, the node that claimed it in the highest term (None: no one), and the term."""
-    claims: dict[str, int | None] = {}
-    changes: list[tuple[int, str | None, int | None]] = []
-    for seen in sorted(sightings, key=lambda sighting: sighting.time_ns):
-        if seen.role == "leader":
-            claims[seen.node] = seen.term
-        else:
-            claims.pop(seen.node, None)
-        name = max(claims, key=lambda node: -1 if claims[node] is None else claims[node] or 0, default=None)
-        term = claims.get(name) if name is not None else None
-        if changes and changes[-1][0] == seen.time_ns:
-            changes.pop()
-        if not changes or changes[-1][1:] != (name, term):
-            changes.append((seen.time_ns, name, term))
-    return changes
 
 
 def embedded(data: Mapping[str, Value]) -> str:

@@ -13,7 +13,7 @@ from rich.console import Console
 from harness.verdict import Part, Verdict
 from results.document import build
 from results.plain import one_line, plain
-from results.spoken import percent, seconds, size
+from results.spoken import elections, percent, seconds, size
 from results.terminal import print_summary
 
 if TYPE_CHECKING:
@@ -94,3 +94,17 @@ def test_plain_text_shows_what_it_escapes() -> None:
     """Tabs and newlines stay; everything else that controls becomes visible."""
     assert plain("a\tb\nc\x00\x1b\x7f\x85\ud800") == "a\tb\nc\\x00\\x1b\\x7f\\x85\\ud800"
     assert one_line(" a \n\t b\r\nc ") == "a b c"
+
+
+@pytest.mark.parametrize(
+    ("changes", "terms", "said"),
+    [
+        (0, [3], "no change, term 3"),
+        (1, [3, 5], "1 change, terms 3-5"),
+        (4, [], "4 changes"),
+    ],
+)
+def test_leader_changes_are_said_in_few_words(changes: int, terms: list[int], said: str) -> None:
+    """The count, and the first and last term."""
+    assert elections({"changes": changes, "leaders": ["n1"], "terms": terms}) == said
+    assert elections({"changes": 0, "leaders": [], "terms": []}) == "—"

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.op import Operation, OpType
-from harness.watch import Sighting
 from results import timeline as module
-from results.timeline import embedded, end_ns_of, leaders, timeline
+from results.timeline import embedded, end_ns_of, timeline
 
 if TYPE_CHECKING:
     import pytest
@@ -111,21 +110,6 @@ def test_a_long_run_shows_the_stretch_around_the_counterexample(
     first_fault = min(fault.start_ns for fault in stale_record.faults)
     around = of(stale_record)
     assert around["s"][0] * 1000 < first_fault < (sum(around["s"]) + 1) * 1000
-
-
-def test_the_leader_is_who_claims_it_in_the_highest_term() -> None:
-    """A deposed leader that still claims an old term does not lead, and is not forgotten when the new one falls silent."""
-
-    def seen(second: int, node: str, role: str | None, term: int | None) -> Sighting:
-        return Sighting(time_ns=second, node=node, role=role, term=term)
-
-    changes = leaders(
-        [
-            seen(0, "n1", "leader", 1), seen(0, "n2", "follower", 1), seen(5, "n2", "leader", 2), seen(7, "n2", None, None),
-            seen(8, "n1", "follower", 2),
-        ]
-    )  # fmt: skip
-    assert changes == [(0, "n1", 1), (5, "n2", 2), (7, "n1", 1), (8, None, None)]
 
 
 def test_an_operation_without_an_end_is_drawn_from_its_start(stale_record: RunRecord) -> None:
