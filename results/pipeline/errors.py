@@ -9,6 +9,10 @@ class NoSpark(InfrastructureError):  # noqa: N818 - says what is the case
     """Spark, or something that it needs, is not installed or does not start."""
 
 
+class JobFailed(InfrastructureError):  # noqa: N818 - says what is the case
+    """Spark gave up; the message has its own first words."""
+
+
 class BadInput(InputError):  # noqa: N818 - says what is the case
     """A path holds nothing that the job can read, or something that it must not guess about."""
 

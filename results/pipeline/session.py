@@ -8,6 +8,7 @@ driver. The JVM's chatter goes to a log file, never over the terminal's progress
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import sys
 from dataclasses import dataclass, field
@@ -94,6 +95,17 @@ def settings_of(options: SessionOptions) -> dict[str, str]:
     return chosen | dict(options.settings)
 
 
+def require_spark() -> None:
+    """Holds the machine to have Spark's packages.
+
+    Raises:
+        NoSpark: One is missing.
+    """
+    for name in ("pyspark", "pandas"):
+        if importlib.util.find_spec(name) is None:
+            raise NoSpark(f"Spark is not installed (there is no {name}); `pip install 'labrys[spark]'` installs it")
+
+
 @contextlib.contextmanager
 def spark_session(options: SessionOptions) -> Iterator[SparkSession]:
     """Starts a session, and stops it in the end.
@@ -101,11 +113,10 @@ def spark_session(options: SessionOptions) -> Iterator[SparkSession]:
     Raises:
         NoSpark: pyspark is not installed, Java is missing, or the JVM does not start; the message says which.
     """
-    try:
-        from pyspark.errors import PySparkException  # noqa: PLC0415 - an extra that most commands do without
-        from pyspark.sql import SparkSession as Session  # noqa: PLC0415
-    except ImportError as error:
-        raise NoSpark(f"Spark is not installed ({error}); `pip install 'labrys[spark]'` installs it") from error
+    require_spark()
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - an extra that most commands do without
+    from pyspark.sql import SparkSession as Session  # noqa: PLC0415
+
     settings = settings_of(options)
     builder: Any = Session.builder
     for name, value in settings.items():

@@ -1,0 +1,175 @@
+"""The command `labrys analyze`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from checker.command import BYTES_PER_MIB, MAX_MEMORY_LIMIT_MIB, MAX_TIME_LIMIT_S, MODEL_NAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from results.pipeline.job import Analysis
+
+OPERATIONS_SHOWN = 10
+
+
+@click.command(short_help="Judge and draw any number of histories with Spark.")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option("--master", help="Spark's master.  [default: local[*], or what spark-submit says]")
+@click.option(
+    "--out", default="analysis", show_default=True, metavar="DIR", help="Where tables, pages and pictures go."
+)
+@click.option(
+    "--model", type=click.Choice(MODEL_NAMES), help="What the objects do.  [default: that of each run's workload]"
+)
+@click.option("--initial", metavar="EDN", help="The objects' state at the beginning.")
+@click.option("--nil-read", type=click.Choice(["any", "exact"]), help="As in `labrys check`.")
+@click.option("--failed-cas", type=click.Choice(["drop", "observe"]), help="As in `labrys check`.")
+@click.option("--crashed-dequeue", type=click.Choice(["takes", "never"]), help="As in `labrys check`.")
+@click.option("--keyed/--no-keyed", default=None, help="As in `labrys check`.")
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(min=0, min_open=True, max=MAX_TIME_LIMIT_S),
+    default=60.0,
+    show_default=True,
+    metavar="S",
+    help="Seconds for the search of each key; then it is unknown.",
+)
+@click.option(
+    "--memory-limit",
+    type=click.IntRange(min=1, max=MAX_MEMORY_LIMIT_MIB),
+    default=1024,
+    show_default=True,
+    metavar="MIB",
+    help="Memory for each key in a worker; then it is unknown.",
+)
+@click.option(
+    "--strict", is_flag=True, help="End with an error if a row does not fit, rather than put it into quarantine."
+)
+@click.option("--incremental", is_flag=True, help="Read only what is new or has changed since the last time.")
+@click.option("--keep-operations", is_flag=True, help="Write all operations as a table, those from Parquet too.")
+@click.option("--driver-memory", default="4g", show_default=True, help="The driver's heap; local masters work in it.")
+@click.option(
+    "--scratch", type=click.Path(file_okay=False, path_type=Path), help="Where shuffles spill.  [default: Spark's own]"
+)
+@click.option("--conf", multiple=True, metavar="NAME=VALUE", help="A setting of Spark; may be repeated.")
+@click.option(
+    "--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to say it."
+)
+@click.pass_context
+def analyze(ctx: click.Context, /, **given: Any) -> None:
+    """Judges and draws any number of histories, of any size, with Spark.
+
+    A PATH is a run's folder, a whole store, a pattern, a table of operations in Parquet, or a history in JSONL or EDN (.gz
+    too), wherever Spark reads: file:, hdfs:, s3a:. What does not fit goes into a table of its own, with the reason.
+
+    Exit codes: 0 all valid, 1 some invalid, 2 some unknown, 254 bad input.
+    """
+    import json
+    import shutil
+    import tempfile
+
+    from rich.console import Console
+
+    from results.pipeline.session import SessionOptions, is_local, is_submitted, require_spark, spark_session
+
+    require_spark()
+    settings = _settings(given["conf"])
+    folder = Path(tempfile.mkdtemp(prefix="labrys-spark-"))
+    log = folder / "spark.log"
+    if not is_submitted() and given["master"] is not None and not is_local(given["master"]):
+        from results.pipeline.ship import shipped
+
+        settings = shipped(settings, folder)
+    session = SessionOptions(
+        master=given["master"],
+        driver_memory=given["driver_memory"],
+        log=log,
+        scratch=given["scratch"],
+        settings=settings,
+    )
+    from results.pipeline.job import AnalysisOptions
+    from results.pipeline.job import analyze as run_job
+    from results.pipeline.progress import Watch
+
+    conventions = {
+        name: given[name] for name in ("nil_read", "failed_cas", "crashed_dequeue") if given[name] is not None
+    }
+    options = AnalysisOptions(
+        paths=given["paths"],
+        out=given["out"],
+        model=given["model"],
+        initial=given["initial"],
+        conventions=conventions,
+        keyed=given["keyed"],
+        time_limit_s=given["time_limit"],
+        memory_limit=given["memory_limit"] * BYTES_PER_MIB,
+        strict=given["strict"],
+        incremental=given["incremental"],
+        keep_operations=given["keep_operations"],
+    )
+    console = Console(stderr=True)
+    with spark_session(session) as spark:
+        watch = Watch(spark, console)
+        found = run_job(spark, options, watch)
+    shutil.rmtree(folder, ignore_errors=True)
+    if given["output"] == "json":
+        click.echo(json.dumps(as_document(found, watch.seconds), ensure_ascii=False, indent=2))
+    else:
+        click.echo(as_text(found))
+    ctx.exit(int(found.exit_code))
+
+
+def _settings(given: tuple[str, ...]) -> dict[str, str]:
+    settings = {}
+    for setting in given:
+        name, equals, value = setting.partition("=")
+        if not equals or not name:
+            raise click.BadParameter(f"expected NAME=VALUE, found {setting!r}", param_hint="--conf")
+        settings[name] = value
+    return settings
+
+
+def as_document(found: Analysis, seconds: Mapping[str, float]) -> dict[str, Any]:
+    """Returns an analysis as JSON says it."""
+    return {
+        "format": "labrys-analysis-summary",
+        "version": 1,
+        "out": found.out,
+        "verdict": {0: "valid", 1: "invalid"}.get(int(found.exit_code), "unknown"),
+        "runs": found.runs,
+        "read": found.read,
+        "operations": found.operations,
+        "verdicts": {name: found.counts.get(name, 0) for name in ("valid", "invalid", "unknown")},
+        "invalid": list(found.refuted),
+        "unknown": list(found.undecided),
+        "quarantine": {
+            "rows": found.quarantined,
+            "reasons": [{"reason": reason, "rows": rows} for reason, rows in found.reasons],
+        },
+        "tables": {name: list(folders) for name, folders in found.tables.items()},
+        "seconds": dict(seconds),
+    }
+
+
+def as_text(found: Analysis) -> str:
+    """Returns an analysis as a person reads it."""
+    from results.plain import one_line
+
+    said = ", ".join(f"{found.counts.get(name, 0):,} {name}" for name in ("valid", "invalid", "unknown"))
+    lines = [
+        f"{found.runs:,} runs ({found.read:,} read now), {found.operations:,} operations; of all runs' keys are {said}"
+    ]
+    for word, rows in (("invalid", found.refuted), ("unknown", found.undecided)):
+        for row in rows[:OPERATIONS_SHOWN]:
+            key = "" if row["key"] is None else f" key {row['key']}"
+            lines.append(one_line(f"{word}  {row['run']}{key}: {row['explanation'] or row['cause'] or ''}"))
+        if found.counts.get(word, 0) > OPERATIONS_SHOWN:
+            lines.append(f"{word}  ... and {found.counts[word] - OPERATIONS_SHOWN:,} more in the table of verdicts")
+    lines += [one_line(f"quarantine  {rows:,} rows: {reason}") for reason, rows in found.reasons]
+    lines.append(f"tables of {', '.join(found.tables)}: {found.out}")
+    return "\n".join(lines)

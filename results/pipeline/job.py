@@ -1,0 +1,318 @@
+"""The whole job: reads, judges, draws, and puts all of it into the output folder at once.
+
+The law: what is in the output folder is either all of one job or nothing of it, and says of each run what was read of it. A
+definite verdict is given only on a history that was read whole. An incremental job reads what is new or has changed, and what
+it gives is what a full one would give.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
+
+from checker.checking import conventions_of
+from harness.errors import ExitCode
+from results.pipeline.errors import BadInput, BadOutput, JobFailed, RowsRefused
+from results.pipeline.files import Files
+from results.pipeline.ingest import ingest
+from results.pipeline.output import GENERATIONS, Output, read_table
+from results.pipeline.runs import read_records
+from results.pipeline.schema import QUARANTINE, VERDICTS, conform
+from results.pipeline.sources import find_sources
+from results.pipeline.tables import union
+from results.pipeline.verdicts import VerdictOptions, verdicts
+from results.pipeline.withhold import withheld, without_operations
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+    from results.pipeline.ingest import Ingested
+    from results.pipeline.output import Manifest
+    from results.pipeline.progress import Watch
+    from results.pipeline.runs import Records
+    from results.pipeline.sources import Source
+
+SHOWN_ROWS: Final = 20
+OPERATIONS: Final = "operations"
+TABLES: Final = ("runs", "faults", "sightings", "quarantine", "verdicts")
+_MESSAGE_CHARACTERS: Final = 400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalysisOptions:
+    """What is asked for.
+
+    Attributes:
+        paths: What to read, as Spark writes paths.
+        out: The output folder.
+        model: The model of all runs; None: that of each run's workload.
+        initial: The initial state in EDN; None: the model's own.
+        conventions: `nil_read`, `failed_cas` and `crashed_dequeue`, where they are not those of each format.
+        keyed: Whether values of events are pairs of a key and a value; None: as each history shows it.
+        time_limit_s: Seconds for the search of each key; None for no limit.
+        memory_limit: Bytes for each key in a worker.
+        strict: Whether a row that does not fit ends the job.
+        incremental: Whether only what is new is read.
+        keep_operations: Whether operations that are in tables already are written too.
+    """
+
+    paths: Sequence[str]
+    out: str
+    model: str | None = None
+    initial: str | None = None
+    conventions: Mapping[str, str] = field(default_factory=dict)
+    keyed: bool | None = None
+    time_limit_s: float | None = 60.0
+    memory_limit: int = 1 << 30
+    strict: bool = False
+    incremental: bool = False
+    keep_operations: bool = False
+
+    @property
+    def deciding(self) -> dict[str, Any]:
+        """What the verdicts depend on."""
+        names = ("model", "initial", "keyed", "time_limit_s", "memory_limit")
+        return {**{name: getattr(self, name) for name in names}, "conventions": dict(self.conventions)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Analysis:
+    """What an output folder says.
+
+    Attributes:
+        out: The folder's URI.
+        runs: How many runs it knows.
+        read: How many of them this job has read.
+        operations: How many operations were judged.
+        counts: Verdicts, each with how many runs and keys have it.
+        refuted: The first invalid ones, as rows of `schema.VERDICTS`.
+        undecided: The first unknown ones.
+        reasons: The most frequent reasons in quarantine, with their numbers of rows.
+        quarantined: How many rows are in quarantine.
+        tables: The folders of each table.
+    """
+
+    out: str
+    runs: int
+    read: int
+    operations: int
+    counts: Mapping[str, int]
+    refuted: Sequence[Mapping[str, Any]]
+    undecided: Sequence[Mapping[str, Any]]
+    reasons: Sequence[tuple[str, int]]
+    quarantined: int
+    tables: Mapping[str, Sequence[str]]
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The exit code that says it."""
+        if self.counts.get("invalid"):
+            return ExitCode.INVALID
+        return ExitCode.UNKNOWN if self.counts.get("unknown") else ExitCode.VALID
+
+
+def analyze(spark: SparkSession, options: AnalysisOptions, watch: Watch) -> Analysis:
+    """Does the whole job.
+
+    Raises:
+        LabrysError: Something cannot be read, judged or written; the output folder is as it was.
+    """
+    files = Files(spark)
+    with watch.step("find") as said:
+        sources = find_sources(files, options.paths)
+        said.text = f"{len(sources)} sources"
+    output = Output(files, options.out)
+    try:
+        if options.incremental:
+            sources = _new(sources, output, options)
+        if sources or not output.before.generations:
+            manifest = _Job(spark, files, output, options, watch).run(sources)
+        else:
+            manifest = output.before
+            output.abort()
+    except PySparkException as error:
+        output.abort()
+        raise JobFailed(f"Spark could not do the job: {_first_words(error)}") from error
+    except BaseException:
+        output.abort()
+        raise
+    with watch.step("sum up"):
+        return summary(
+            spark, output.root, manifest, read=len({run for source in sources for run in manifest.runs[source.path]})
+        )
+
+
+def _place(row: Row) -> str:
+    return row["source"] if row["line"] is None else f"{row['source']}:{row['line']}"
+
+
+def _first_words(error: BaseException) -> str:
+    text = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    return text[:_MESSAGE_CHARACTERS]
+
+
+def _new(sources: Sequence[Source], output: Output, options: AnalysisOptions) -> list[Source]:
+    """Returns the sources that the output folder does not know, or knows otherwise."""
+    before = output.before
+    if before.generations and dict(before.options) != options.deciding:
+        raise BadOutput(
+            f"{output.root}: was made with {before.options}, and this job has {options.deciding}; run it without --incremental"
+        )
+    return [source for source in sources if before.sources.get(source.path) != source.fingerprint]
+
+
+class _Job:
+    """One job on its way."""
+
+    def __init__(
+        self, spark: SparkSession, files: Files, output: Output, options: AnalysisOptions, watch: Watch
+    ) -> None:
+        self._spark = spark
+        self._files = files
+        self._output = output
+        self._options = options
+        self._watch = watch
+        self._tables: list[str] = []
+
+    def run(self, sources: Sequence[Source]) -> Manifest:
+        """Reads, judges and commits."""
+        with self._watch.step("read") as said:
+            read = ingest(
+                self._spark,
+                self._files,
+                sources,
+                staged=self._output.staged,
+                kept=self._output.table(OPERATIONS),
+                keyed=self._options.keyed,
+                copy=self._options.keep_operations,
+            )
+            records = read_records(
+                self._spark, read.seen, read.fault_events, model=self._options.model, staged=self._output.staged
+            )
+            bad = self._quarantine(read, records)
+            operations = sum(each.operations or 0 for each in read.seen)
+            said.text = f"{len(read.seen)} runs, {operations:,} operations, {bad:,} rows in quarantine"
+        if read.written:
+            self._tables.append(OPERATIONS)
+        for name, rows in (("runs", records.runs), ("faults", records.faults), ("sightings", records.sightings)):
+            self._write(name, rows)
+        with self._watch.step("judge"):
+            self._write("verdicts", self._judged(read, records))
+        runs: dict[str, list[str]] = {source.path: [] for source in sources}
+        for each in read.seen:
+            runs[each.source.path].append(each.run)
+        self._refuse_twice(runs)
+        return self._output.commit(
+            tables=self._tables,
+            options=self._options.deciding,
+            sources={source.path: source.fingerprint for source in sources},
+            runs=runs,
+            incremental=self._options.incremental,
+        )
+
+    def _write(self, name: str, rows: DataFrame) -> None:
+        rows.write.parquet(self._output.table(name))
+        self._tables.append(name)
+
+    def _quarantine(self, read: Ingested, records: Records) -> int:
+        """Writes what does not fit, and returns how many rows that is."""
+        damaged = conform(records.problems, QUARANTINE)
+        rows = damaged if read.quarantine is None else damaged.unionByName(read.quarantine)
+        self._write("quarantine", rows)
+        written = self._spark.read.parquet(self._output.table("quarantine"))
+        count = written.count()
+        if count and self._options.strict:
+            first = written.orderBy("source", "line").limit(3).collect()
+            told = "; ".join(f"{_place(row)}: {row['reason']}" for row in first)
+            raise RowsRefused(f"{count} rows do not fit, and --strict allows none: {told}")
+        return count
+
+    def _judged(self, read: Ingested, records: Records) -> DataFrame:
+        """Returns the verdicts of all runs."""
+        groups: dict[tuple[str, str], list[str]] = {}
+        for each in read.seen:
+            model = records.models[each.run]
+            if model is not None:
+                groups.setdefault((model, each.source.format), []).append(each.run)
+        parts = []
+        for (model, kind), runs in sorted(groups.items()):
+            rows = read.operations
+            if len(runs) < len(read.seen):
+                chosen = self._spark.createDataFrame([(run,) for run in runs], "run string")
+                rows = rows.join(F.broadcast(chosen), "run", "left_semi")
+            parts.append(conform(verdicts(rows, self._verdict_options(model, kind)), VERDICTS))
+        path = f"{self._output.staged}/verdicts"
+        (union(parts) if parts else self._spark.createDataFrame([], VERDICTS)).write.parquet(path)
+        judged = self._spark.read.schema(VERDICTS).parquet(path)
+        whole = judged.unionByName(without_operations(self._spark, read.seen, judged, records.models))
+        return whole if read.quarantine is None else withheld(whole, read.quarantine, read.seen)
+
+    def _verdict_options(self, model: str, kind: str) -> VerdictOptions:
+        conventions = {**conventions_of(kind), **self._options.conventions}
+        return VerdictOptions(
+            model=model,
+            initial=self._options.initial,
+            conventions=conventions,
+            time_limit_s=self._options.time_limit_s,
+            memory_limit=self._options.memory_limit,
+        )
+
+    def _refuse_twice(self, runs: Mapping[str, Sequence[str]]) -> None:
+        """Holds an incremental job to runs that no other source has brought."""
+        if not self._options.incremental:
+            return
+        where = {run: path for path, names in self._output.before.runs.items() if path not in runs for run in names}
+        for path, names in runs.items():
+            for run in names:
+                if run in where:
+                    raise BadInput(
+                        f"the run {run} of {path} is there already, from {where[run]}; give only one of them"
+                    )
+
+
+def summary(spark: SparkSession, root: str, manifest: Manifest, *, read: int = 0) -> Analysis:
+    """Returns what an output folder says.
+
+    Args:
+        spark: The session.
+        root: The folder's URI.
+        manifest: Its manifest.
+        read: How many runs the job has read that asks.
+    """
+    there = read_table(spark, root, manifest, "verdicts")
+    quarantine = read_table(spark, root, manifest, "quarantine")
+    assert there is not None and quarantine is not None  # noqa: S101, PT018 - each job writes both
+    counted = (
+        there.groupBy("verdict").agg(F.count("*").alias("keys"), F.sum("operations").alias("operations")).collect()
+    )
+    reasons = quarantine.groupBy("reason").count().orderBy(F.desc("count"), "reason").limit(SHOWN_ROWS).collect()
+    names = sorted({name for generation in manifest.generations for name in generation.tables})
+    return Analysis(
+        out=root,
+        runs=sum(len(runs) for runs in manifest.runs.values()),
+        read=read,
+        operations=sum(row["operations"] for row in counted),
+        counts={row["verdict"]: row["keys"] for row in counted},
+        refuted=_first(there, "invalid"),
+        undecided=_first(there, "unknown"),
+        reasons=[(row["reason"], row["count"]) for row in reasons],
+        quarantined=quarantine.count(),
+        tables={
+            name: [
+                f"{root}/{GENERATIONS}/{generation.id}/{name}"
+                for generation in manifest.generations
+                if name in generation.tables
+            ]
+            for name in names
+        },
+    )
+
+
+def _first(rows: DataFrame, verdict: str) -> list[dict[str, Any]]:
+    some = rows.where(F.col("verdict") == verdict).orderBy("run", "key").limit(SHOWN_ROWS)
+    return [row.asDict() for row in some.drop("counterexample").collect()]

@@ -1,0 +1,67 @@
+"""Brings Labrys to the executors of a cluster: an archive of what they run, native kernel included.
+
+The law: what judges on a cluster is what judges here, byte by byte; so the running installation is packed, not another of the
+same name. Only what executors import is in the archive. Python itself, numpy, pyarrow and pandas have to be there already, or
+come in an archive of a whole virtual environment, as `docs/spark.md` tells; then nothing is packed here.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import tarfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+PACKAGES: Final = ("harness", "checker", "results")
+KERNEL: Final = "checker._kernel"
+FOLDER: Final = "labrys-package"
+ARCHIVES: Final = "spark.archives"
+PYTHON_PATH: Final = "spark.executorEnv.PYTHONPATH"
+_OWN_PYTHON: Final = "spark.pyspark.python"
+
+
+def pack(path: Path) -> None:
+    """Writes the archive."""
+    with tarfile.open(path, "w:gz", compresslevel=1) as archive:
+        for name, file in _contents():
+            archive.add(file, arcname=name, recursive=False)
+
+
+def _contents() -> Iterator[tuple[str, Path]]:
+    """Yields names in the archive and the files that they stand for."""
+    for package in PACKAGES:
+        root = _file_of(package).parent
+        for file in sorted(root.rglob("*.py")):
+            yield f"{package}/{file.relative_to(root)}", file
+    kernel = _file_of(KERNEL)
+    yield f"checker/{kernel.name}", kernel
+
+
+def _file_of(module: str) -> Path:
+    found = importlib.import_module(module).__file__
+    if found is None:
+        raise ImportError(f"{module} is in no file")
+    return Path(found)
+
+
+def shipped(settings: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """Returns the settings that bring the archive, which is written to `folder`, to executors.
+
+    Where the user ships a virtual environment (`spark.archives` with its own `spark.pyspark.python`), Labrys is in it, and
+    nothing is changed.
+    """
+    if ARCHIVES in settings and _OWN_PYTHON in settings:
+        return dict(settings)
+    path = folder / f"{FOLDER}.tar.gz"
+    pack(path)
+    archives = [settings[ARCHIVES]] if ARCHIVES in settings else []
+    python_path = [FOLDER, *([settings[PYTHON_PATH]] if PYTHON_PATH in settings else [])]
+    return {
+        **settings,
+        ARCHIVES: ",".join([*archives, f"{path.as_uri()}#{FOLDER}"]),
+        PYTHON_PATH: os.pathsep.join(python_path),
+    }
