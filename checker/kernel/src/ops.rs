@@ -29,7 +29,7 @@ pub mod op {
     pub const ENQUEUE: u8 = 6;
     /// Queue: takes `a`.
     pub const DEQUEUE: u8 = 7;
-    /// Queue: takes whatever comes next; only a crashed dequeue is like that.
+    /// Queue: takes whatever comes next; such a dequeue never returns.
     pub const DEQUEUE_ANY: u8 = 8;
     /// Queue: finds nothing.
     pub const DEQUEUE_EMPTY: u8 = 9;
@@ -183,8 +183,39 @@ impl<'a> Ops<'a> {
         }
     }
 
-    /// Says what is wrong with the columns, if anything is.
-    pub fn validate(&self, family: Family) -> Result<(), String> {
+    /// Says what is wrong with the columns, or with the state at the beginning, if anything is.
+    ///
+    /// What passes here is all that an analyzer may rely on: where columns mean nothing, algorithms would each say something
+    /// else about them.
+    pub fn validate(&self, family: Family, initial: &[i64]) -> Result<(), String> {
+        self.validate_shape()?;
+        let begins = match family {
+            Family::Register | Family::Counter => initial.len() == 1,
+            Family::Mutex => matches!(initial, [0 | 1]),
+            Family::OwnerMutex => matches!(initial, [owner] if *owner >= 0),
+            Family::Bag => initial.first() == Some(&0) && initial[1..].is_sorted(),
+            Family::Set | Family::GrowSet => rises(initial),
+            _ => true,
+        };
+        if !begins {
+            return Err(format!("{family:?} cannot begin with {initial:?}"));
+        }
+        for i in 0..self.len() {
+            if !family.allows(self.f[i]) {
+                return Err(format!("operation {i}: opcode {} does not belong to {family:?}", self.f[i]));
+            }
+            if self.e[i] < self.s[i] || self.s[i] == INF || self.s[i] == NEG {
+                return Err(format!("operation {i}: it ends at {} but starts at {}", self.e[i], self.s[i]));
+            }
+            self.validate_arguments(i, initial).map_err(|what| format!("operation {i}: {what}"))?;
+        }
+        if family == Family::Counter {
+            self.validate_sum(initial[0])?;
+        }
+        Ok(())
+    }
+
+    fn validate_shape(&self) -> Result<(), String> {
         let n = self.f.len();
         if n >= NONE as usize / 2 {
             return Err(format!("expected fewer than {} operations, found {n}", NONE / 2));
@@ -198,52 +229,52 @@ impl<'a> Ops<'a> {
             if self.off.len() != n + 1 {
                 return Err(format!("expected {} list bounds, found {}", n + 1, self.off.len()));
             }
-            let sorted = self.off.windows(2).all(|pair| pair[0] <= pair[1]);
-            if self.off[0] != 0 || !sorted || self.off[n] as usize != self.flat.len() {
+            if self.off[0] != 0 || !self.off.is_sorted() || self.off[n] as usize != self.flat.len() {
                 return Err("expected list bounds that rise from 0 to the number of list elements".into());
             }
         }
-        for i in 0..n {
-            if !family.allows(self.f[i]) {
-                return Err(format!("operation {i}: opcode {} does not belong to {family:?}", self.f[i]));
+        Ok(())
+    }
+
+    fn validate_arguments(&self, i: usize, initial: &[i64]) -> Result<(), String> {
+        let (a, b, list) = (self.a[i], self.b[i], self.list(i));
+        match self.f[i] {
+            op::ACQUIRE | op::RELEASE if !(0..INF).contains(&a) => Err(format!("{a} is no process")),
+            op::DEQUEUE_ANY if self.e[i] != INF => {
+                Err(format!("expected what a dequeue that returned at {} took", self.e[i]))
             }
-            if self.e[i] < self.s[i] || self.s[i] == INF || self.s[i] == NEG {
-                return Err(format!("operation {i}: it ends at {} but starts at {}", self.e[i], self.s[i]));
+            op::CONTAINS if !(0..=1).contains(&b) => Err(format!("expected 1 (there) or 0 (not there), found {b}")),
+            op::READ_SET if !rises(list) => Err("expected a sorted list without duplicates".into()),
+            op::TXN => {
+                let fits = |m: &[i64]| (0..=2).contains(&m[0]) && (0..initial.len() as i64).contains(&m[1]);
+                if list.len() % 3 == 0 && list.chunks_exact(3).all(fits) {
+                    Ok(())
+                } else {
+                    Err(format!("expected triples (kind, one of {} registers, value)", initial.len()))
+                }
             }
-        }
-        match family {
-            Family::MultiRegister => self.validate_transactions(),
-            Family::Set | Family::GrowSet => self.validate_sets(),
-            Family::Mutex | Family::OwnerMutex => match self.a.iter().position(|&owner| !(0..INF).contains(&owner)) {
-                Some(i) => Err(format!("operation {i}: {} is no process", self.a[i])),
-                None => Ok(()),
-            },
-            Family::Custom => match self.a.iter().position(|&class| !(0..i64::from(NONE)).contains(&class)) {
-                Some(i) => Err(format!("operation {i}: {} is no class", self.a[i])),
-                None => Ok(()),
-            },
+            op::CUSTOM if !(0..i64::from(NONE)).contains(&a) => Err(format!("{a} is no class")),
             _ => Ok(()),
         }
     }
 
-    fn validate_transactions(&self) -> Result<(), String> {
-        for i in 0..self.len() {
-            let list = self.list(i);
-            if list.len() % 3 != 0 || list.chunks(3).any(|m| !(0..=2).contains(&m[0]) || !(0..1 << 20).contains(&m[1])) {
-                return Err(format!("operation {i}: expected triples (kind, register, value)"));
-            }
+    /// No order of the increments may leave the range of 64 bits, or some orders would be worth less than others.
+    fn validate_sum(&self, initial: i64) -> Result<(), String> {
+        let changes = (0..self.len()).filter(|&i| self.f[i] != op::READ_COUNT).map(|i| i128::from(self.a[i]));
+        let (mut least, mut greatest) = (i128::from(initial), i128::from(initial));
+        for change in changes {
+            least += change.min(0);
+            greatest += change.max(0);
+        }
+        if least < i128::from(i64::MIN) || greatest > i128::from(i64::MAX) {
+            return Err(format!("expected counts of at most 64 bits, but they may come to {least} or {greatest}"));
         }
         Ok(())
     }
+}
 
-    fn validate_sets(&self) -> Result<(), String> {
-        for i in 0..self.len() {
-            if self.list(i).windows(2).any(|pair| pair[0] >= pair[1]) {
-                return Err(format!("operation {i}: expected a sorted list without duplicates"));
-            }
-        }
-        Ok(())
-    }
+fn rises(list: &[i64]) -> bool {
+    list.windows(2).all(|pair| pair[0] < pair[1])
 }
 
 /// Owned columns.

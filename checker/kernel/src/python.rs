@@ -1,7 +1,7 @@
 //! The boundary to Python: columns come in by the buffer protocol, outcomes go out as dictionaries.
 //!
-//! The interpreter lock is released while anything is decided. The work runs on threads of its own; the caller's thread looks
-//! every 20 ms whether a signal came or the caller cancelled. Nothing here trusts a column: lengths, bounds and opcodes are
+//! The interpreter lock is released while anything is decided. What takes more than a moment runs on threads of its own; the
+//! caller's thread looks every 20 ms whether a signal came or the caller cancelled. Nothing here trusts a column: lengths, bounds and opcodes are
 //! checked before use, and a panic becomes an ordinary error.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -20,7 +20,7 @@ use crate::ops::{Family, Ops, NONE};
 use crate::search::budget::Limits;
 use crate::search::machine::{Oracle, ILLEGAL};
 use crate::search::Progress;
-use crate::solve::{solve_all, Algorithm, OracleSource, Outcome, Problem as Question};
+use crate::solve::{solve_all, solve_quickly, Algorithm, OracleSource, Outcome, Problem as Question};
 
 /// How often the caller's thread looks for signals.
 const POLL: Duration = Duration::from_millis(20);
@@ -125,22 +125,13 @@ impl Problem {
     }
 
     fn validate(&self) -> Result<(), String> {
-        let expected = match self.family {
-            Family::Register | Family::Mutex | Family::OwnerMutex | Family::Counter => self.initial.len() == 1,
-            Family::Bag => self.initial.first() == Some(&0) && self.initial[1..].is_sorted(),
-            Family::Set | Family::GrowSet => self.initial.windows(2).all(|pair| pair[0] < pair[1]),
-            _ => true,
-        };
-        if !expected {
-            return Err(format!("{:?} cannot begin with {:?}", self.family, self.initial));
-        }
         if let Some(custom) = &self.custom {
             let classes = custom.observers.len() as i64;
             if let Some(&class) = self.columns[0].slice().iter().find(|&&class| class >= classes) {
                 return Err(format!("class {class}: there are {classes}"));
             }
         }
-        self.ops().validate(self.family)
+        self.ops().validate(self.family, &self.initial)
     }
 }
 
@@ -272,10 +263,33 @@ fn run(
             oracle: problem.custom.as_ref().map(|custom| custom as &dyn OracleSource),
         })
         .collect();
+    let mut outcomes = solve_quickly(&questions, algorithm, want_order, limits, fail_fast);
+    let missing: Vec<usize> = (0..questions.len()).filter(|&i| outcomes[i].is_none()).collect();
+    if !missing.is_empty() {
+        let failed = |outcome: &Option<Result<Outcome, String>>| {
+            matches!(outcome, Some(Ok(outcome)) if outcome.progress == Progress::Invalid)
+        };
+        if fail_fast && outcomes.iter().any(failed) {
+            limits.cancel();
+        }
+        let rest: Vec<Question> = missing.iter().map(|&i| questions[i]).collect();
+        let slow = watched(flag, limits, || solve_all(&rest, algorithm, want_order, limits, threads, fail_fast))?;
+        for (i, outcome) in missing.into_iter().zip(slow) {
+            outcomes[i] = Some(outcome);
+        }
+    }
+    Ok(outcomes.into_iter().flatten().collect())
+}
+
+/// Works in another thread, while this one looks for signals and at the flag.
+fn watched(
+    flag: Option<&Arc<AtomicBool>>,
+    limits: &Limits,
+    work: impl FnOnce() -> Outcomes + Send,
+) -> PyResult<Outcomes> {
     let (sender, receiver) = mpsc::channel();
     thread::scope(|scope| {
         scope.spawn(|| {
-            let work = || solve_all(&questions, algorithm, want_order, limits, threads, fail_fast);
             let result = catch_unwind(AssertUnwindSafe(work));
             // The receiver waits for this; if it is gone, so is whoever asked.
             drop(sender.send(result));

@@ -72,7 +72,7 @@ pub struct Outcome {
     pub progress: Progress,
     /// What decided.
     pub analyzer: &'static str,
-    /// The first operation by whose return no linearization is left, or the furthest return reached.
+    /// Invalid: the first operation by whose return no linearization is left. Undecided: the furthest return reached.
     pub op: u32,
     /// Why it is invalid.
     pub kind: Option<Kind>,
@@ -108,7 +108,7 @@ impl Outcome {
 
     fn found(found: Found) -> Self {
         Self {
-            op: found.op,
+            op: if found.progress == Progress::Valid { NONE } else { found.op },
             kind: (found.progress == Progress::Invalid).then_some(Kind::Search),
             order: found.order,
             configs: found.configs,
@@ -222,10 +222,10 @@ fn run(
 }
 
 fn as_register(family: Family, ops: &Ops, i: usize) -> (u8, i64, i64) {
-    let holder = if family == Family::Mutex { 1 } else { ops.a[i] + 1 };
+    let holder = || if family == Family::Mutex { 1 } else { ops.a[i] + 1 };
     match ops.f[i] {
-        op::ACQUIRE => (op::CAS, 0, holder),
-        op::RELEASE => (op::CAS, holder, 0),
+        op::ACQUIRE => (op::CAS, 0, holder()),
+        op::RELEASE => (op::CAS, holder(), 0),
         f => (f, ops.a[i], ops.b[i]),
     }
 }
@@ -313,11 +313,7 @@ pub fn solve_all(
     let work = || loop {
         let place = next.fetch_add(1, Ordering::Relaxed);
         let Some(&i) = queue.get(place) else { break };
-        let result = catch_unwind(AssertUnwindSafe(|| solve(&problems[i], algorithm, want_order, limits, Some(&stop))));
-        let result = result.map_err(|panic| {
-            let text = panic.downcast_ref::<String>().cloned();
-            text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_string())).unwrap_or_default()
-        });
+        let result = guarded(|| solve(&problems[i], algorithm, want_order, limits, Some(&stop)));
         if fail_fast && result.as_ref().is_ok_and(|outcome| outcome.progress == Progress::Invalid) {
             stop.store(true, Ordering::Relaxed);
         }
@@ -335,4 +331,48 @@ pub fn solve_all(
     }
     let outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
     outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(|| Err("it was not reached".into()))).collect()
+}
+
+/// How many operations a first attempt looks at, and how many steps it takes for each history: a few milliseconds' work.
+const QUICK_OPERATIONS: usize = 50_000;
+const QUICK_STEPS: u64 = 20_000;
+
+/// Decides those histories that are decided in a moment, on this thread: another one takes longer to start than most
+/// histories take. The others, and whatever has to wait for a limit, are None.
+pub fn solve_quickly(
+    problems: &[Problem],
+    algorithm: Algorithm,
+    want_order: bool,
+    limits: &Limits,
+    fail_fast: bool,
+) -> Vec<Option<Result<Outcome, String>>> {
+    let mut outcomes = vec![None; problems.len()];
+    let (mut operations, mut steps) = (0, 0);
+    for (outcome, problem) in outcomes.iter_mut().zip(problems) {
+        operations += problem.ops.len();
+        if operations > QUICK_OPERATIONS || steps > 4 * QUICK_STEPS || algorithm == Algorithm::Competition {
+            break;
+        }
+        let brief = limits.with_steps(QUICK_STEPS);
+        let result = guarded(|| solve(problem, algorithm, want_order, &brief, None));
+        if brief.ran_out() {
+            steps += QUICK_STEPS;
+            continue;
+        }
+        let failed = result.as_ref().is_ok_and(|outcome| outcome.progress == Progress::Invalid);
+        steps += result.as_ref().map_or(0, |outcome| outcome.steps);
+        *outcome = Some(result);
+        if failed && fail_fast {
+            break;
+        }
+    }
+    outcomes
+}
+
+/// Makes a panic an error.
+fn guarded(work: impl FnOnce() -> Outcome) -> Result<Outcome, String> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_string())).unwrap_or_default()
+    })
 }

@@ -266,41 +266,140 @@ fn replays(family: Family, ops: &Owned, initial: &[i64], order: &[u32]) -> bool 
     (0..view.len()).all(|i| done[i] || view.e[i] == INF)
 }
 
+/// Asks every algorithm; says whether the history is linearizable.
+fn verify(family: Family, ops: &Owned, initial: &[i64], number: u64) -> bool {
+    let view = ops.view();
+    let truth = brute::linearizable(family, &view, initial);
+    let first = if truth { None } else { brute::first_failure(family, &view, initial) };
+    let problem = Problem { family, ops: view, initial, oracle: None };
+    let context = || format!("history {number} of {family:?}, truth {truth}: {ops:?} from {initial:?}");
+    match near::check(family, &view, initial, false).1 {
+        Near::Valid(_) => assert!(truth, "near says valid: {}", context()),
+        Near::Invalid { kind, .. } => assert!(!truth, "near says {kind:?}: {}", context()),
+        Near::Unsuited(_) => {}
+    }
+    for algorithm in [Algorithm::Auto, Algorithm::Search, Algorithm::Linear, Algorithm::Wgl] {
+        let outcome = solve(&problem, algorithm, truth, &Limits::none(), None);
+        let expected = if truth { Progress::Valid } else { Progress::Invalid };
+        assert_eq!(outcome.progress, expected, "{algorithm:?}: {}", context());
+        if truth {
+            let order = outcome.order.expect("an order was asked for");
+            assert!(replays(family, ops, initial, &order), "{algorithm:?} gives {order:?}: {}", context());
+        } else {
+            assert_eq!(Some(outcome.op), first, "{algorithm:?} by {}: {}", outcome.analyzer, context());
+        }
+    }
+    truth
+}
+
 fn confirm(style: Style, count: u64, longest: u64) {
     let mut random = Random(style.family as u64 * 1000 + u64::from(style.unique) * 10 + u64::from(style.ties));
     let (mut valid, mut near_decided) = (0, 0);
-    let limits = Limits::none();
     for number in 0..count {
         let Drawn { ops, initial } = draw(&mut random, style, longest);
         let view = ops.view();
-        view.validate(style.family).expect("drawn histories are well-formed");
-        let truth = brute::linearizable(style.family, &view, &initial);
-        let first = if truth { None } else { brute::first_failure(style.family, &view, &initial) };
+        view.validate(style.family, &initial).expect("drawn histories are well-formed");
+        let truth = verify(style.family, &ops, &initial, number);
         valid += u64::from(truth);
-        let problem = Problem { family: style.family, ops: view, initial: &initial, oracle: None };
-        let context = || format!("history {number} of {:?}, truth {truth}: {ops:?}", style.family);
-        let (_, near) = near::check(style.family, &view, &initial, false);
-        match near {
-            Near::Valid(_) => assert!(truth, "near says valid: {}", context()),
-            Near::Invalid { kind, .. } => assert!(!truth, "near says {kind:?}: {}", context()),
-            Near::Unsuited(_) => {}
-        }
-        near_decided += u64::from(!matches!(near, Near::Unsuited(_)));
-        for algorithm in [Algorithm::Auto, Algorithm::Search, Algorithm::Linear, Algorithm::Wgl] {
-            let outcome = solve(&problem, algorithm, truth, &limits, None);
-            let expected = if truth { Progress::Valid } else { Progress::Invalid };
-            assert_eq!(outcome.progress, expected, "{algorithm:?}: {}", context());
-            if truth {
-                let order = outcome.order.expect("an order was asked for");
-                assert!(replays(style.family, &ops, &initial, &order), "{algorithm:?} gives {order:?}: {}", context());
-            } else {
-                assert_eq!(Some(outcome.op), first, "{algorithm:?} by {}: {}", outcome.analyzer, context());
-            }
-        }
+        near_decided += u64::from(!matches!(near::check(style.family, &view, &initial, false).1, Near::Unsuited(_)));
     }
     println!("{:?}: {count} histories, {valid} valid, {near_decided} decided in near-linear time", style.family);
     assert!(valid > count / 10 && valid < count * 99 / 100, "{valid} of {count} are valid: the histories are one-sided");
 }
+
+/// Columns that nobody promised anything about: any opcodes and numbers, some of them extreme, lists and bounds that may not fit.
+fn draw_raw(random: &mut Random, family: Family) -> Drawn {
+    const EXTREME: [i64; 6] = [i64::MIN, i64::MIN + 1, -1, i64::MAX / 2, i64::MAX - 1, INF];
+    let some = |random: &mut Random, below: u64, extreme: u64| {
+        if random.chance(extreme) {
+            EXTREME[random.below(6) as usize]
+        } else {
+            random.below(below)
+        }
+    };
+    let opcodes: Vec<u8> = (0..=op::LAST).filter(|&f| family.allows(f)).collect();
+    let mut ops = Owned::default();
+    for _ in 0..random.below(6) {
+        let f = if random.chance(1) { random.below(256) as u8 } else { opcodes[random.below(opcodes.len() as u64) as usize] };
+        let mut list: Vec<i64> = (0..random.below(4)).map(|_| some(random, 3, 1)).collect();
+        if random.chance(50) {
+            list.sort_unstable();
+            list.dedup();
+        }
+        let s = some(random, 8, 2);
+        let e = if random.chance(25) || f == op::DEQUEUE_ANY && random.chance(90) {
+            INF
+        } else if random.chance(98) {
+            s.saturating_add(random.below(5))
+        } else {
+            some(random, 8, 30)
+        };
+        ops.push(f, some(random, 3, 2), some(random, 2, 2), &list, s, e);
+    }
+    if random.chance(2) {
+        ops.off.pop();
+    } else if random.chance(2) && !ops.off.is_empty() {
+        let place = random.below(ops.off.len() as u64) as usize;
+        ops.off[place] = some(random, 5, 30);
+    } else if random.chance(2) {
+        ops.b.pop();
+    } else if random.chance(20) {
+        (ops.off, ops.flat) = (Vec::new(), Vec::new());
+    }
+    let length = match family {
+        Family::Register | Family::Mutex | Family::OwnerMutex | Family::Counter => 1,
+        _ => random.below(4),
+    };
+    let length = if random.chance(2) { random.below(4) } else { length };
+    let mut initial: Vec<i64> = (0..length).map(|_| some(random, 2, 2)).collect();
+    if random.chance(95) {
+        initial.sort_unstable();
+        if family == Family::Bag {
+            initial.insert(0, 0);
+        }
+    }
+    Drawn { ops, initial }
+}
+
+/// Whatever the columns hold, they are refused with a sentence or all algorithms say what brute force says.
+fn confuse(family: Family, count: u64) {
+    let mut random = Random(0xf022 + family as u64);
+    let (mut accepted, mut valid) = (0, 0);
+    for number in 0..count {
+        let Drawn { ops, initial } = draw_raw(&mut random, family);
+        let view = ops.view();
+        if let Err(why) = view.validate(family, &initial) {
+            assert!(why.len() > 10, "{why}");
+            continue;
+        }
+        let truth = verify(family, &ops, &initial, number);
+        accepted += 1;
+        valid += u64::from(truth);
+    }
+    println!("{family:?}: {count} raw, {accepted} accepted, {valid} valid");
+    assert!(accepted > count / 10, "only {accepted} of {count} were accepted");
+}
+
+#[test]
+fn raw_columns() {
+    for family in FAMILIES {
+        confuse(family, 20_000);
+    }
+}
+
+const FAMILIES: [Family; 11] = [
+    Family::Register,
+    Family::Mutex,
+    Family::OwnerMutex,
+    Family::MultiRegister,
+    Family::Set,
+    Family::GrowSet,
+    Family::Counter,
+    Family::Fifo,
+    Family::Bag,
+    Family::Sequence,
+    Family::Noop,
+];
 
 /// Every family with unique and with repeated values, with and without equal positions.
 macro_rules! family {

@@ -16,6 +16,8 @@ pub enum Cause {
     ModelFailed,
     /// The algorithm asked for does not apply.
     Unsuited,
+    /// The limit of steps.
+    Steps,
 }
 
 impl Cause {
@@ -27,6 +29,7 @@ impl Cause {
             Self::Cancelled => "cancelled",
             Self::ModelFailed => "model-failed",
             Self::Unsuited => "unsuited",
+            Self::Steps => "steps",
         }
     }
 }
@@ -35,14 +38,36 @@ impl Cause {
 pub struct Limits {
     deadline: Option<Instant>,
     memory: usize,
+    /// Of one search.
+    steps: u64,
     cancelled: AtomicBool,
     used: AtomicUsize,
+    /// Whether some search ended for a reason that is here.
+    ran_out: AtomicBool,
 }
 
 impl Limits {
     /// Limits in wall time and bytes.
     pub fn new(deadline: Option<Instant>, memory: usize) -> Self {
-        Self { deadline, memory, cancelled: AtomicBool::new(false), used: AtomicUsize::new(0) }
+        Self {
+            deadline,
+            memory,
+            steps: u64::MAX,
+            cancelled: AtomicBool::new(false),
+            used: AtomicUsize::new(0),
+            ran_out: AtomicBool::new(false),
+        }
+    }
+
+    /// The same limits, and one more: the steps of each search.
+    #[must_use]
+    pub fn with_steps(&self, steps: u64) -> Self {
+        Self { steps, ..Self::new(self.deadline, self.memory) }
+    }
+
+    /// Whether some search met a limit.
+    pub fn ran_out(&self) -> bool {
+        self.ran_out.load(Ordering::Relaxed)
     }
 
     /// No limits but the address space.
@@ -100,12 +125,20 @@ impl<'a> Meter<'a> {
         if self.steps < self.next_check {
             return None;
         }
-        self.next_check = self.steps + CHECK_EVERY;
+        self.next_check = (self.steps + CHECK_EVERY).min(self.limits.steps);
         self.account(bytes());
-        if self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
-            return Some(Cause::Cancelled);
+        let stopped = self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
+        let cause = if stopped {
+            Some(Cause::Cancelled)
+        } else if self.steps >= self.limits.steps {
+            Some(Cause::Steps)
+        } else {
+            self.limits.exceeded()
+        };
+        if cause.is_some() {
+            self.limits.ran_out.store(true, Ordering::Relaxed);
         }
-        self.limits.exceeded()
+        cause
     }
 
     fn account(&mut self, bytes: usize) {
