@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from checker.result import Analysis
     from harness.op import Operation
 
-_EXPLAINED = 3
+EXPLAINED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +134,7 @@ def check_keys(
     by_key = dict(zip(encoded, outcomes, strict=True))
     invalid = [key for key, outcome in by_key.items() if outcome["verdict"] == "invalid"]
     first = sorted(invalid, key=lambda key: _failed_at(encoded[key].operations, by_key[key]["op"]))
-    explained = set(first[:_EXPLAINED]) if counterexample else set()
+    explained = set(first[:EXPLAINED]) if counterexample else set()
     analyses = {
         key: conclude(
             chosen, groups[key], encoded[key], outcome, certificate=certificate, counterexample=key in explained

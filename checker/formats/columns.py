@@ -184,6 +184,10 @@ class ColumnReader:
         """Returns the texts so far."""
         return [str(text) for text in self._texts]
 
+    def place_of(self, text: str) -> int:
+        """Returns the place in `texts` of a value's canonical JSON, which may be new."""
+        return self._texts.setdefault(text, len(self._texts))
+
     def _refuse_any(self, wrong: pa.Array, reason: str) -> None:
         place = pc.index(wrong, value=True).as_py()
         if place >= 0:
@@ -242,7 +246,7 @@ class ColumnReader:
             elif value is None:
                 kinds[place] = NOTHING
             else:
-                first[place] = self._texts.setdefault(canonical, len(self._texts))
+                first[place] = self.place_of(canonical or "")
         codes = encoded.indices.to_numpy(zero_copy_only=False)
         return kinds[codes], first[codes], second[codes]
 

@@ -214,6 +214,15 @@ def _is_text(kind: Any) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind))
 
 
+def rows_of(path: Path, name: str) -> int:
+    """Returns how many rows a file has, without reading them.
+
+    Raises:
+        BadHistory: It is not of this format.
+    """
+    return int(open_parquet(path, name=name).metadata.num_rows)
+
+
 def runs(path: Path) -> list[str]:
     """Returns the names of the runs that a file holds, sorted."""
     import pyarrow.compute as pc  # noqa: PLC0415 - slow to import
@@ -265,6 +274,35 @@ def read_rows(path: Path, *, name: str | None = None) -> Iterator[tuple[str, Ope
         raise BadHistory(name, None, f"the file breaks off after row {row}: {error}") from error
     except ValueError as error:
         raise BadHistory(name, None, f"row {row}: {error}") from error
+
+
+def read_rows_of(path: Path, invoke_indexes: Any) -> list[Operation]:
+    """Reads the operations of some invokes; only they become objects.
+
+    Args:
+        path: A file with one run.
+        invoke_indexes: The invokes' indexes, an array in ascending order.
+
+    Raises:
+        BadHistory: As `read_rows`.
+    """
+    import numpy as np  # noqa: PLC0415 - slow to import
+    import pyarrow as pa  # noqa: PLC0415
+
+    operations: list[Operation] = []
+    decode = _Values().decode
+    try:
+        for batch in open_parquet(path).iter_batches(batch_size=ROW_GROUP_ROWS, columns=list(NAMES)):
+            invokes = batch.column("invoke_index").to_numpy(zero_copy_only=False)
+            places = np.minimum(np.searchsorted(invoke_indexes, invokes), max(len(invoke_indexes) - 1, 0))
+            wanted = invoke_indexes[places] == invokes if len(invoke_indexes) else np.zeros(len(invokes), np.bool_)
+            if wanted.any():
+                few = batch.filter(pa.array(wanted))
+                columns = [few.column(column).to_pylist() for column in NAMES]
+                operations += [_operation(fields, decode) for fields in zip(*columns, strict=True)]
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise BadHistory(str(path), None, f"the file cannot be read again: {error}") from error
+    return operations
 
 
 class _Values:

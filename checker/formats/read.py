@@ -7,6 +7,7 @@ certain by what no other begins with; what begins like none of them is an error 
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -19,7 +20,7 @@ from checker.formats.pairing import Pairing, hold_to_rules
 from checker.formats.source import STANDARD_INPUT, opened
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from checker.formats.source import Source
     from harness.op import Operation
@@ -43,7 +44,7 @@ class History:
     Attributes:
         name: What it was called on the command line; `-` is standard input.
         format: One of `FORMATS`.
-        operations: The clients' operations, in the order of their invokes.
+        operations: The clients' operations, in the order of their invokes; none where they were not made objects.
         events: How many events it had, faults included.
         timed: Whether it had times; if not, all are 0.
         keyed: Whether its operations work on keys.
@@ -71,14 +72,24 @@ def read_histories(name: str, *, keyed: bool | None = None) -> list[History]:
         InputError: It is no history; the message says where and why.
     """
     with opened(name) as source:
-        found = detect(source)
-        if found == PARQUET:
-            return _from_parquet(source)
-        if found == ETCD_LOG:
-            return [_paired(found, source.name, EtcdLogEvents(source))]
-        if found == JSONL:
-            return [_paired(found, source.name, JsonlEvents(source, keyed=keyed))]
-        return [_paired(found, source.name, JepsenEvents(source, keyed=keyed))]
+        return read_source(source, keyed=keyed)
+
+
+def read_source(source: Source, *, keyed: bool | None = None) -> list[History]:
+    """Reads all that an open source holds; see `read_histories`.
+
+    Raises:
+        InputError: It is no history; the message says where and why.
+    """
+    found = detect(source)
+    if found == PARQUET:
+        with on_disk(source) as path:
+            return from_parquet(path, source.name)
+    if found == ETCD_LOG:
+        return [_paired(found, source.name, EtcdLogEvents(source))]
+    if found == JSONL:
+        return [_paired(found, source.name, JsonlEvents(source, keyed=keyed))]
+    return [_paired(found, source.name, JepsenEvents(source, keyed=keyed))]
 
 
 def detect(source: Source) -> str:
@@ -125,25 +136,40 @@ def _paired(found: str, name: str, events: EtcdLogEvents | JsonlEvents | JepsenE
     )
 
 
-def _from_parquet(source: Source) -> list[History]:
+@contextmanager
+def on_disk(source: Source) -> Iterator[Path]:
+    """Gives a file with what a source holds: its own, or a copy for a while."""
     from tempfile import NamedTemporaryFile  # noqa: PLC0415 - needed for this format alone
 
-    from checker.formats import parquet  # noqa: PLC0415 - likewise
+    path = Path(source.name)
+    if source.name != STANDARD_INPUT and not source.compressed and path.is_file():
+        yield path
+        return
+    with NamedTemporaryFile(prefix="labrys-", suffix=".parquet") as copy:
+        source.copy_to(copy)
+        copy.flush()
+        yield Path(copy.name)
+
+
+def from_parquet(path: Path, name: str) -> list[History]:
+    """Reads the history of each run in a Parquet file.
+
+    Args:
+        path: The file.
+        name: What it is called in errors.
+
+    Raises:
+        BadHistory: It is not of this format, or a run is no history.
+    """
+    from checker.formats import parquet  # noqa: PLC0415 - needed for this format alone
 
     by_run: dict[str, list[Operation]] = {}
-    with NamedTemporaryFile(prefix="labrys-", suffix=".parquet") as copy:
-        path = Path(source.name)
-        if source.name == STANDARD_INPUT or source.compressed or not path.is_file():
-            source.copy_to(copy)
-            copy.flush()
-            path = Path(copy.name)
-        for run, operation in parquet.read_rows(path, name=source.name):
-            by_run.setdefault(run, []).append(operation)
+    for run, operation in parquet.read_rows(path, name=name):
+        by_run.setdefault(run, []).append(operation)
     if not by_run:
         by_run[""] = []
     return [
-        _of_operations(source.name if len(by_run) == 1 else f"{source.name}#{run}", operations)
-        for run, operations in by_run.items()
+        _of_operations(name if len(by_run) == 1 else f"{name}#{run}", operations) for run, operations in by_run.items()
     ]
 
 

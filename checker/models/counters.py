@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from harness.op import Value
 
 _LIMIT = 2**62
-_ADDS = frozenset({"add", "increment", "inc"})
-_FETCHES = frozenset({"fetch-add", "fetch-and-add", "faa"})
+ADDS = frozenset({"add", "increment", "inc"})
+FETCHES = frozenset({"fetch-add", "fetch-and-add", "faa"})
 
 
 class Counter(NativeModel):
@@ -40,7 +40,7 @@ class Counter(NativeModel):
                 return state
             return Inconsistent(f"can't read {op.result} from counter {state}")
         amount = self._amount(op)
-        if op.f in _FETCHES and op.ok and self._integer(op.result) != state:
+        if op.f in FETCHES and op.ok and self._integer(op.result) != state:
             return Inconsistent(f"can't fetch {op.result} from counter {state}")
         return state + amount
 
@@ -61,12 +61,12 @@ class Counter(NativeModel):
         if op.f == "read":
             return Code(READ_COUNT, self._integer(op.result)) if op.ok else None
         amount = self._amount(op)
-        if op.f in _FETCHES and op.ok:
+        if op.f in FETCHES and op.ok:
             return Code(FETCH_ADD, amount, self._integer(op.result))
         return Code(INCREMENT, amount)
 
     def _amount(self, op: Call) -> int:
-        if op.f not in _ADDS and op.f not in _FETCHES:
+        if op.f not in ADDS and op.f not in FETCHES:
             raise ModelError(f"model {self.name}: expected add, fetch-add or read, found {op.f!r}")
         return 1 if op.argument is None else self._integer(op.argument)
 

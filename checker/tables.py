@@ -1,0 +1,304 @@
+"""Decides long histories in operations.parquet from arrays, without a Python object for each operation.
+
+The law: what is said here is what `checker.independent.check_keys` says of the same operations. An operation becomes an object
+only if it is shown. What arrays cannot say, because of its model or its values, and what breaks a rule of histories, so that
+somebody has to be told where, is left to the general way: the answer is None then.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from checker._kernel import Problem
+from checker.analysis import SECOND_OPINION, THIRD_OPINION, analysis
+from checker.coding import Coded, Coder, Unsuited
+from checker.errors import Disagreement
+from checker.explain import explain
+from checker.formats.columns import NEEDED, NEVER, ColumnReader
+from checker.formats.parquet import open_parquet, read_rows_of
+from checker.independent import EXPLAINED, KeyedAnalysis
+from checker.models import NativeModel
+from checker.models.opcodes import CAS, CAS_FAIL, DEQUEUE, ENQUEUE, OBSERVERS, WRITE
+from checker.result import Analysis
+from checker.solving import solve
+from harness.errors import LabrysError
+from harness.verdict import Verdict, worst
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import numpy.typing as npt
+
+    from checker._kernel import Outcome
+    from checker.coding import Part
+    from checker.formats.columns import Columns
+    from checker.models import Model
+    from checker.solving import Limits
+    from harness.op import Operation
+
+    Int64s = npt.NDArray[np.int64]
+
+BATCH_ROWS: Final = 1 << 17
+# So many operations before a failure are looked at as objects; of longer histories only those that the failure rests on.
+OBJECTS: Final = 100_000
+_CLOSURE_ROUNDS: Final = 64
+_EXPLAIN_S: Final = 20.0
+_MAKERS: Final = (WRITE, CAS, ENQUEUE, DEQUEUE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A history as arrays.
+
+    Attributes:
+        path: The file, to show operations of it.
+        model: What each object does.
+        keys: The keys, in the order in which they come.
+        parts: Of each key the kernel's columns.
+        counts: Of each key the number of its operations.
+        initial: The state at the beginning, as the kernel has it.
+        family: The kernel's name of the model.
+        events: How many events the history has.
+    """
+
+    path: Path
+    model: NativeModel
+    keys: Sequence[str | None]
+    parts: Sequence[Part]
+    counts: Sequence[int]
+    initial: list[int]
+    family: str
+    events: int
+
+
+def read_table(path: Path, name: str, model: Model) -> Table | None:
+    """Reads a file of one run as arrays; None if it is not one, or objects have to say it.
+
+    Raises:
+        BadHistory: The file is not of this format.
+    """
+    if not isinstance(model, NativeModel):
+        return None
+    file = open_parquet(path, name=name)
+    reader = ColumnReader(name)
+    rules = _Rules()
+    try:
+        coder = Coder(model, reader)
+        initial = coder.initial()
+        coded = Coded(file.metadata.num_rows)
+        for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=[*NEEDED, "run"]):
+            columns = reader.of_batch(batch)
+            rules.add(columns, batch)
+            coded.add(columns, coder)
+        coder.hold_to_texts()
+    except (Unsuited, LabrysError, ValueError, pa.ArrowException, OSError):
+        return None
+    begin = coded.finish(initial, numbers=coder.numbers_values)
+    return Table(
+        path=path,
+        model=model,
+        keys=reader.keys,
+        parts=coded.parts(),
+        counts=coded.by_key.tolist(),
+        initial=begin,
+        family=coder.family,
+        events=rules.events,
+    )
+
+
+class _Rules:
+    """Holds operations to the rules of `checker.formats.pairing.hold_to_rules`, and counts their events."""
+
+    def __init__(self) -> None:
+        self.events = 0
+        self._run: str | None = None
+        self._start = -1
+        self._free: dict[int, int] = {}  # by process: when its last operation ended
+
+    def add(self, columns: Columns, batch: pa.RecordBatch) -> None:
+        """Takes the next operations.
+
+        Raises:
+            Unsuited: They break a rule, or are not all of one run.
+        """
+        if not len(columns):
+            return
+        runs = pc.unique(batch.column("run")).to_pylist()
+        if len(runs) != 1 or runs[0] is None or self._run not in {None, runs[0]}:
+            raise Unsuited
+        self._run = runs[0]
+        completions = batch.column("complete_index")
+        self.events += 2 * len(columns) - completions.null_count
+        start = columns.start
+        completed = pc.fill_null(completions.cast(pa.int64()), NEVER).to_numpy(zero_copy_only=False)
+        ended = pc.fill_null(batch.column("end_ns").cast(pa.int64()), NEVER).to_numpy(zero_copy_only=False)
+        rising = start[0] > self._start and bool((start[1:] > start[:-1]).all())
+        if not rising or (completed <= start).any() or (ended < columns.start_ns).any():
+            raise Unsuited
+        self._start = int(start[-1])
+        order = np.argsort(columns.process, kind="stable")
+        process, begin, end = columns.process[order], start[order], columns.end[order]
+        first = np.concatenate([[True], process[1:] != process[:-1]])
+        if (~first[1:] & (end[:-1] > begin[1:])).any():
+            raise Unsuited
+        last = np.concatenate([first[1:], [True]])
+        for who, at in zip(process[first].tolist(), begin[first].tolist(), strict=True):
+            if self._free.get(who, -1) > at:
+                raise Unsuited
+        self._free.update(zip(process[last].tolist(), end[last].tolist(), strict=True))
+
+
+def check_table(table: Table, limits: Limits, *, cross_check: bool) -> KeyedAnalysis:
+    """Decides a history; see `checker.independent.check_keys`.
+
+    Args:
+        table: The history.
+        limits: What the check may use.
+        cross_check: Whether to ask a second algorithm.
+
+    Raises:
+        Disagreement: Two algorithms do not agree.
+        KernelError: The native part failed.
+    """
+    began = time.perf_counter()
+    problems = [Problem(table.family, *part, initial=table.initial) for part in table.parts]
+    outcomes = solve(problems, limits)
+    invalid = [place for place, outcome in enumerate(outcomes) if outcome["verdict"] == "invalid"]
+    first = sorted(invalid, key=lambda place: _failed_at(table, place, outcomes[place]))
+    explained = set(first[:EXPLAINED])
+    analyses = {
+        key: _concluded(table, place, outcomes[place], limits, explained=place in explained)
+        for place, key in enumerate(table.keys)
+    }
+    if cross_check:
+        _confirm(table, problems, outcomes, limits)
+    verdict = worst(found.valid for found in analyses.values())
+    deciding = table.keys[first[0]] if first else next((k for k, a in analyses.items() if a.valid is verdict), None)
+    return KeyedAnalysis(
+        valid=verdict,
+        model=table.model.name,
+        operations=sum(table.counts),
+        seconds=time.perf_counter() - began,
+        keys=analyses,
+        worst_key=deciding,
+    )
+
+
+def _failed_at(table: Table, place: int, outcome: Outcome) -> int:
+    op = outcome["op"]
+    return NEVER if op is None else int(table.parts[place].e[op])
+
+
+def _concluded(table: Table, place: int, outcome: Outcome, limits: Limits, *, explained: bool) -> Analysis:
+    """Turns what the kernel says of a key into a result."""
+    path, model = table.path, table.model
+    verdict = Verdict(outcome["verdict"])
+    s = table.parts[place].s
+    shown = [] if outcome["op"] is None or verdict is Verdict.VALID else [outcome["op"]]
+    core = outcome["core"] if explained else []
+    indexes = np.unique(s[np.array([*shown, *core], np.int64)])
+    known = {op.invoke_index: op for op in read_rows_of(path, indexes)} if len(indexes) else {}
+    op = known[int(s[shown[0]])] if shown else None
+    result = Analysis(
+        valid=verdict,
+        model=model.name,
+        analyzer=outcome["analyzer"],
+        operations=table.counts[place],
+        seconds=outcome["seconds"],
+        steps=outcome["steps"],
+        op=op,
+        cause=outcome["cause"],
+        kind=outcome["kind"],
+    )
+    if verdict is Verdict.INVALID and op is not None:
+        result = replace(result, previous_ok=_previous_ok(path, table.keys[place], op))
+        part = _part(path, table.parts[place], outcome) if explained else []
+        found = analysis(model, part, time_limit=_limit_s(limits)) if part else None
+        if found is not None and found.valid is Verdict.INVALID:
+            return replace(
+                result,
+                configs=found.configs,
+                final_paths=found.final_paths,
+                counterexample=found.counterexample,
+                explanation=found.explanation,
+            )
+    return replace(result, explanation=explain(result, model, [known[int(s[i])] for i in core], outcome["unsuited"]))
+
+
+def _limit_s(limits: Limits) -> float:
+    return _EXPLAIN_S if limits.time_limit_s is None else min(_EXPLAIN_S, limits.time_limit_s)
+
+
+def _previous_ok(path: Path, key: str | None, op: Operation) -> Operation | None:
+    """Returns the operation of a key that returned ok last before another one did."""
+    end = op.complete_index or 0
+    invoke, completion = -1, -1
+    for batch in open_parquet(path).iter_batches(columns=["key", "type", "invoke_index", "complete_index"]):
+        keys, types, _, completions = batch.columns
+        same = pc.is_null(keys) if key is None else pc.equal(keys.cast(pa.string()), key)
+        mask = pc.and_(pc.and_(same, pc.equal(types.cast(pa.string()), "ok")), pc.less(completions, end))
+        wanted = batch.filter(pc.fill_null(mask, fill_value=False))
+        if wanted.num_rows:
+            ends = wanted.column("complete_index").to_numpy()
+            row = int(np.argmax(ends))
+            if ends[row] > completion:
+                invoke, completion = wanted.column("invoke_index")[row].as_py(), int(ends[row])
+    if completion < 0:
+        return None
+    [found] = read_rows_of(path, np.array([invoke], np.int64))
+    return found
+
+
+def _part(path: Path, part: Part, outcome: Outcome) -> list[Operation]:
+    """Returns a part of a key's operations that is likely to be invalid by itself; none if there is no small one."""
+    s, e = part.s, part.e
+    op = outcome["op"]
+    end = NEVER if op is None else int(e[op])
+    rows = np.flatnonzero(s <= end)
+    if len(rows) > OBJECTS:
+        rows = _closure(part, rows, outcome["core"])
+    return read_rows_of(path, np.sort(s[rows])) if 0 < len(rows) <= OBJECTS else []
+
+
+def _closure(part: Part, rows: Int64s, core: Sequence[int]) -> Int64s:
+    """Returns some operations and those that what they saw came from; none if that cannot be told by values."""
+    f, a, b = part.f[rows], part.a[rows], part.b[rows]
+    if not core or (f == CAS_FAIL).any():
+        return rows[:0]
+    made = np.isin(f, _MAKERS)
+    value = np.where(f == CAS, b, a)
+    chosen = np.isin(rows, np.array(core)) | ~(made | np.isin(f, list(OBSERVERS)))
+    for _ in range(_CLOSURE_ROUNDS):
+        if np.count_nonzero(chosen) > OBJECTS:
+            return rows[:0]
+        values = np.unique(np.concatenate([a[chosen], b[chosen & (f == CAS)]]))
+        more = chosen | (made & np.isin(value, values))
+        if np.array_equal(more, chosen):
+            return rows[chosen]
+        chosen = more
+    return rows[:0]
+
+
+def _confirm(table: Table, problems: Sequence[Problem], outcomes: Sequence[Outcome], limits: Limits) -> None:
+    """Asks a second algorithm about each key, as `checker.analysis.confirm` does.
+
+    Raises:
+        Disagreement: It says the opposite.
+    """
+    for place, (problem, outcome) in enumerate(zip(problems, outcomes, strict=True)):
+        other = THIRD_OPINION if outcome["analyzer"] == SECOND_OPINION else SECOND_OPINION
+        [second] = solve([problem], replace(limits, algorithm=other))
+        said = {outcome["verdict"], second["verdict"]}
+        if said == {"valid", "invalid"}:
+            raise Disagreement(
+                f"model {table.model.name}: {outcome['analyzer']} says {outcome['verdict']}, but {second['analyzer']} says "
+                f"{second['verdict']}",
+                read_rows_of(table.path, np.sort(table.parts[place].s)),
+            )
