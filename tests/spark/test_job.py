@@ -1,0 +1,150 @@
+"""The whole job: what is in its output folder is one job's, whole, and says of each run what was read of it."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from io import StringIO
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from rich.console import Console
+
+from checker.formats.parquet import write_operations
+from harness.errors import ExitCode
+from harness.op import Operation, OpType
+from results.pipeline import job
+from results.pipeline.errors import BadOutput, RowsRefused
+from results.pipeline.files import Files
+from results.pipeline.job import AnalysisOptions, analyze
+from results.pipeline.output import GENERATIONS, LOCK, load_manifest, read_table
+from results.pipeline.progress import Watch
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from results.pipeline.job import Analysis
+
+pytestmark = pytest.mark.spark
+
+
+def make_run(store: Path, stamp: str, *, stale: bool) -> Path:
+    """Makes the folder of a run in which a read is stale, or is not."""
+    folder = store / "demo" / stamp
+    folder.mkdir(parents=True)
+    told = [("write", 1, 1), ("write", 2, 2), ("read", None, 1 if stale else 2)]
+    operations = [
+        Operation(
+            process=number,
+            f=f,
+            value=value,
+            result=result,
+            type=OpType.OK,
+            start_ns=2 * number,
+            end_ns=2 * number + 1,
+            invoke_index=2 * number,
+            complete_index=2 * number + 1,
+            key="k",
+        )
+        for number, (f, value, result) in enumerate(told)
+    ]
+    write_operations(folder / "operations.parquet", operations, run=f"demo/{stamp}")
+    test = {
+        "format": "labrys-test",
+        "version": 1,
+        "name": "demo",
+        "seed": 3,
+        "reproduce": "labrys test --seed 3",
+        "started": "2026-11-21T07:51:56+00:00",
+        "system": "dledger",
+        "workload": "register",
+        "nodes": ["n1"],
+        "versions": {"labrys": "0.1.0", "dledger": "0.4.0"},
+        "options": {},
+        "answers": ["mismatch"],
+    }
+    (folder / "test.json").write_text(json.dumps(test))
+    return folder
+
+
+def run(spark: SparkSession, store: Path, out: Path, **changes: Any) -> Analysis:
+    """Does the job."""
+    options = replace(AnalysisOptions(paths=[str(store)], out=str(out)), **changes)
+    return analyze(spark, options, Watch(spark, Console(file=StringIO())))
+
+
+def test_a_job_is_whole_and_a_rerun_replaces(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full job, one that breaks off, one that is refused, and one that reads only what has changed."""
+    store, out = tmp_path / "store", tmp_path / "out"
+    make_run(store, "1", stale=False)
+    bad = make_run(store, "2", stale=True)
+    (store / "demo" / "latest").symlink_to("2")
+    first = run(spark, store, out)
+    assert first.exit_code is ExitCode.INVALID
+    assert (first.counts, first.runs, first.operations) == ({"valid": 1, "invalid": 1}, 2, 6)
+    assert [row["run"] for row in first.refuted] == ["demo/2"]
+    files = Files(spark)
+    before = load_manifest(files, str(out))
+    assert before is not None
+    runs = read_table(spark, str(out), before, "runs")
+    assert runs is not None
+    row = runs.where("run = 'demo/1'").collect()[0]
+    assert (row["day"], row["system_version"], row["model"], row["seed"]) == (
+        "2026-11-21",
+        "0.4.0",
+        "cas-register",
+        "3",
+    )
+
+    # Nothing of a job that breaks off is left, and what was there is there still.
+    def breaks(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(job, "verdicts", breaks)
+        with pytest.raises(KeyboardInterrupt):
+            run(spark, store, out)
+    assert load_manifest(files, str(out)) == before
+    assert [found.name for found in (out / GENERATIONS).iterdir()] == [before.generations[0].id]
+    assert not (out / LOCK).exists()
+
+    # Another job that runs has the folder; a dead one's lock is taken over, by the next test step.
+    (out / LOCK).write_text(json.dumps({"host": os.uname().nodename, "pid": os.getppid(), "since": "now"}))
+    with pytest.raises(BadOutput, match="another job writes here"):
+        run(spark, store, out)
+    (out / LOCK).write_text(json.dumps({"host": os.uname().nodename, "pid": 2**22 + 1, "since": "then"}))
+
+    # A history that is not whole is no reason for a verdict; the other runs are not read again, but for the one that changed.
+    event = b'{"index":1,"time":0,"type":"invoke","process":0,"f":"read","value":null}'
+    broken = b'{"format":"labrys-history","version":1}\n' + event + b"\n"
+    (store / "demo" / "broken.jsonl").write_bytes(broken)
+    for file in bad.iterdir():
+        file.unlink()
+    bad.rmdir()
+    make_run(store, "2", stale=False)
+    with pytest.raises(RowsRefused, match="expected the indexes from 0 on"):
+        run(spark, store, out, incremental=True, strict=True)
+    second = run(spark, store, out, incremental=True)
+    assert (second.runs, second.read, second.counts) == (3, 2, {"valid": 2, "unknown": 1})
+    assert second.exit_code is ExitCode.UNKNOWN
+    assert second.quarantined == 1
+    assert "in quarantine" in second.undecided[0]["cause"]
+    assert len(second.tables["verdicts"]) == 2
+    with pytest.raises(BadOutput, match="without --incremental"):
+        run(spark, store, out, incremental=True, model="register")
+    third = run(spark, store, out, incremental=True)
+    assert (third.read, third.counts) == (0, second.counts)
+
+
+def test_an_output_folder_of_something_else_is_left_alone(spark: SparkSession, tmp_path: Path) -> None:
+    """A folder that holds other files is no place for tables."""
+    store = tmp_path / "store"
+    make_run(store, "1", stale=False)
+    with pytest.raises(BadOutput, match="expected a new folder"):
+        run(spark, store, store)
+    assert [path.name for path in store.iterdir()] == ["demo"]

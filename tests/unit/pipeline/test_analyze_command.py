@@ -1,0 +1,115 @@
+"""The command `labrys analyze`: what it says, and what it needs to say it."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+import tarfile
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+
+from harness.errors import ExitCode
+from results.pipeline import session
+from results.pipeline.command import analyze, as_document, as_text
+from results.pipeline.errors import NoSpark
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytest.importorskip("pyspark")
+
+
+def analysis(**counts: int) -> Any:
+    """Returns an analysis with these verdicts."""
+    from results.pipeline.job import Analysis  # noqa: PLC0415 - needs Spark's packages
+
+    row = {"run": "a/1", "key": "k", "explanation": "it was\x1b[31m lost", "cause": None}
+    return Analysis(
+        out="file:/out",
+        runs=3,
+        read=1,
+        operations=1234,
+        counts=counts,
+        refuted=[row] * min(counts.get("invalid", 0), 20),
+        undecided=[],
+        reasons=[("expected a header", 2)],
+        quarantined=2,
+        tables={"verdicts": ["file:/out/generations/1/verdicts"]},
+    )
+
+
+@pytest.mark.parametrize(
+    ("counts", "code"),
+    [
+        ({"valid": 3}, ExitCode.VALID),
+        ({"valid": 3, "unknown": 1}, ExitCode.UNKNOWN),
+        ({"valid": 3, "unknown": 1, "invalid": 1}, ExitCode.INVALID),
+        ({}, ExitCode.VALID),
+    ],
+)
+def test_exit_codes(counts: dict[str, int], code: ExitCode) -> None:
+    """An invalid key is never masked, and an unknown one is not taken for a valid one."""
+    assert analysis(**counts).exit_code is code
+
+
+def test_what_is_said_steers_no_terminal() -> None:
+    """Texts of histories are shown escaped, and long lists are cut."""
+    said = as_text(analysis(invalid=30, valid=1))
+    assert "\x1b" not in said
+    assert "and 20 more in the table of verdicts" in said
+    assert "quarantine 2 rows: expected a header" in said
+
+
+def test_the_summary_is_json() -> None:
+    """The document has a verdict and the places of the tables."""
+    document = json.loads(json.dumps(as_document(analysis(valid=2, unknown=1), {"read": 1.5})))
+    assert document["verdict"] == "unknown"
+    assert document["verdicts"] == {"valid": 2, "invalid": 0, "unknown": 1}
+    assert document["tables"]["verdicts"] == ["file:/out/generations/1/verdicts"]
+
+
+def test_without_spark_there_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where pyspark is missing, the message says how to get it."""
+    real = importlib.util.find_spec
+    monkeypatch.setattr(session.importlib.util, "find_spec", lambda name: None if name == "pyspark" else real(name))
+    result = CliRunner().invoke(analyze, ["somewhere"])
+    assert isinstance(result.exception, NoSpark)
+    assert "pip install 'labrys[spark]'" in str(result.exception)
+
+
+def test_a_setting_has_a_name_and_a_value() -> None:
+    """A setting without `=` is refused before Spark starts."""
+    result = CliRunner().invoke(analyze, ["somewhere", "--conf", "spark.executor.memory"])
+    assert result.exit_code == 2
+    assert "expected NAME=VALUE" in result.output
+
+
+def test_help_needs_no_spark() -> None:
+    """Neither the list of commands nor this command's help imports Spark."""
+    asked = "cli.labrys.main(['analyze', '--help'], standalone_mode=False)"
+    code = f"import sys, cli\ntry: {asked}\nfinally: print(sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert "'results.pipeline.command'" in done.stdout
+    assert "'pyspark" not in done.stdout
+    assert "'py4j" not in done.stdout
+    assert "'pandas" not in done.stdout
+
+
+def test_the_archive_has_what_executors_import(tmp_path: Path) -> None:
+    """The packages and the kernel are in it, and it is added to what the user ships."""
+    from results.pipeline.ship import shipped  # noqa: PLC0415 - beside its test
+
+    settings = shipped({"spark.archives": "other.zip#other", "spark.executorEnv.PYTHONPATH": "lib"}, tmp_path)
+    with tarfile.open(tmp_path / "labrys-package.tar.gz") as archive:
+        names = archive.getnames()
+    assert {"harness/op.py", "checker/checking.py", "results/pipeline/events.py"} <= set(names)
+    assert any(name.startswith("checker/_kernel.") for name in names)
+    assert not [name for name in names if "target" in name or "tests" in name]
+    assert settings["spark.archives"] == f"other.zip#other,{tmp_path.as_uri()}/labrys-package.tar.gz#labrys-package"
+    assert settings["spark.executorEnv.PYTHONPATH"] == "labrys-package:lib"
+    whole = {"spark.archives": "env.tar.gz#env", "spark.pyspark.python": "./env/bin/python"}
+    assert shipped(whole, tmp_path) == whole
