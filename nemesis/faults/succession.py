@@ -1,0 +1,89 @@
+"""One leader after another: the process that leads is killed, and so is its successor, soon after its election.
+
+A new leader brings its followers' logs into line with its own before it serves, and what it does to them then is safe only if
+it survives. Never more than a minority is down, so a Raft group may lose time here, but nothing that it has acknowledged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.faults import Begun
+from nemesis import options as opt
+from nemesis import targets as tgt
+from nemesis.errors import FaultError
+from nemesis.fault import PROCESS, Drawing
+from nemesis.faults.process import Kill
+from nemesis.grudges import minority
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from harness.faults import PlannedFault
+    from harness.op import Value
+    from nemesis.field import Field
+
+LEAST_AFTER_S = 0.1
+MOST_AFTER_S = 4.0
+PROVING_S = 1.0  # of the fault's time, what is left to prove it
+
+
+class KillLeaders(Kill):
+    """`leaders-kill`."""
+
+    SUMMARY: ClassVar[str] = (
+        "SIGKILL to the leader, and to each next one `after` seconds from its election, until a minority is down; started "
+        "again at the end."
+    )
+    TARGETS: ClassVar[tuple[str, ...]] = (tgt.LEADER_MINORITY,)
+    OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
+        "after": opt.number(
+            None, 0.0, 60.0, "Seconds from an election to the kill of who was elected; drawn if not given."
+        )
+    }
+
+    def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
+        super().__init__(planned=planned, targets=targets, field=field)
+        self._after_s = float(self.options.get("after", LEAST_AFTER_S))
+
+    @classmethod
+    def draw(cls, drawing: Drawing) -> tuple[str | tuple[str, ...], dict[str, Value]]:
+        """Draws the order of nodes and, where it is not given, how long a new leader lives: short as likely as long."""
+        target, options = super().draw(drawing)
+        after_s = LEAST_AFTER_S * (MOST_AFTER_S / LEAST_AFTER_S) ** drawing.rng.random()
+        return target, {"after": round(after_s, 2), **options}
+
+    async def begin(self) -> Begun:
+        """Kills the leader, waits for the next one, and kills it too; gives up on a next one when the time is over.
+
+        Raises:
+            FaultError: There was no leader, or it could not be killed.
+        """
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + self.planned.end_s - self.planned.start_s - PROVING_S
+        named = () if tgt.is_role(self.planned.target) else self.targets
+        killed: list[str] = []
+        for turn in range(len(named) or minority(len(self.field.names))):
+            wait_s = self._after_s if killed else 0.0
+            leader = await self.field.leader(max(0.0, until_s - wait_s - loop.time()))
+            if leader is None:
+                self.problems["next"] = "no node said in time that it leads"
+                break
+            await asyncio.sleep(wait_s)
+            victim = named[turn] if named else leader
+            if victim in self._held():
+                self.problems[victim] = "left out, held by another fault"
+                break
+            await self.act([victim], self._kill, "kill")
+            killed.append(victim)
+        if not killed:
+            raise FaultError(f"fault {self.name} killed nobody: {'; '.join(self.problems.values())}")
+        self.targets = tuple(killed)
+        return Begun(
+            targets=self.targets,
+            details={"pids": self.pids_before(), "after_s": self._after_s, "problems": dict(self.problems)},
+        )
+
+    def _held(self) -> set[str]:
+        return {node for other in self.field.others(self) if PROCESS in other.GROUPS for node in other.targets}
