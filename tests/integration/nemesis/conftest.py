@@ -19,7 +19,7 @@ def bench() -> Iterator[Bench]:
     """Five nodes with the system on each."""
     if os.geteuid() != 0:
         pytest.skip("needs root, to make network namespaces")
-    with LocalCluster.up("test-nemesis") as cluster, cluster.entered():
+    with LocalCluster.up(f"test-nemesis-{os.getpid()}") as cluster, cluster.entered():
         ready = Bench(cluster)
         for node in cluster.nodes:
             ready.system.install(node)

@@ -36,6 +36,22 @@ def test_a_leader_is_killed_by_role(bench: Bench) -> None:
     assert proof.effective
 
 
+def test_the_next_leader_is_killed_after_the_first(bench: Bench) -> None:
+    """A minority goes down, one leader after another; who has no successor is killed alone, and the proof says so."""
+    bench.system.tell(bench.node("n2"), leader=True, term=0)
+    try:
+        begun, proof, _ = bench.through(planned("leaders-kill", "leader+minority", order=ORDER, after=0.2))
+    finally:
+        bench.system.tell(bench.node("n2"), leader=False, term=1)
+    assert begun.targets == ("n1", "n2")
+    assert proof.effective, proof.reason
+    assert proof.measured["vanished"] == ["n1", "n2"]
+
+    begun, proof, _ = bench.through(planned("leaders-kill", "leader+minority", order=ORDER, after=6.0))
+    assert begun.targets == ("n1",)
+    assert "no node said in time that it leads" in proof.reason
+
+
 def test_a_paused_process_is_stopped_and_goes_on_as_the_same(bench: Bench) -> None:
     """State T is seen in the kernel; afterwards the same pid runs on."""
     before = bench.system.process_state(bench.node("n4"))
