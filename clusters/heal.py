@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clusters.errors import ClusterError
-from harness.healing import detach_volume, undo_everything
+from harness.healing import detach_volume, forget_environment, undo_everything
 
 if TYPE_CHECKING:
     from harness.remote import Remote
@@ -42,6 +42,7 @@ def heal(remote: Remote, *, ours: bool) -> list[str]:
     healed = [*found.healed]
     if detach_volume(remote):
         healed.append("a volume under the data of a system")
+    forget_environment(remote)
     if found.failed:
         raise ClusterError(f"{remote.node}: cannot be healed of {', '.join(found.failed)}: {found.reason}")
     return healed

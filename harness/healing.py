@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from harness.system import ENVIRONMENT
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -107,3 +109,12 @@ def detach_volume(remote: Remote) -> bool:
         NodeError: It cannot be taken away, or the node cannot be reached.
     """
     return "detached" in remote.run(f"set -e\n{detaching()}", timeout_s=TIMEOUT_S).stdout
+
+
+def forget_environment(remote: Remote) -> None:
+    """Lets processes that are started from now on have no special environment.
+
+    Raises:
+        NodeError: The node cannot be reached.
+    """
+    remote.run(f"rm -f {ENVIRONMENT}", timeout_s=TIMEOUT_S)

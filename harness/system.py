@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from harness.op import Value
 
 
+# Lines NAME=value without spaces, which a fault has left for the process of the system, e.g. a library that it is to load. In a
+# shell: `env $(cat /run/labrys/environment 2>/dev/null) COMMAND`. A system that does not take them can have no such fault.
+ENVIRONMENT = "/run/labrys/environment"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeStatus:
     """What one node says about itself.
@@ -76,7 +81,10 @@ class System(Protocol):
         ...
 
     def start(self, node: Node) -> None:
-        """Starts the process; returns when it was launched. Does nothing if it already runs."""
+        """Starts the process; returns when it was launched. Does nothing if it already runs.
+
+        Where the node has a file `ENVIRONMENT`, the process gets the variables that its lines set; see there.
+        """
         ...
 
     def wait_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:

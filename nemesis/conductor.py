@@ -10,7 +10,9 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from harness.healing import detach_volume, undo_everything
+from harness.capabilities import CLOCK
+from harness.healing import detach_volume, forget_environment, undo_everything
+from nemesis import fakeclock
 from nemesis import targets as tgt
 from nemesis.errors import FaultError
 from nemesis.fault import brief, sentence
@@ -49,15 +51,28 @@ class Conductor:
         self._prepared = False
 
     async def prepare(self, plan: Sequence[PlannedFault]) -> None:
-        """Puts the system's data on volumes of ours, if some fault of the plan needs that.
+        """Puts the system's data on volumes of ours, and its process on a clock of its own, if the plan's faults need that.
 
-        Called when the system is installed and does not run. The volumes stay until `release`, through every healing.
+        Called when the system is installed and does not run. Both stay until `release`, through every healing.
 
         Raises:
-            FaultError: A volume could not be made.
+            FaultError: A volume or a clock could not be made.
         """
-        if not any(find_kind(fault.kind).fault.PREPARES for fault in plan):
-            return
+        kinds = [find_kind(fault.kind).fault for fault in plan]
+        if any(kind.PREPARES for kind in kinds):
+            await self._prepare_volumes()
+        if any(CLOCK in kind.NEEDS for kind in kinds):
+            await self._prepare_clocks()
+
+    async def _prepare_clocks(self) -> None:
+        can = await self._field.capabilities()
+        shared = [name for name in self._field.names if CLOCK not in can[name].available]
+        self._prepared = self._prepared or bool(shared)
+        outcomes = await self._field.each(shared, lambda node: fakeclock.prepare(self._field.shell(node)))
+        if outcomes.failed:
+            raise FaultError(f"the process cannot have a clock of its own: {sentence(outcomes.failed)}")
+
+    async def _prepare_volumes(self) -> None:
         self._prepared = True
         outcomes = await self._field.each(
             self._field.names, lambda node: attach(self._field.shell(node), self._field.system.data_dir(node))
@@ -66,17 +81,22 @@ class Conductor:
             raise FaultError(f"the data directory could not be put on a volume: {sentence(outcomes.failed)}")
 
     async def release(self) -> None:
-        """Takes the volumes away, with the data on them. Called when the system was stopped; does nothing without volumes.
+        """Takes away what was prepared, volumes with the data on them. Called when the system was stopped.
 
         Raises:
             FaultError: A volume is still there, or a node cannot be reached.
         """
         if not self._prepared:
             return
-        outcomes = await self._field.each(self._field.names, lambda node: detach_volume(self._field.shell(node)))
+        outcomes = await self._field.each(self._field.names, self._release_node)
         if outcomes.failed:
-            raise FaultError(f"a volume could not be taken away: {sentence(outcomes.failed)}")
+            raise FaultError(f"a volume or a clock could not be taken away: {sentence(outcomes.failed)}")
         self._prepared = False
+
+    def _release_node(self, node: Node) -> bool:
+        remote = self._field.shell(node)
+        forget_environment(remote)
+        return detach_volume(remote)
 
     async def begin(self, fault: PlannedFault) -> Begun:
         """Finds the targets and breaks them.
@@ -135,7 +155,7 @@ class Conductor:
         remote = self._field.shell(node)
         healing = undo_everything(remote)
         found = [*healing.healed]
-        if not self._prepared and detach_volume(remote):
+        if not self._prepared and self._release_node(node):
             found.append("a volume of an earlier run")
         if found:
             logger.info("healed on %s: %s", node.name, ", ".join(found))

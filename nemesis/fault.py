@@ -89,6 +89,7 @@ class Fault(abc.ABC):
         SUMMARY: What it does, in a line.
         PROOF: How its effect is proved, in a line.
         NEEDS: The capabilities it needs on every node, whatever their addresses.
+        INSTEAD: Capability to another one that does as well on a node that has not the first.
         GROUPS: What it holds on its nodes; two faults of one group never share a node.
         DISABLES: Whether its targets cannot take part in a quorum meanwhile.
         DAMAGES: Whether its targets are damaged for good; at most a minority ever is.
@@ -100,6 +101,7 @@ class Fault(abc.ABC):
     SUMMARY: ClassVar[str]
     PROOF: ClassVar[str]
     NEEDS: ClassVar[frozenset[str]] = frozenset({ROOT})
+    INSTEAD: ClassVar[Mapping[str, str]] = {}
     GROUPS: ClassVar[frozenset[str]] = frozenset()
     DISABLES: ClassVar[bool] = False
     DAMAGES: ClassVar[bool] = False

@@ -15,7 +15,7 @@ from harness.suggest import did_you_mean
 from nemesis import options as opt
 from nemesis import targets as tgt
 from nemesis.errors import PlanError
-from nemesis.faults import clock, disk, egress, files, leadership, loss, partitions, process
+from nemesis.faults import clock, disk, egress, files, leadership, loss, partitions, process, succession
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -87,6 +87,7 @@ _LIST = (
     ),
     Kind(name="kill", fault=process.Kill, target=tgt.RANDOM, aliases=("random-kill",)),
     Kind(name="leader-kill", fault=process.Kill, target=tgt.LEADER, aliases=("kill-leader",), in_all=False),
+    Kind(name="leaders-kill", fault=succession.KillLeaders, target=tgt.LEADER_MINORITY, in_all=False),
     Kind(name="minor-kill", fault=process.Kill, target=tgt.MINORITY, in_all=False),
     Kind(name="major-kill", fault=process.Kill, target=tgt.MAJORITY, in_all=False),
     Kind(name="fixed-kill", fault=process.Kill, target=None, in_all=False),
@@ -218,10 +219,13 @@ def missing_capabilities(
 
 
 def _lacking(kind: Kind, capabilities: Mapping[str, Capabilities], nodes: Sequence[Node] = ()) -> list[str]:
-    needs = kind.fault.needs(nodes)
-    return [
-        f"{kind.name} needs {capability} on every node, and {node} has not: {can.missing.get(capability, 'not found')}"
-        for capability in sorted(needs)
-        for node, can in capabilities.items()
-        if capability not in can.available
-    ]
+    lines = []
+    for capability in sorted(kind.fault.needs(nodes)):
+        other = kind.fault.INSTEAD.get(capability)
+        for node, can in capabilities.items():
+            if can.available.isdisjoint({capability, other}):
+                line = f"{kind.name} needs {capability} on every node, and {node} has not: "
+                line += can.missing.get(capability, "not found")
+                line += f"; nor {other} instead: {can.missing.get(other, 'not found')}" if other else ""
+                lines.append(line)
+    return lines

@@ -1,8 +1,9 @@
-"""Faults of a node's wall clock: set aside once, or back and forth all the time.
+"""Faults of the wall clock: set aside once, or back and forth all the time.
 
-Only for nodes with a clock of their own; a node that shares this machine's clock lacks the capability and is refused, twice:
-before the run and when the fault begins. Healing needs no time server: when the fault begins, the difference between the
-wall clock and the uptime, which no one can set, is kept in the undo note, and the clock is put back by it.
+A node with a clock of its own has that set. On one that shares this machine's clock, which is never touched, it is the clock of
+the system's process only, by libfaketime (see `fakeclock`); a node that has neither is refused, twice: before the run and when
+the fault begins. Healing needs no time server: when the fault begins, the difference between the wall clock and the uptime,
+which no one can set, is kept in the undo note, and the clock is put back by it.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ import shlex
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.capabilities import CLOCK as OWN_CLOCK
-from harness.capabilities import ROOT
+from harness.capabilities import FAKETIME, ROOT
 from harness.faults import Begun, Proof
 from harness.healing import UNDO_DIRECTORY
+from nemesis import fakeclock
 from nemesis import options as opt
 from nemesis.errors import FaultError
 from nemesis.fault import CLOCK, Drawing, Fault, sentence
@@ -36,43 +38,57 @@ MOST_MS = 288_000
 STROBE_PID = "/run/labrys/strobe.pid"
 
 # Sets $base to what the wall clock says at an uptime of 0.
-_BASE = """read up rest < /proc/uptime
-base=$(awk -v now="$(date +%s.%N)" -v up="$up" 'BEGIN { printf "%.3f", now - up }')"""
-# `at OFFSET` sets the clock to what it should say by $base, and that much more.
-_AT = """at() {
-  read up rest < /proc/uptime
-  date -s "@$(awk -v base="$base" -v up="$up" -v more="$1" 'BEGIN { printf "%.3f", base + up + more }')" >/dev/null
-}"""
-_PUT_BACK = f"""base=BASE
-{_AT}
-if [ -e {STROBE_PID} ]; then
+_BASE = fakeclock.base("date")
+# `at OFFSET` sets the clock to what it should say by $base, and that much more; again where the machine was too busy between
+# looking at the uptime and setting it.
+_AT = f"""at() {{
+  tries=0
+  while :; do
+    read up rest < /proc/uptime
+    to=$(awk -v base="$base" -v up="$up" -v more="$1" 'BEGIN {{ printf "%.3f", base + up + more }}')
+    date -s "@$to" >/dev/null || return
+    read later rest < /proc/uptime
+    {fakeclock.STEADY} && return
+  done
+}}"""
+_STOP_STROBE = f"""if [ -e {STROBE_PID} ]; then
   pid=$(cat {STROBE_PID})
   kill -s KILL -- -$pid 2>/dev/null
   i=0; while grep -q '^State:[[:space:]]*[^Z[:space:]]' /proc/$pid/status 2>/dev/null; do
     i=$((i+1)); [ $i -lt 100 ] || exit 1; sleep 0.01
   done
   rm -f {STROBE_PID}
-fi
-at 0"""
+fi"""
 
 
-def skewing(name: str, offset_s: float) -> str:
-    """Returns a script that leaves the undo note and sets the clock aside by `offset_s`."""
-    return _with_note(name, f"{_AT}\nat {offset_s:.3f}")
+def skewing(name: str, offset_s: float, *, fake: bool) -> str:
+    """Returns a script that leaves the undo note and sets the clock aside by `offset_s`.
+
+    Args:
+        name: The note's name.
+        offset_s: How far ahead.
+        fake: Whether the clock is that of the system's process only.
+    """
+    return _with_note(name, f"{_at(fake=fake)}\nat {offset_s:.3f}", fake=fake)
 
 
-def strobing(name: str, delta_s: float, period_s: float) -> str:
+def strobing(name: str, delta_s: float, period_s: float, *, fake: bool) -> str:
     """Returns a script that leaves the undo note and lets the clock jump by `delta_s` and back, each after `period_s`."""
     loop = f"""echo $$ > {STROBE_PID}
 base=$1
-{_AT}
+{_at(fake=fake)}
 while :; do at {delta_s:.3f}; sleep {period_s:.3f}; at 0; sleep {period_s:.3f}; done"""
     start = f'setsid sh -c {shlex.quote(loop)} strobe "$base" >/dev/null 2>&1 </dev/null &'
-    return _with_note(name, f"{start}\nuntil [ -e {STROBE_PID} ]; do sleep 0.01; done")
+    return _with_note(name, f"{start}\nuntil [ -e {STROBE_PID} ]; do sleep 0.01; done", fake=fake)
 
 
-def _with_note(name: str, effect: str) -> str:
-    note = making(name, effect="", undo=_PUT_BACK)
+def _at(*, fake: bool) -> str:
+    return fakeclock.AT if fake else _AT
+
+
+def _with_note(name: str, effect: str, *, fake: bool) -> str:
+    undo = f"base=BASE\n{_at(fake=fake)}\n{_STOP_STROBE}\nat 0"
+    note = making(name, effect="", undo=undo)
     return f'{_BASE}\n{note}\nsed -i "s/^base=BASE$/base=$base/" {UNDO_DIRECTORY}/{name}\n{effect}\n'
 
 
@@ -80,29 +96,62 @@ class ClockFault(Fault):
     """Common to faults of the clock."""
 
     NEEDS: ClassVar[frozenset[str]] = frozenset({ROOT, OWN_CLOCK})
+    INSTEAD: ClassVar[Mapping[str, str]] = {OWN_CLOCK: FAKETIME}
     GROUPS: ClassVar[frozenset[str]] = frozenset({CLOCK})
 
     def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
         super().__init__(planned=planned, targets=targets, field=field)
         self.before: dict[str, float] = {}
+        self.faked: frozenset[str] = frozenset()
 
     @abc.abstractmethod
-    def script(self) -> str:
-        """Returns what makes the fault on a node."""
+    def script(self, *, fake: bool) -> str:
+        """Returns what makes the fault on a node, with the clock of the system's process only where it is to be `fake`."""
 
     def ahead_s(self, node: Node) -> float:
-        """Reads how far a node's wall clock is ahead of its uptime, which no one can set."""
-        return float(self.field.shell(node).run(f'{_BASE}\necho "$base"', timeout_s=SHELL_TIMEOUT_S).stdout)
+        """Reads how far a wall clock is ahead of the node's uptime, which no one can set."""
+        return self.samples_s(node, 1)[0]
+
+    def samples_s(self, node: Node, samples: int) -> list[float]:
+        """Reads some times how far a wall clock is ahead of the node's uptime.
+
+        Raises:
+            FaultError: The system's process should have a clock of its own, and there is no process, or it has none.
+        """
+        if node.name in self.faked:
+            state = self.field.system.process_state(node)
+            if state is None:
+                raise FaultError(f"{node.name}: there is no process whose clock could be wrong")
+            return fakeclock.ahead_s(self.field.shell(node), state[0], samples=samples)
+        return self._of_machine_s(node, samples)
+
+    def _next_ahead_s(self, node: Node) -> float:
+        """Reads the same for a process that is started next, since the one of before may be killed by another fault."""
+        if node.name in self.faked:
+            return fakeclock.ahead_s(self.field.shell(node), None)[0]
+        return self._of_machine_s(node, 1)[0]
+
+    def _of_machine_s(self, node: Node, samples: int) -> list[float]:
+        script = fakeclock.readings("date", samples)
+        said = self.field.shell(node).run(script, timeout_s=SHELL_TIMEOUT_S).stdout
+        return [float(line) for line in said.split()]
 
     async def begin(self) -> Begun:
         """Measures the clocks, then sets them."""
+        can = await self.field.capabilities()
+        self.faked = frozenset(name for name in self.targets if OWN_CLOCK not in can[name].available)
 
         def strike(node: Node) -> None:
             self.before[node.name] = self.ahead_s(node)
-            self.field.shell(node).run(self.script(), timeout_s=SHELL_TIMEOUT_S)
+            script = self.script(fake=node.name in self.faked)
+            self.field.shell(node).run(script, timeout_s=SHELL_TIMEOUT_S)
 
         await self.act(self.targets, strike, "setting the clock")
-        return Begun(targets=self.targets, details={**self.options, "problems": dict(self.problems)})
+        of_process = sorted(self.faked)
+        return Begun(
+            targets=self.targets,
+            details={**self.options, "only_the_process": of_process, "problems": dict(self.problems)},
+        )
 
     async def end(self) -> Proof | None:
         """Puts the clocks back and verifies that they show what they would have shown.
@@ -115,8 +164,9 @@ class ClockFault(Fault):
 
         def undo(node: Node) -> None:
             self.field.shell(node).run(undoing(self.name), timeout_s=SHELL_TIMEOUT_S)
-            now_s = self.ahead_s(node)
-            off_s = now_s - self.before.get(node.name, now_s)
+            if node.name not in self.before:
+                return
+            off_s = self._next_ahead_s(node) - self.before[node.name]
             if abs(off_s) > TOLERANCE_S:
                 raise FaultError(f"its clock is still {off_s:+.3f} s off")
 
@@ -148,9 +198,9 @@ class Skew(ClockFault):
         size = LEAST_MS * (MOST_MS / LEAST_MS) ** drawing.rng.random()
         return target, {"offset_ms": round(size) * drawing.rng.choice((-1, 1)), **options}
 
-    def script(self) -> str:
+    def script(self, *, fake: bool) -> str:
         """Returns the setting aside."""
-        return skewing(self.name, float(self.options.get("offset_ms", 0)) / 1000)
+        return skewing(self.name, float(self.options.get("offset_ms", 0)) / 1000, fake=fake)
 
     async def prove(self) -> Proof:
         """Measures the clocks again."""
@@ -189,17 +239,17 @@ class Strobe(ClockFault):
         }
         return target, {**drawn, **options}
 
-    def script(self) -> str:
+    def script(self, *, fake: bool) -> str:
         """Returns the jumping."""
         delta_ms, period_ms = self.options.get("delta_ms", LEAST_MS), self.options.get("period_ms", LEAST_MS)
-        return strobing(self.name, float(delta_ms) / 1000, float(period_ms) / 1000)
+        return strobing(self.name, float(delta_ms) / 1000, float(period_ms) / 1000, fake=fake)
 
     async def prove(self) -> Proof:
         """Reads the clocks a number of times."""
         delta_s = float(self.options.get("delta_ms", LEAST_MS)) / 1000
 
         def sample(node: Node) -> list[float]:
-            return [self.ahead_s(node) - self.before[node.name] for _ in range(SAMPLES)]
+            return [ahead_s - self.before[node.name] for ahead_s in self.samples_s(node, SAMPLES)]
 
         seen = (await self.act(sorted(self.before), sample, "reading the clock")).done
         jumped = {node: sum(off_s > delta_s / 2 for off_s in offs) for node, offs in sorted(seen.items())}

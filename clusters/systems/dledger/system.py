@@ -22,6 +22,7 @@ from clusters.systems.dledger.remoting import RemotingError
 from clusters.systems.dledger.requests import Peer
 from harness.cluster import on_nodes
 from harness.errors import InfrastructureError, InputError, NodeError
+from harness.system import ENVIRONMENT
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -144,7 +145,7 @@ class DLedgerSystem:
             f"pgrep -f '{PATTERN}' >/dev/null && exit 0\n"
             f"if {LISTENS}; then exit {PORT_TAKEN}; fi\n"
             f"mkdir -p {DATA_DIR} {LOG_DIR} && cd {DATA_DIR} || exit\n"
-            f"setsid nohup {shlex.join(arguments)} </dev/null >>{LAUNCH_LOG} 2>&1 &\n"
+            f"setsid nohup env $(cat {ENVIRONMENT} 2>/dev/null) {shlex.join(arguments)} </dev/null >>{LAUNCH_LOG} 2>&1 &\n"
             f"for turn in $(seq {LAUNCH_WAIT_S * 50}); do pgrep -f '{PATTERN}' >/dev/null && exit 0; sleep 0.02; done\n"
             f"tail -n {LOG_TAIL_LINES} {LAUNCH_LOG} >&2; exit {NOT_LAUNCHED}",
             check=False,

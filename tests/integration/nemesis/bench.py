@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from harness.faults import PlannedFault
 from harness.healing import CHAIN, UNDO_DIRECTORY
 from harness.node import Node
-from harness.system import NodeStatus
+from harness.system import ENVIRONMENT, NodeStatus
 from nemesis.conductor import Conductor
 
 if TYPE_CHECKING:
@@ -36,11 +36,11 @@ PORT = 7000
 PYTHON = os.path.realpath(sys.executable)
 ORDER = ["n4", "n2", "n5", "n1", "n3"]
 SERVER = f"""
-import os, socket, socketserver
+import os, socket, socketserver, time
 class Echo(socketserver.StreamRequestHandler):
     def handle(self):
         with open("{HOME}/role") as f:
-            self.wfile.write(f.read().encode())
+            self.wfile.write(f.read().rstrip("}}").encode() + b', "clock": %f}}' % time.time())
 class Server(socketserver.ThreadingTCPServer):
     allow_reuse_address = True
     daemon_threads = True
@@ -79,7 +79,8 @@ class Echo:
 
     def start(self, node: Node) -> None:
         if self.process_state(node) is None:
-            self._run(node, f"rm -f {HOME}/pid; cd {HOME}; setsid nohup {PYTHON} server.py >log 2>&1 </dev/null &")
+            command = f"env $(cat {ENVIRONMENT} 2>/dev/null) {PYTHON} server.py"
+            self._run(node, f"rm -f {HOME}/pid; cd {HOME}; setsid nohup {command} >log 2>&1 </dev/null &")
 
     def wait_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
         for node in nodes:
@@ -131,7 +132,7 @@ class Echo:
                 writer.close()
         except (OSError, TimeoutError, ValueError):
             return None
-        return NodeStatus(node=node.name, role=said["role"], term=said["term"])
+        return NodeStatus(node=node.name, role=said["role"], term=said["term"], details={"clock": said["clock"]})
 
     async def lead(self, node: Node, timeout_s: float) -> bool:
         before = [status for status in [await self.status(each, 1.0) for each in self._cluster.nodes] if status]

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.capabilities import Capabilities
+from harness.system import ENVIRONMENT
 from nemesis.conductor import Conductor
 from nemesis.errors import FaultError
 from tests.integration.nemesis.bench import Versatile, planned
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
-    from harness.capabilities import Capabilities
     from harness.faults import Proof
     from tests.integration.nemesis.bench import Bench
 
@@ -42,6 +44,48 @@ class OwnClocks(Versatile):
         }
 
 
+class NoClocks(Versatile):
+    """The cluster as if libfaketime were not installed."""
+
+    def capabilities(self) -> Mapping[str, Capabilities]:
+        """Returns the true ones, without it."""
+        return {
+            name: Capabilities(
+                available=can.available - {"faketime"}, missing={**can.missing, "faketime": "not installed"}
+            )
+            for name, can in self._cluster.capabilities().items()
+        }
+
+
+@pytest.fixture
+def own_time(bench: Bench) -> Iterator[Conductor]:
+    """The servers started with a clock of their own, and a conductor that knows of it."""
+    if "faketime" not in bench.cluster.capabilities()["n1"].available:
+        pytest.skip("libfaketime is not installed; `apt-get install faketime`")
+    conductor = bench.conductor()
+    for node in bench.cluster.nodes:
+        bench.system.kill(node)
+    bench.run(conductor.prepare([planned("clock-skew", ["n1"])]))
+    for node in bench.cluster.nodes:
+        bench.system.start(node)
+    bench.system.wait_ready(bench.cluster.nodes, 5)
+    yield conductor
+    bench.run(conductor.release())
+    for node in bench.cluster.nodes:
+        assert "absent" in bench.shell(node.name, f"ls {ENVIRONMENT} 2>/dev/null || echo absent")
+        bench.system.kill(node)
+        bench.system.start(node)
+    bench.system.wait_ready(bench.cluster.nodes, 5)
+
+
+async def off_s(bench: Bench, name: str) -> float:
+    """Asks a server for its time, over the network, and returns how far it is from this machine's."""
+    status = await bench.system.status(bench.node(name), 2.0)
+    assert status is not None
+    assert status.details is not None
+    return float(status.details["clock"]) - time.time()
+
+
 @pytest.mark.parametrize(
     ("kind", "options"),
     [
@@ -53,13 +97,6 @@ class OwnClocks(Versatile):
 def test_clocks_are_set_aside_and_put_back(bench: Bench, kind: str, options: dict[str, int]) -> None:
     """With a `date` that keeps its own offset, for these nodes share this machine's clock, which is never touched."""
     fault = planned(kind, ["n1", "n3"], **options)
-    refused = bench.conductor()
-
-    async def refuse() -> None:
-        with pytest.raises(FaultError, match="needs clock on every node"):
-            await refused.begin(fault)
-
-    bench.run(refuse())
     for node in bench.cluster.nodes:
         bench.cluster.remote(node).write("/usr/local/sbin/date", FAKE_DATE, mode=0o755)
         assert bench.shell(node.name, "command -v date").strip() == "/usr/local/sbin/date"
@@ -82,4 +119,60 @@ def test_clocks_are_set_aside_and_put_back(bench: Bench, kind: str, options: dic
         for node in bench.cluster.nodes:
             bench.shell(node.name, "rm -f /usr/local/sbin/date /srv/offset")
     assert proof.effective, proof.reason
+    bench.assert_clean()
+
+
+@pytest.mark.parametrize("offset_ms", [-90_000, 700, 200_000])
+def test_a_process_alone_has_another_time(bench: Bench, own_time: Conductor, offset_ms: int) -> None:
+    """Its own answers are ahead or behind while the fault is on, nobody else's are, and the machine's clock is right."""
+    fault = planned("clock-skew", ["n1", "n3"], offset_ms=offset_ms)
+
+    async def work() -> tuple[Proof, dict[str, float]]:
+        begun = await own_time.begin(fault)
+        assert begun.details["only_the_process"] == ["n1", "n3"]
+        try:
+            return await own_time.prove(fault), {name: await off_s(bench, name) for name in bench.names}
+        finally:
+            await own_time.end(fault)
+
+    proof, seen = bench.run(work())
+    assert proof.effective, proof.reason
+    for name in bench.names:
+        assert seen[name] == pytest.approx(offset_ms / 1000 if name in fault.target else 0.0, abs=0.2)
+    assert abs(bench.run(off_s(bench, "n1"))) < 0.2
+    bench.assert_clean()
+
+
+def test_a_process_sees_time_jump(bench: Bench, own_time: Conductor) -> None:
+    """A strobe is seen in the process' own answers: some are ahead and some are not; none is in the end."""
+    fault = planned("clock-strobe", ["n2"], delta_ms=5000, period_ms=40)
+
+    async def work() -> tuple[Proof, list[float]]:
+        await own_time.begin(fault)
+        try:
+            return await own_time.prove(fault), [await off_s(bench, "n2") for _ in range(60)]
+        finally:
+            await own_time.end(fault)
+
+    proof, seen = bench.run(work())
+    assert proof.effective, proof.reason
+    assert 0 < sum(off > 2.5 for off in seen) < len(seen)
+    assert abs(bench.run(off_s(bench, "n2"))) < 0.2
+    bench.assert_clean()
+
+
+def test_a_clock_that_cannot_be_set_is_no_fault(bench: Bench) -> None:
+    """Without libfaketime the kind is refused; a process that was started without it is found out, and left alone."""
+    fault = planned("clock-skew", ["n1"], offset_ms=5000)
+    addresses = {node.name: node.address for node in bench.cluster.nodes}
+    without = Conductor(cluster=NoClocks(bench.cluster, addresses), system=bench.system)
+
+    async def refused(conductor: Conductor, why: str) -> None:
+        with pytest.raises(FaultError, match=why):
+            await conductor.begin(fault)
+        await conductor.end(fault)
+
+    bench.run(refused(without, "needs clock on every node, and n1 has not: .*; nor faketime instead: not installed"))
+    if "faketime" in bench.cluster.capabilities()["n1"].available:
+        bench.run(refused(bench.conductor(), "libfaketime is not in its process"))
     bench.assert_clean()
