@@ -51,13 +51,13 @@ def solve(
     *,
     algorithm: str,
     time_limit_s: float | None,
-    memory_limit: int,
+    memory_limit: int | None,
     threads: int,
     want_order: bool,
     fail_fast: bool,
     cancellation: Cancellation | None = None,
 ) -> list[Outcome]:
-    """Decides problems on that many threads, without the interpreter lock."""
+    """Decides problems on that many threads, without the interpreter lock; without a limit half of the free memory is used."""
 
 def sort_seconds(count: int) -> float:
     """Seconds to sort that many random records of 16 bytes: the yardstick of the benchmarks."""

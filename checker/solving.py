@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from array import array
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from checker import _kernel
@@ -23,9 +22,6 @@ ALGORITHMS: Final[Mapping[str, str]] = {
     "wgl": "wgl",
     "competition": "competition",
 }
-
-_SHARE_OF_MEMORY: Final = 0.5
-_FALLBACK_BYTES: Final = 4 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +68,7 @@ def solve(
             problems,
             algorithm=ALGORITHMS[limits.algorithm],
             time_limit_s=limits.time_limit_s,
-            memory_limit=limits.memory_limit if limits.memory_limit is not None else _half_of_memory(),
+            memory_limit=limits.memory_limit,
             threads=limits.threads if limits.threads is not None else len(os.sched_getaffinity(0)),
             want_order=want_order,
             fail_fast=fail_fast,
@@ -87,14 +83,3 @@ def positions(order: bytes) -> array[int]:
     numbers = array("I")
     numbers.frombytes(order)
     return numbers
-
-
-def _half_of_memory() -> int:
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return _FALLBACK_BYTES
-    for line in lines:
-        if line.startswith("MemAvailable:"):
-            return int(int(line.split()[1]) * 1024 * _SHARE_OF_MEMORY)
-    return _FALLBACK_BYTES

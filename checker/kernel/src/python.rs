@@ -207,7 +207,7 @@ fn solve<'py>(
     problems: Vec<Py<Problem>>,
     algorithm: &str,
     time_limit_s: Option<f64>,
-    memory_limit: usize,
+    memory_limit: Option<usize>,
     threads: usize,
     want_order: bool,
     fail_fast: bool,
@@ -224,11 +224,10 @@ fn solve<'py>(
             Instant::now().checked_add(limit)
         }
     };
-    let limits = Limits::new(deadline, memory_limit);
     let borrowed: Vec<&Problem> = problems.iter().map(Py::get).collect();
     let flag = cancellation.as_ref().map(|cancellation| &cancellation.get().0);
-    let outcomes = py.detach(|| run(&borrowed, algorithm, want_order, &limits, threads, fail_fast, flag));
-    let outcomes = outcomes?;
+    let wanted = Wanted { algorithm, want_order, fail_fast, threads, deadline, memory_limit };
+    let outcomes = py.detach(|| run(&borrowed, &wanted, flag))?;
     for problem in &borrowed {
         if let Some(custom) = &problem.custom {
             if let Some(error) = custom.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
@@ -245,15 +244,18 @@ fn solve<'py>(
 
 type Outcomes = Vec<Result<Outcome, String>>;
 
-fn run(
-    problems: &[&Problem],
+/// What the caller asked for.
+struct Wanted {
     algorithm: Algorithm,
     want_order: bool,
-    limits: &Limits,
-    threads: usize,
     fail_fast: bool,
-    flag: Option<&Arc<AtomicBool>>,
-) -> PyResult<Outcomes> {
+    threads: usize,
+    deadline: Option<Instant>,
+    memory_limit: Option<usize>,
+}
+
+fn run(problems: &[&Problem], wanted: &Wanted, flag: Option<&Arc<AtomicBool>>) -> PyResult<Outcomes> {
+    let &Wanted { algorithm, want_order, fail_fast, threads, deadline, memory_limit } = wanted;
     let questions: Vec<Question> = problems
         .iter()
         .map(|problem| Question {
@@ -263,22 +265,32 @@ fn run(
             oracle: problem.custom.as_ref().map(|custom| custom as &dyn OracleSource),
         })
         .collect();
-    let mut outcomes = solve_quickly(&questions, algorithm, want_order, limits, fail_fast);
+    let limits = Limits::new(deadline, memory_limit.unwrap_or(usize::MAX));
+    let mut outcomes = solve_quickly(&questions, algorithm, want_order, &limits, fail_fast);
     let missing: Vec<usize> = (0..questions.len()).filter(|&i| outcomes[i].is_none()).collect();
     if !missing.is_empty() {
         let failed = |outcome: &Option<Result<Outcome, String>>| {
             matches!(outcome, Some(Ok(outcome)) if outcome.progress == Progress::Invalid)
         };
+        let limits = Limits::new(deadline, memory_limit.unwrap_or_else(half_of_memory));
         if fail_fast && outcomes.iter().any(failed) {
             limits.cancel();
         }
         let rest: Vec<Question> = missing.iter().map(|&i| questions[i]).collect();
-        let slow = watched(flag, limits, || solve_all(&rest, algorithm, want_order, limits, threads, fail_fast))?;
+        let slow = watched(flag, &limits, || solve_all(&rest, algorithm, want_order, &limits, threads, fail_fast))?;
         for (i, outcome) in missing.into_iter().zip(slow) {
             outcomes[i] = Some(outcome);
         }
     }
     Ok(outcomes.into_iter().flatten().collect())
+}
+
+/// Half of what the machine has left; 4 GiB where it does not tell.
+fn half_of_memory() -> usize {
+    let told = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = told.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<usize>().ok());
+    kib.map_or(4 << 30, |kib| kib * 1024 / 2)
 }
 
 /// Works in another thread, while this one looks for signals and at the flag.

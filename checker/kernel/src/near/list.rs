@@ -2,59 +2,63 @@
 //!
 //! A read tells the order of all pieces since the last put. So a put and what was seen to be appended to it is a block, with
 //! the piece of number i at position 2i + 1 and a read of k pieces at 2k; what was there before any put is the first block;
-//! a piece that was never seen is a block of its own.
+//! a piece that was never seen is a block of its own. Where the same was made twice, `writers` says who made what.
 
 use std::collections::HashMap;
 
 use super::blocks::{self, Conflict, Item};
+use super::writers;
 use crate::hash::FastHasher;
 use crate::ops::{op, Kind, Near, Ops, INF, NONE};
 
 /// Finds pieces in what was read. No piece is the beginning of another, so there is one way to do that.
 struct Pieces<'a> {
-    whole: HashMap<&'a [i64], u32, FastHasher>,
+    numbers: HashMap<&'a [i64], u32, FastHasher>,
+    /// By piece: who appended or put it.
+    writers: Vec<Vec<u32>>,
     lengths: Vec<usize>,
 }
 
 impl<'a> Pieces<'a> {
     fn new(ops: &Ops<'a>) -> Result<Self, &'static str> {
-        let mut whole: HashMap<&[i64], u32, FastHasher> = HashMap::default();
-        for i in 0..ops.len() {
-            if ops.f[i] == op::READ_LIST {
-                continue;
-            }
+        let mut numbers: HashMap<&[i64], u32, FastHasher> = HashMap::default();
+        let mut writers: Vec<Vec<u32>> = Vec::new();
+        for i in (0..ops.len()).filter(|&i| ops.f[i] != op::READ_LIST) {
             if ops.list(i).is_empty() {
                 return Err("something empty is appended or put");
             }
-            if whole.insert(ops.list(i), i as u32).is_some() {
-                return Err("the same is appended or put twice");
+            let fresh = writers.len() as u32;
+            let number = *numbers.entry(ops.list(i)).or_insert(fresh);
+            if number == fresh {
+                writers.push(Vec::with_capacity(1));
             }
+            writers[number as usize].push(i as u32);
         }
-        let mut lengths: Vec<usize> = whole.keys().map(|piece| piece.len()).collect();
+        let mut lengths: Vec<usize> = numbers.keys().map(|piece| piece.len()).collect();
         lengths.sort_unstable();
         lengths.dedup();
         if lengths.len() > MAX_LENGTHS {
             return Err("pieces have too many different lengths");
         }
-        for piece in whole.keys() {
-            if lengths.iter().any(|&k| k < piece.len() && whole.contains_key(&piece[..k])) {
+        for piece in numbers.keys() {
+            if lengths.iter().any(|&k| k < piece.len() && numbers.contains_key(&piece[..k])) {
                 return Err("a piece is the beginning of another");
             }
         }
-        Ok(Self { whole, lengths })
+        Ok(Self { numbers, writers, lengths })
     }
 
-    /// The writers of the pieces, or None if something else was read.
+    /// The pieces by their numbers, or None if something else was read.
     fn split(&self, read: &[i64]) -> Option<Vec<u32>> {
-        let mut writers = Vec::new();
+        let mut pieces = Vec::new();
         let mut rest = read;
         while !rest.is_empty() {
-            let fits = |&&k: &&usize| k <= rest.len() && self.whole.contains_key(&rest[..k]);
+            let fits = |&&k: &&usize| k <= rest.len() && self.numbers.contains_key(&rest[..k]);
             let k = *self.lengths.iter().find(fits)?;
-            writers.push(self.whole[&rest[..k]]);
+            pieces.push(self.numbers[&rest[..k]]);
             rest = &rest[k..];
         }
-        Some(writers)
+        Some(pieces)
     }
 }
 
@@ -67,7 +71,10 @@ struct Place {
     seen_by: u32,
 }
 
-/// Decides; unsuited if pieces are not unique.
+/// A read, and the pieces it found or who made them.
+pub type Found = (u32, Vec<u32>);
+
+/// Decides; unsuited if the same was made more than once and it is not clear who saw which.
 pub fn check(ops: &Ops, initial: &[i64], want_order: bool) -> Near {
     if !initial.is_empty() {
         return Near::Unsuited("there is something at the beginning");
@@ -76,28 +83,44 @@ pub fn check(ops: &Ops, initial: &[i64], want_order: bool) -> Near {
         Ok(pieces) => pieces,
         Err(why) => return Near::Unsuited(why),
     };
-    // Block 0 is the first; that of a put is its number + 1, that of an unseen piece too.
-    let mut longest: HashMap<u32, (u32, Vec<u32>), FastHasher> = HashMap::default();
-    let mut reads: Vec<(u32, u32, Vec<u32>)> = Vec::new();
+    let mut reads: Vec<Found> = Vec::new();
     for i in (0..ops.len()).filter(|&i| ops.f[i] == op::READ_LIST && ops.e[i] != INF) {
-        let Some(writers) = pieces.split(ops.list(i)) else {
-            return Near::invalid(Kind::Phantom, &[i as u32]);
-        };
+        match pieces.split(ops.list(i)) {
+            Some(found) => reads.push((i as u32, found)),
+            None => return Near::invalid(Kind::Phantom, &[i as u32]),
+        }
+    }
+    if pieces.writers.iter().any(|writers| writers.len() > 1) {
+        return writers::check(ops, &pieces.writers, &reads, want_order);
+    }
+    for (_, found) in &mut reads {
+        for piece in found {
+            *piece = pieces.writers[*piece as usize][0];
+        }
+    }
+    decide(ops, &reads, want_order)
+}
+
+/// Decides where it is known who made what was read.
+pub fn decide(ops: &Ops, reads: &[Found], want_order: bool) -> Near {
+    // Block 0 is the first; that of a put is its number + 1, that of an unseen piece too.
+    let block_of = |writers: &[u32]| writers.first().filter(|&&w| ops.f[w as usize] == op::PUT).map_or(0, |w| w + 1);
+    let mut longest: HashMap<u32, &Found, FastHasher> = HashMap::default();
+    for found in reads {
+        let (i, writers) = found;
         if let Some(&put) = writers.iter().skip(1).find(|&&w| ops.f[w as usize] == op::PUT) {
-            return Near::invalid(Kind::Order, &[put, i as u32]);
+            return Near::invalid(Kind::Order, &[put, *i]);
         }
-        let block = writers.first().filter(|&&w| ops.f[w as usize] == op::PUT).map_or(0, |w| w + 1);
-        let best = longest.entry(block).or_insert((i as u32, Vec::new()));
+        let best = longest.entry(block_of(writers)).or_insert(found);
         if writers.len() > best.1.len() {
-            *best = (i as u32, writers.clone());
+            *best = found;
         }
-        reads.push((i as u32, block, writers));
     }
     let mut places = vec![Place { block: NONE, index: 0, seen_by: NONE }; ops.len()];
     let mut blocks: Vec<u32> = longest.keys().copied().collect();
     blocks.sort_unstable();
     for block in blocks {
-        let (read, writers) = &longest[&block];
+        let (read, writers) = longest[&block];
         for (index, &w) in writers.iter().enumerate() {
             let place = &mut places[w as usize];
             if place.block == block {
@@ -110,12 +133,13 @@ pub fn check(ops: &Ops, initial: &[i64], want_order: bool) -> Near {
         }
     }
     let mut items = Vec::with_capacity(ops.len());
-    for (i, block, writers) in &reads {
-        let (other, best) = &longest[block];
+    for (i, writers) in reads {
+        let block = block_of(writers);
+        let (other, best) = longest[&block];
         if !best.starts_with(writers) {
             return Near::invalid(Kind::Fork, &[*i, *other]);
         }
-        items.push(Item { block: *block, position: 2 * writers.len() as u32, op: *i });
+        items.push(Item { block, position: 2 * writers.len() as u32, op: *i });
     }
     for i in (0..ops.len()).filter(|&i| ops.f[i] != op::READ_LIST) {
         let place = places[i];

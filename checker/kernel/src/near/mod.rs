@@ -18,6 +18,7 @@ pub mod mutex;
 pub mod queue;
 pub mod register;
 pub mod sets;
+pub mod writers;
 pub mod zones;
 
 use std::collections::HashMap;
