@@ -221,9 +221,12 @@ class _Job:
 
     def _quarantine(self, read: Ingested, records: Records) -> int:
         """Writes what does not fit, and returns how many rows that is."""
-        damaged = conform(records.problems, QUARANTINE)
-        rows = damaged if read.quarantine is None else damaged.unionByName(read.quarantine)
-        self._write("quarantine", rows)
+        parts = [] if read.quarantine is None else [read.quarantine]
+        if records.problems is not None:
+            parts.append(conform(records.problems, QUARANTINE))
+        self._write("quarantine", union(parts) if parts else self._spark.createDataFrame([], QUARANTINE))
+        if not parts:
+            return 0
         written = self._spark.read.parquet(self._output.table("quarantine"))
         count = written.count()
         if count and self._options.strict:
@@ -246,11 +249,17 @@ class _Job:
                 chosen = self._spark.createDataFrame([(run,) for run in runs], "run string")
                 rows = rows.join(F.broadcast(chosen), "run", "left_semi")
             parts.append(conform(verdicts(rows, self._verdict_options(model, kind)), VERDICTS))
+        judged = union(parts) if parts else self._spark.createDataFrame([], VERDICTS)
+        if read.quarantine is None:
+            empty = [each for each in read.seen if not each.operations or records.models[each.run] is None]
+            return union([judged, without_operations(self._spark, empty, records.models)]) if empty else judged
         path = f"{self._output.staged}/verdicts"
-        (union(parts) if parts else self._spark.createDataFrame([], VERDICTS)).write.parquet(path)
+        judged.write.parquet(path)
         judged = self._spark.read.schema(VERDICTS).parquet(path)
-        whole = judged.unionByName(without_operations(self._spark, read.seen, judged, records.models))
-        return whole if read.quarantine is None else withheld(whole, read.quarantine, read.seen)
+        others = without_operations(self._spark, read.seen, records.models).join(
+            judged.select("run"), "run", "left_anti"
+        )
+        return withheld(judged.unionByName(conform(others, VERDICTS)), read.quarantine, read.seen)
 
     def _verdict_options(self, model: str, kind: str) -> VerdictOptions:
         conventions = {**conventions_of(kind), **self._options.conventions}
@@ -290,18 +299,20 @@ def summary(spark: SparkSession, root: str, manifest: Manifest, *, read: int = 0
     counted = (
         there.groupBy("verdict").agg(F.count("*").alias("keys"), F.sum("operations").alias("operations")).collect()
     )
-    reasons = quarantine.groupBy("reason").count().orderBy(F.desc("count"), "reason").limit(SHOWN_ROWS).collect()
+    counts = {row["verdict"]: row["keys"] for row in counted}
+    quarantined = quarantine.count()
+    by_reason = quarantine.groupBy("reason").count().orderBy(F.desc("count"), "reason").limit(SHOWN_ROWS)
     names = sorted({name for generation in manifest.generations for name in generation.tables})
     return Analysis(
         out=root,
         runs=sum(len(runs) for runs in manifest.runs.values()),
         read=read,
         operations=sum(row["operations"] for row in counted),
-        counts={row["verdict"]: row["keys"] for row in counted},
-        refuted=_first(there, "invalid"),
-        undecided=_first(there, "unknown"),
-        reasons=[(row["reason"], row["count"]) for row in reasons],
-        quarantined=quarantine.count(),
+        counts=counts,
+        refuted=_first(there, "invalid") if "invalid" in counts else [],
+        undecided=_first(there, "unknown") if "unknown" in counts else [],
+        reasons=[(row["reason"], row["count"]) for row in by_reason.collect()] if quarantined else [],
+        quarantined=quarantined,
         tables={
             name: [
                 f"{root}/{GENERATIONS}/{generation.id}/{name}"

@@ -107,14 +107,14 @@ class Records:
         runs: A row of `RUNS` for each run.
         faults: A row of `FAULTS` for each fault.
         sightings: A row of `SIGHTINGS` for each change of what a node said of itself.
-        problems: `source`, `run` and `reason` of files that are damaged; they do not touch verdicts.
+        problems: `source`, `run` and `reason` of files that are damaged, which do not touch verdicts; None if none is.
         models: The model of each run's workload; None where none is known.
     """
 
     runs: DataFrame
     faults: DataFrame
     sightings: DataFrame
-    problems: DataFrame
+    problems: DataFrame | None
     models: Mapping[str, str | None]
 
 
@@ -145,7 +145,9 @@ def read_records(
         content.mapInArrow(_parser(files), _PARSED).write.parquet(f"{staged}/records")
         parsed = spark.read.schema(_PARSED).parquet(f"{staged}/records")
     merged = parsed.groupBy("run").agg(*(F.first(name, ignorenulls=True).alias(name) for name in _MERGED))
-    workloads = {row["run"]: row["workload"] for row in merged.select("run", "workload").collect()}
+    told = parsed.select("run", "workload", "problem").collect() if files else []
+    workloads = {row["run"]: row["workload"] for row in told if row["workload"] is not None}
+    problems = parsed.where("problem is not null").select("source", "run", F.col("problem").alias("reason"))
     models = {each.run: model or _model(workloads.get(each.run), is_run=each.source.is_run) for each in seen}
     rows = [(each.run, each.source.day, each.source.format, each.source.path, models[each.run] or "") for each in seen]
     known = spark.createDataFrame(rows, "run string, changed string, format string, source string, model string")
@@ -166,7 +168,7 @@ def read_records(
         runs=conform(runs, RUNS),
         faults=conform(faults, FAULTS),
         sightings=conform(sightings, SIGHTINGS),
-        problems=parsed.where("problem is not null").select("source", "run", F.col("problem").alias("reason")),
+        problems=problems if any(row["problem"] is not None for row in told) else None,
         models=models,
     )
 

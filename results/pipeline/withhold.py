@@ -52,23 +52,20 @@ def withheld(verdicts: DataFrame, quarantine: DataFrame, seen: Sequence[Seen]) -
     return conform(changed, VERDICTS)
 
 
-def without_operations(
-    spark: SparkSession, seen: Sequence[Seen], judged: DataFrame, models: Mapping[str, str | None]
-) -> DataFrame:
-    """Returns a verdict for each run that has none: for want of a model, or of operations.
+def without_operations(spark: SparkSession, runs: Sequence[Seen], models: Mapping[str, str | None]) -> DataFrame:
+    """Returns a verdict for each of some runs that has none: for want of a model, or of operations.
 
     Args:
         spark: The session.
-        seen: The runs.
-        judged: The verdicts there are.
+        runs: The runs.
         models: The model of each run; None where none is known.
     """
     rows = []
-    for each in seen:
+    for each in runs:
         model = models[each.run]
         cause = None if model else "no model is known for the workload; say it with --model"
         rows.append(
             (each.run, "valid" if model else "unknown", model or "", "none", "spark", cause, each.operations or 0)
         )
     told = "run string, verdict string, model string, analyzer string, engine string, cause string, operations long"
-    return conform(spark.createDataFrame(rows, told).join(judged.select("run"), "run", "left_anti"), VERDICTS)
+    return conform(spark.createDataFrame(rows, told), VERDICTS)

@@ -24,10 +24,12 @@ from harness.op import Operation, OpType
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
 
-WAIT_S = 90.0
+WAIT_S = 240.0
+LONGEST_S = 1200  # for daemons whose test was killed
 LOOPBACK = "127.0.0.1"
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # these JVMs live too short for more
 
 
 def free_port() -> int:
@@ -45,18 +47,22 @@ def daemon(name: str, *arguments: str, log: Path) -> Iterator[subprocess.Popen[b
         **os.environ,
         "SPARK_HOME": str(home),
         "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": QUICK_START,
         "SPARK_LOCAL_IP": LOOPBACK,
         "SPARK_NO_DAEMONIZE": "1",
     }
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", "--host", LOOPBACK, *arguments],
+            [
+                "timeout", str(LONGEST_S), str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}",
+                "--host", LOOPBACK, *arguments,
+            ],
             stdout=output,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
             env=environment,
             start_new_session=True,
-        )
+        )  # fmt: skip
     try:
         yield process
     finally:
@@ -148,6 +154,8 @@ def test_workers_without_labrys_judge_what_is_shipped_to_them(master: str, tmp_p
         "spark.driver.host": LOOPBACK,
         "spark.driver.bindAddress": LOOPBACK,
         "spark.executor.memory": "450m",
+        "spark.executor.extraJavaOptions": QUICK_START,
+        "spark.driver.extraJavaOptions": QUICK_START,
         "spark.pyspark.python": str(python),
         "spark.pyspark.driver.python": sys.executable,
         "spark.executorEnv.PYTHONPATH": sysconfig.get_path("purelib"),
@@ -160,7 +168,7 @@ def test_workers_without_labrys_judge_what_is_shipped_to_them(master: str, tmp_p
             sys.executable, "-m", "cli", "analyze", str(tmp_path / "operations.parquet"), "--master", master,
             "--driver-memory", "512m", "--out", str(tmp_path / "out"), "--format", "json", *words,
         ],
-        capture_output=True, text=True, check=False, timeout=240, cwd=tmp_path,
+        capture_output=True, text=True, check=False, timeout=900, cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 1, done.stderr[-4000:]
     found = json.loads(done.stdout)

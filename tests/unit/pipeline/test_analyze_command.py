@@ -13,7 +13,6 @@ import pytest
 from click.testing import CliRunner
 
 from harness.errors import ExitCode
-from results.pipeline import session
 from results.pipeline.command import analyze, as_document, as_text
 from results.pipeline.errors import NoSpark
 
@@ -75,7 +74,7 @@ def test_the_summary_is_json() -> None:
 def test_without_spark_there_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where pyspark is missing, the message says how to get it."""
     real = importlib.util.find_spec
-    monkeypatch.setattr(session.importlib.util, "find_spec", lambda name: None if name == "pyspark" else real(name))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "pyspark" else real(name))
     result = CliRunner().invoke(analyze, ["somewhere"])
     assert isinstance(result.exception, NoSpark)
     assert "pip install 'labrys[spark]'" in str(result.exception)
