@@ -59,6 +59,7 @@ OPTIONS = (
         metavar="KIND.OPTION=VALUE,...",
         help="Options of kinds, e.g. packet-loss.probability=0.5,partition-leader.side=alone; see docs/faults.md.",
     ),
+    click.option("--in-turn", is_flag=True, help="Each kind once, one after the other."),
     click.option("--keep-majority", is_flag=True, help="Never take the majority away."),
     click.option(
         "--plan",
@@ -98,7 +99,7 @@ def parse_options(text: str) -> dict[str, dict[str, Value]]:
 
 
 # What a plan is drawn from; a plan that is given already needs none of it.
-DRAWING = frozenset({"--nemesis", "--fault-on", "--fault-off", "--keep-majority", "--plan"})
+DRAWING = frozenset({"--nemesis", "--fault-on", "--fault-off", "--in-turn", "--keep-majority", "--plan"})
 
 
 def make_plan(
@@ -148,7 +149,8 @@ def make_plan(
             time_limit_s=time_limit_s,
             rhythm=rhythm,
             keep_majority=options["keep_majority"],
-            each_at_least_once="all" not in options["nemesis"].split(","),
+            each_at_least_once=options["in_turn"] or "all" not in options["nemesis"].split(","),
+            in_turn=options["in_turn"],
         )
     return Plan(nodes=tuple(nodes), seed=seed, time_limit_s=time_limit_s, faults=faults)
 

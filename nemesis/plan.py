@@ -78,8 +78,8 @@ class _Candidate:
         self._rhythm_rng = self._stream("rhythm")
         self.on_s = self._rhythm_rng.uniform(*rhythm.on_s)
 
-    def first(self, time_limit_s: float) -> None:
-        """Draws the start of the first fault.
+    def first(self, time_limit_s: float, *, at_once: bool) -> None:
+        """Draws the start of the first fault, or lets it start as early as can be.
 
         Raises:
             PlanError: The time has no room for it.
@@ -91,7 +91,8 @@ class _Candidate:
                 f"{self.choice.label} has no room in {time_limit_s:g} s: {rhythm.quiet_s:g} s of quiet, at least "
                 f"{rhythm.on_s[0]:g} s on, and {rhythm.tail_s:g} s of quiet at the end need {rhythm.least_s:g} s"
             )
-        self.start_s = rhythm.quiet_s + self._rhythm_rng.uniform(0.0, min(room_s, rhythm.off_s[1]))
+        later_s = self._rhythm_rng.uniform(0.0, min(room_s, rhythm.off_s[1]))
+        self.start_s = rhythm.quiet_s + (0.0 if at_once else later_s)
 
     def next(self, end_s: float) -> None:
         """Draws when the fault after the one that ends at `end_s` starts, and how long it lasts."""
@@ -138,6 +139,7 @@ def draw_plan(
     rhythms: Mapping[str, Rhythm] | None = None,
     keep_majority: bool = False,
     each_at_least_once: bool = True,
+    in_turn: bool = False,
 ) -> tuple[PlannedFault, ...]:
     """Draws the faults of a run.
 
@@ -150,6 +152,7 @@ def draw_plan(
         rhythms: Rhythms of some kinds, by kind name, instead.
         keep_majority: Whether some node must always be able to talk to a majority that is up, whoever leads.
         each_at_least_once: Whether a kind that gets no turn is an error; else it is just not in the plan.
+        in_turn: Whether each kind comes once, in the order of `choices`, one after the other and never two at once.
 
     Raises:
         PlanError: A kind has no room in the time, or cannot be had with these nodes or with the majority kept.
@@ -164,7 +167,7 @@ def draw_plan(
             at_most=_at_most(choice, choices, nodes, keep_majority=keep_majority),
             pool=_pool(choice, choices, nodes, seed),
         )
-        candidate.first(time_limit_s)
+        candidate.first(time_limit_s, at_once=in_turn)
         heapq.heappush(heap, (candidate.start_s, index, candidate))
     placed: list[Placed] = []
     while heap:
@@ -181,10 +184,15 @@ def draw_plan(
             continue
         fault = candidate.fault(end_s, placed, nodes, keep_majority=keep_majority)
         wait_s = must_wait(fault, placed, nodes, keep_majority=keep_majority)
+        if in_turn and placed:
+            whole_s = placed[-1].end_s + candidate.rhythm.off_s[0]
+            wait_s = whole_s if candidate.start_s < whole_s - SLACK_S else wait_s
         if wait_s is not None:
             candidate.start_s = wait_s
         else:
             placed.append(fault)
+            if in_turn:
+                continue
             candidate.next(end_s)
         heapq.heappush(heap, (candidate.start_s, index, candidate))
     return number(_entry(fault) for fault in placed)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from harness.op import Value
 
-MAX_FAULTS = 20
+MAX_FAULTS = 30
 LEAST_WIDTH = 110
 _WORDS: Mapping[bool | str, tuple[str, str, str]] = {
     True: ("✓", "valid", "bold green"),

@@ -28,6 +28,7 @@ def make(**changes: Any) -> Plan:
         "fault_off": (4.0, 12.0),
         "fault_options": "",
         "keep_majority": False,
+        "in_turn": False,
         "plan_file": None,
     }
     return make_plan(options | changes, nodes=NODES, seed=1, time_limit_s=60)

@@ -185,6 +185,17 @@ def test_halves_of_four_cannot_keep_a_majority() -> None:
         draw_plan(choose_all(["partition-halves"], nodes), nodes, seed=1, time_limit_s=60, keep_majority=True)
 
 
+@given(st.integers(0, 10_000), st.lists(st.sampled_from(EVERY), min_size=1, max_size=8, unique=True))
+def test_in_turn_each_kind_comes_once_and_alone(seed: int, kinds: list[str]) -> None:
+    """In the order in which they were asked for, with the least pause between two; without room for all, refused."""
+    faults = plan(kinds, seed=seed, time_limit_s=200, in_turn=True)
+    assert [fault.kind for fault in faults] == kinds
+    for one, other in itertools.pairwise(faults):
+        assert other.start_s == pytest.approx(one.end_s + Rhythm().off_s[0], abs=0.01)
+    with pytest.raises(PlanError, match="no room in"):
+        plan(kinds, seed=seed, time_limit_s=15 + 5.9 * len(kinds), in_turn=True)
+
+
 def test_too_short_a_time_is_refused() -> None:
     """A run without room for its fault is refused, not run without it."""
     with pytest.raises(PlanError, match=r"no room in 15 s.*need 21 s"):
