@@ -41,7 +41,7 @@ def faults_effective(faults: Sequence[FaultRecord]) -> Part:
     idle = sorted(kind for kind in planned if not effective[kind])
     if idle:
         first = next(fault for fault in faults if fault.planned.kind == idle[0])
-        why = first.error or (first.proof.reason if first.proof else "it never began")
+        why = _headline(first.error or (first.proof.reason if first.proof else "it never began"))
         reason = f"No {' and no '.join(idle)} was seen to take effect: {why}"
         return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
     total = f"{sum(effective.values())} of {len(faults)}"

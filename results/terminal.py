@@ -121,7 +121,7 @@ def _fault(fault: Mapping[str, Value]) -> Text:
 def _effect(fault: Mapping[str, Value]) -> Text:
     told = [
         fault["proof"]["reason"] if fault["proof"] else "never proved",
-        *([fault["error"]] if fault["error"] else ()),
+        *([fault["error"].partition("\n")[0]] if fault["error"] else ()),  # below it there may be the lines of logs
     ]
     word = ("seen: ", "green") if fault["effective"] else ("not seen: ", "bold yellow")
     return Text.assemble(word, one_line(" ".join(told)))

@@ -7,6 +7,7 @@ fault that is reported as without effect, not one that is claimed.
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -19,7 +20,7 @@ from nemesis.fault import PROCESS, Fault, brief
 from nemesis.undo import SHELL_TIMEOUT_S, making, undoing
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from harness.faults import PlannedFault
     from harness.node import Node
@@ -31,6 +32,9 @@ BACK_TIMEOUT_S = 45.0
 BACK_POLL_S = 0.4  # each look costs the starting process some of its time
 RESUMED_TIMEOUT_S = 5.0
 STOPPED = "T"
+LOGS = 2
+LOG_LINES = 12
+LOG_WIDTH = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,9 +171,26 @@ class Kill(ProcessFault):
         if waiting:
             await self.field.until(back, BACK_TIMEOUT_S, every_s=BACK_POLL_S)
         if waiting or failed:
-            texts = "; ".join(f"{node} {text}" for node, text in {**failed, **waiting}.items())
-            raise FaultError(f"fault {self.name}: after the restart, {BACK_TIMEOUT_S:g} s long, {texts}")
+            missing = {**failed, **waiting}
+            texts = "; ".join(f"{node} {text}" for node, text in missing.items())
+            logs = await self._last_lines(sorted(missing))
+            raise FaultError(f"fault {self.name}: after the restart, {BACK_TIMEOUT_S:g} s long, {texts}{logs}")
         return None
+
+    async def _last_lines(self, names: Sequence[str]) -> str:
+        """Returns the ends of the newest logs of nodes, each under a line that names it."""
+
+        def read(node: Node) -> str:
+            files = shlex.join(self.field.system.log_files(node))
+            script = f"ls -t {files} 2>/dev/null | head -n {LOGS} | xargs -r tail -n {LOG_LINES} | cut -c -{LOG_WIDTH}"
+            return self.field.shell(node).run(script, timeout_s=SHELL_TIMEOUT_S).stdout.strip()
+
+        outcomes = await self.field.each(names, read)
+        said = {
+            **outcomes.done,
+            **{node: f"(cannot be read: {brief(error)})" for node, error in outcomes.failed.items()},
+        }
+        return "".join(f"\n--- last lines of the logs of {node}\n{said[node] or '(nothing)'}" for node in names)
 
     def _missing(self, node: str, now: Sight) -> str | None:
         before = self.before.get(node)

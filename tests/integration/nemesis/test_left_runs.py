@@ -1,4 +1,4 @@
-"""Runs that are left in the middle of their faults, by a kill -9 and by Ctrl-C: what stays on real nodes, and what heals it."""
+"""Whole runs that go wrong: left in the middle by a kill -9 or by Ctrl-C; and a node that does not come back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from harness.healing import CHAIN, UNDO_DIRECTORY
 from nemesis.volume import attach
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from tests.integration.nemesis.bench import Bench
@@ -59,20 +59,22 @@ def command(cluster: LocalCluster, store: Path, *options: str) -> list[str]:
     return [sys.executable, "-m", "cli", "test", *place, "--seed", "11", *options]
 
 
-def in_the_middle(cluster: LocalCluster, directory: Path) -> subprocess.Popen[str]:
-    """Starts a run, and returns it when its three faults are on."""
+def in_the_middle(
+    cluster: LocalCluster, directory: Path, faults: Sequence[dict[str, Any]], *options: str, on: int
+) -> subprocess.Popen[str]:
+    """Starts a run, and returns it when as many of its faults are on."""
     plan = {"format": "labrys-plan", "version": 1, "nodes": ["n1", "n2", "n3", "n4", "n5"], "seed": 11}
     path = directory / "plan.json"
-    path.write_text(json.dumps({**plan, "time_limit_s": 100.0, "faults": FAULTS}))
+    path.write_text(json.dumps({**plan, "time_limit_s": 100.0, "faults": faults}))
     process = subprocess.Popen(
-        command(cluster, directory, "--time-limit", "100", "--plan", str(path)),
+        command(cluster, directory, "--plan", str(path), *(options or ("--time-limit", "100"))),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
     history = directory / "latest" / "history.jsonl"
     deadline_s = time.monotonic() + 120
-    while not (history.is_file() and history.read_text().count('"start-') == 2 * 3):
+    while not (history.is_file() and history.read_text().count('"start-') == 2 * on):
         assert time.monotonic() < deadline_s, "the faults did not begin"
         assert process.poll() is None, process.communicate()
         time.sleep(0.2)
@@ -81,7 +83,7 @@ def in_the_middle(cluster: LocalCluster, directory: Path) -> subprocess.Popen[st
 
 def test_the_next_run_heals_what_a_killed_one_left(cluster: LocalCluster, tmp_path: Path) -> None:
     """After a kill -9 rules, notes, a stopped process and volumes are there; the next run starts by taking them away."""
-    process = in_the_middle(cluster, tmp_path)
+    process = in_the_middle(cluster, tmp_path, FAULTS, on=3)
     process.kill()
     process.communicate(timeout=30)
 
@@ -102,7 +104,7 @@ def test_the_next_run_heals_what_a_killed_one_left(cluster: LocalCluster, tmp_pa
 
 def test_an_interrupted_run_heals_all_that_is_on(cluster: LocalCluster, tmp_path: Path) -> None:
     """Ctrl-C while a partition, a pause and a kill are on: exit 130, and the nodes, which stay up, are clean."""
-    process = in_the_middle(cluster, tmp_path)
+    process = in_the_middle(cluster, tmp_path, FAULTS, on=3)
     assert set(found(cluster).values()) != {(0, 0, 0, 0)}
     process.send_signal(signal.SIGINT)
     output, said = process.communicate(timeout=150)
@@ -111,6 +113,32 @@ def test_an_interrupted_run_heals_all_that_is_on(cluster: LocalCluster, tmp_path
     document = json.loads(output)
     assert [fault["effective"] for fault in document["faults"]] == [True, True, True], document["faults"]
     assert set(found(cluster).values()) == {(0, 0, 0, 0)}
+
+
+def test_a_node_that_cannot_be_restarted_is_in_the_report(cluster: LocalCluster, tmp_path: Path) -> None:
+    """The run goes on, is invalid for want of recovery, and the fault's row has what the node said when it was started."""
+    kill = {"id": 0, "kind": "kill", "target": ["n4"], "start_s": 1.0, "end_s": 8.0, "options": {}}
+    process = in_the_middle(cluster, tmp_path, [kill], "--time-limit", "12", "--recovery-timeout", "3", on=1)
+    with cluster.entered():
+        remote = cluster.remote(cluster.nodes[3])
+        java = remote.run("command -v java").stdout.strip()
+        remote.run(
+            f"mv {java} {java}.away; printf '#!/bin/sh\\necho no java today\\nexit 1\\n' > {java}; chmod +x {java}"
+        )
+        try:
+            output, said = process.communicate(timeout=150)
+        finally:
+            remote.run(f"mv {java}.away {java}")
+
+    assert process.returncode == ExitCode.INVALID, said
+    document = json.loads(output)
+    (fault,) = document["faults"]
+    assert fault["effective"] is True
+    assert "n4" in fault["error"]
+    assert "no java today" in fault["error"]
+    assert document["parts"]["recovered"]["valid"] is False
+    assert document["counts"]["ok"] > 0
+    assert "no java today" in (tmp_path / "latest" / "report.html").read_text()
 
 
 def test_healing_a_cluster_takes_a_forgotten_volume_away(bench: Bench) -> None:

@@ -90,15 +90,17 @@ def test_a_pid_file_that_lies_is_found_out(bench: Bench, kind: str, monkeypatch:
 
 
 def test_a_node_that_does_not_come_back_is_a_finding(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A restart that fails is raised with the node and what is missing, and ends in the fault's record."""
+    """A restart that fails is raised with the node, what is missing, and what its log said last."""
     monkeypatch.setattr("nemesis.faults.process.BACK_TIMEOUT_S", 1.0)
     server = bench.shell("n4", f"cat {HOME}/server.py")
 
     async def work() -> None:
         conductor = bench.conductor()
         await conductor.begin(planned("kill", ["n4"]))
-        bench.cluster.remote(bench.node("n4")).write(f"{HOME}/server.py", "raise SystemExit(1)\n")
-        with pytest.raises(FaultError, match="n4 has no process"):
+        bench.cluster.remote(bench.node("n4")).write(f"{HOME}/server.py", "raise SystemExit('no echo today')\n")
+        with pytest.raises(
+            FaultError, match=r"n4 has no process\n--- last lines of the logs of n4\n[^n]*no echo today"
+        ):
             await conductor.end(planned("kill", ["n4"]))
 
     try:
