@@ -1,19 +1,22 @@
 """Histories to measure with: those of a simulated object, some made wrong, and the corpora with known verdicts.
 
-A case is a list of operations and what porcupine needs to read them. Every history is drawn from a seed, so that both sides and
-every run see the same.
+A case is one history or more with a model for each side. Every history is drawn from a seed, so that both sides and every run
+see the same.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from checker.formats.read import read_histories
+from checker.models import Call, Inconsistent, Model, model
 from harness.op import Operation, OpType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,19 +25,77 @@ class Case:
 
     Attributes:
         name: The row of the table.
-        model: Our model's name.
-        histories: One list of operations for each file.
-        options: Of the model.
-        porcupine: Porcupine's model; None if it has no chance, so that it is not asked.
-        verdict: What is known to be right; None if it is not known.
+        histories: One list of operations for each history.
+        model: Ours.
+        porcupine: Porcupine's.
     """
 
     name: str
-    model: str
     histories: Sequence[Sequence[Operation]]
-    options: dict[str, Any] = field(default_factory=dict)
-    porcupine: str | None = "cas-register"
-    verdict: str | None = None
+    model: Model
+    porcupine: str = "cas-register"
+
+
+class WholeStore(Model):
+    """A store of strings as one object: what porcupine's model is without its partition function."""
+
+    name = "whole-store"
+    initial = frozenset()  # type: ignore[var-annotated]  # pairs of key and value
+
+    def step(self, state: Any, op: Call) -> Any:
+        """See `Model`."""
+        key, argument = op.argument
+        now = next((value for name, value in state if name == key), "")
+        if op.f == "get":
+            return state if not op.ok or op.result == now else Inconsistent(f"{key} is {now!r}")
+        new = argument if op.f == "put" else now + argument
+        return frozenset({*(pair for pair in state if pair[0] != key), (key, new)})
+
+    def observes(self, op: Call) -> bool:
+        """See `Model`."""
+        return op.f == "get"
+
+
+def cases(corpora: Path) -> Iterator[Case]:
+    """Yields the rows: porcupine's own histories, then generated ones.
+
+    Args:
+        corpora: Porcupine's folder of test data.
+    """
+    etcd = [_read(path) for path in sorted(corpora.glob("jepsen/*.log")) if path.stat().st_size > 0]
+    yield Case(name=f"etcd, {len(etcd)} logs", histories=etcd, model=_observed())
+    for path in sorted(corpora.glob("kv/*.txt")):
+        store = [_read(path)]
+        yield Case(name=f"kv {path.stem}, by key", histories=store, model=model("kv"), porcupine="kv")
+    for path in sorted(corpora.glob("kv/c[15]0-*.txt")):
+        # Ours always splits a history by its keys; porcupine is given no function that does.
+        store = [_read(path)]
+        yield Case(name=f"kv {path.stem}, unpartitioned", histories=store, model=model("kv"), porcupine="kv-whole")
+    for path in sorted(corpora.glob("kv/c10-*.txt")):
+        whole = [[replace(op, key=None, value=(op.key, op.value)) for op in _read(path)]]
+        yield Case(name=f"kv {path.stem}, one object", histories=whole, model=WholeStore(), porcupine="kv-whole")
+    for crashed in (0, 5, 10, 20, 40):
+        operations = crashed_writes_first(500, crashed, 5, f"crashed {crashed}")
+        for what, history in (("valid", operations), ("stale", with_stale_read(operations))):
+            yield Case(name=f"5 values, {crashed} crashed, {what}", histories=[history], model=_observed())
+    for processes, count in ((10, 20_000), (30, 10_000), (100, 5_000)):
+        draw = small_domain(5, cas=False)
+        history = simulate(draw, apply_register, count=count, processes=processes, seed=f"long {processes}")
+        yield Case(name=f"5 values, {count:,} by {processes}, valid", histories=[history], model=_observed())
+    history = simulate(small_domain(5), apply_register, count=10_000, processes=20, seed="cas")
+    yield Case(name="5 values with cas, 10,000 by 20, valid", histories=[history], model=_observed())
+    strings_of_ten = simulate(strings(10), apply_kv, count=10_000, processes=30, seed="strings")
+    yield Case(name="10 strings, 10,000 by 30, valid", histories=[strings_of_ten], model=model("kv"), porcupine="kv")
+
+
+def _observed() -> Model:
+    """The register as porcupine's model of etcd has it: that a cas failed says that the value was another."""
+    return model("cas-register", failed_cas="observe")
+
+
+def _read(path: Path) -> Sequence[Operation]:
+    [history] = read_histories(str(path))
+    return history.operations
 
 
 @dataclass(slots=True)
@@ -46,9 +107,6 @@ class _Open:
     result: Any = None
     done: bool = False
     crashes: bool = False
-
-
-Draw = "Callable[[Random, int], tuple[str, Any, str | None]]"
 
 
 def simulate(
@@ -155,11 +213,6 @@ def small_domain(values: int, *, cas: bool = True) -> Callable[[Random, int], tu
     return draw
 
 
-def unique_values(random: Random, number: int) -> tuple[str, Any, str | None]:
-    """Reads, and writes of values that are all different."""
-    return ("read", None, None) if random.random() < 0.5 else ("write", number, None)
-
-
 def strings(keys: int) -> Callable[[Random, int], tuple[str, Any, str | None]]:
     """Gets, puts and appends over some keys, like porcupine's own key-value histories; pieces sometimes repeat."""
 
@@ -193,9 +246,8 @@ def crashed_writes_first(count: int, crashed: int, values: int, seed: str) -> li
     )
 
 
-def porcupine_file(model: str, operations: Iterable[Operation], *, limit_s: float, repeats: int) -> str:
-    """Returns a history as the driver beside this reads it."""
-    lines = [f"{model}\t{limit_s}\t{repeats}"]
+def porcupine_lines(model: str, operations: Iterable[Operation]) -> Iterator[str]:
+    """Yields the lines of a history as the driver beside this reads them."""
     for op in operations:
         observed = op.type is OpType.FAIL and op.f == "cas"
         if (op.type is OpType.FAIL and not observed) or (op.type is OpType.INFO and op.f in {"read", "get"}):
@@ -206,9 +258,9 @@ def porcupine_file(model: str, operations: Iterable[Operation], *, limit_s: floa
             result = "fail" if observed else _cell(op.result if op.f == "read" else None)
             arguments = f"{_cell(a)}\t{_cell(b)}\t{result}"
         else:
-            arguments = f"{op.key}\t{op.value or ''}\t{op.result or ''}"
-        lines.append(f"{op.process}\t{op.invoke_index}\t{end}\t{op.f[0]}\t{arguments}")
-    return "\n".join(lines) + "\n"
+            key, value = op.value if op.key is None else (op.key, op.value)
+            arguments = f"{key}\t{value or ''}\t{op.result or ''}"
+        yield f"{op.process}\t{op.invoke_index}\t{end}\t{op.f[0]}\t{arguments}\n"
 
 
 def _cell(value: Any) -> str:

@@ -269,13 +269,7 @@ fn run(problems: &[&Problem], wanted: &Wanted, flag: Option<&Arc<AtomicBool>>) -
     let mut outcomes = solve_quickly(&questions, algorithm, want_order, &limits, fail_fast);
     let missing: Vec<usize> = (0..questions.len()).filter(|&i| outcomes[i].is_none()).collect();
     if !missing.is_empty() {
-        let failed = |outcome: &Option<Result<Outcome, String>>| {
-            matches!(outcome, Some(Ok(outcome)) if outcome.progress == Progress::Invalid)
-        };
         let limits = Limits::new(deadline, memory_limit.unwrap_or_else(half_of_memory));
-        if fail_fast && outcomes.iter().any(failed) {
-            limits.cancel();
-        }
         let rest: Vec<Question> = missing.iter().map(|&i| questions[i]).collect();
         let slow = watched(flag, &limits, || solve_all(&rest, algorithm, want_order, &limits, threads, fail_fast))?;
         for (i, outcome) in missing.into_iter().zip(slow) {

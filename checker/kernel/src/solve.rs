@@ -338,7 +338,8 @@ const QUICK_OPERATIONS: usize = 50_000;
 const QUICK_STEPS: u64 = 20_000;
 
 /// Decides those histories that are decided in a moment, on this thread: another one takes longer to start than most
-/// histories take. The others, and whatever has to wait for a limit, are None.
+/// histories take. The others, and whatever has to wait for a limit, are None; where one failure is enough and is found,
+/// the others are cancelled.
 pub fn solve_quickly(
     problems: &[Problem],
     algorithm: Algorithm,
@@ -347,22 +348,33 @@ pub fn solve_quickly(
     fail_fast: bool,
 ) -> Vec<Option<Result<Outcome, String>>> {
     let mut outcomes = vec![None; problems.len()];
+    if algorithm == Algorithm::Competition {
+        return outcomes;
+    }
+    let mut queue: Vec<usize> = (0..problems.len()).collect();
+    if fail_fast {
+        queue.sort_by_key(|&i| problems[i].ops.len());
+    }
     let (mut operations, mut steps) = (0, 0);
-    for (outcome, problem) in outcomes.iter_mut().zip(problems) {
-        operations += problem.ops.len();
-        if operations > QUICK_OPERATIONS || steps > 4 * QUICK_STEPS || algorithm == Algorithm::Competition {
+    for i in queue {
+        operations += problems[i].ops.len();
+        if operations > QUICK_OPERATIONS || steps > 4 * QUICK_STEPS {
             break;
         }
         let brief = limits.with_steps(QUICK_STEPS);
-        let result = guarded(|| solve(problem, algorithm, want_order, &brief, None));
+        let result = guarded(|| solve(&problems[i], algorithm, want_order, &brief, None));
         if brief.ran_out() {
             steps += QUICK_STEPS;
             continue;
         }
         let failed = result.as_ref().is_ok_and(|outcome| outcome.progress == Progress::Invalid);
         steps += result.as_ref().map_or(0, |outcome| outcome.steps);
-        *outcome = Some(result);
+        outcomes[i] = Some(result);
         if failed && fail_fast {
+            let cancelled = Outcome::decided(Progress::Stopped(Cause::Cancelled), "none");
+            for outcome in outcomes.iter_mut().filter(|outcome| outcome.is_none()) {
+                *outcome = Some(Ok(cancelled.clone()));
+            }
             break;
         }
     }
