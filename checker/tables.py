@@ -98,7 +98,7 @@ def read_table(path: Path, name: str, model: Model) -> Table | None:
             rules.add(columns, batch)
             coded.add(columns, coder)
         coder.hold_to_texts()
-    except (Unsuited, LabrysError, ValueError, pa.ArrowException, OSError):
+    except (Unsuited, LabrysError, ValueError, pa.ArrowException, OSError, MemoryError):
         return None
     begin = coded.finish(initial, numbers=coder.numbers_values)
     return Table(

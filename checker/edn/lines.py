@@ -1,4 +1,4 @@
-"""A short cut for files that hold one map on each line, as histories do: whole lines are matched, not cut into tokens.
+"""A short cut for files of maps that begin and end with a line, as histories are: they are matched whole, not cut into tokens.
 
 The law: a short cut is taken only for what the exact reader would have read as the same value. A pattern is made from a map
 that the reader has read: its keys, in their order, each with a value that is a number, a name, a string without escapes, or a
@@ -14,7 +14,7 @@ from checker.edn.atoms import atom
 from checker.edn.values import Keyword
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from checker.edn.values import EdnMap, EdnValue
 
@@ -27,7 +27,7 @@ _DIGITS: Final = 18
 _WORD: Final = r"[^\s\x1c-\x1f,\"()\[\]{};\\#^`~@]++"
 _VALUE: Final = rf'({_WORD}|"[^"\\]*+"|\[(?:{_WORD}(?: {_WORD})*+)?\])'
 _SPACE: Final = r"[\s\x1c-\x1f,]"
-_MISSING: Final = object()
+_SHORT_NUMBER: Final = 3
 
 
 class Row(NamedTuple):
@@ -42,6 +42,32 @@ class Row(NamedTuple):
     values: list[EdnValue]
 
 
+class _Values(dict[str, "EdnValue"]):
+    """The values of texts that are a number, a name, a string without escapes, or a vector; some are remembered.
+
+    A dict that makes what it has not, because a lookup is what most of them cost.
+    """
+
+    def __missing__(self, text: str) -> EdnValue:
+        """Returns the value of a text that is new.
+
+        Raises:
+            ValueError: It is none.
+        """
+        value: EdnValue
+        if text.isdecimal() and text[0] != "0" and len(text) <= _DIGITS and text.isascii():
+            value = int(text)
+            if len(text) > _SHORT_NUMBER:  # indexes and times are all different
+                return value
+        elif text[0] == "[":
+            value = tuple(map(self.__getitem__, text[1:-1].split()))
+        else:
+            value = atom(text)
+        if len(self) < _REMEMBERED and len(text) <= _REMEMBERED_CHARACTERS:
+            self[text] = value
+        return value
+
+
 class Lines:
     """Reads lines that hold one map, once it has seen some."""
 
@@ -49,10 +75,10 @@ class Lines:
         """Begins without any pattern."""
         self._patterns: dict[tuple[Keyword, ...], Callable[[str], re.Match[str] | None]] = {}
         self._tried: list[tuple[tuple[Keyword, ...], Callable[[str], re.Match[str] | None]]] = []
-        self._values: dict[str, EdnValue] = {}
+        self._values = _Values()
 
     def learn(self, form: EdnMap) -> None:
-        """Takes notice of a map that stood alone on its line."""
+        """Takes notice of a map after which its line ended."""
         keys, _ = form.columns()
         match = self._patterns.get(keys)
         if match is None:
@@ -69,34 +95,12 @@ class Lines:
         self._tried = [(keys, match), *(tried for tried in self._tried[:1] if tried[0] != keys)]
 
     def read(self, text: str) -> Row | None:
-        """Returns the map that is all that a line holds; None if that is for the reader to say."""
+        """Returns the map that is all that a line, or several, hold; None if that is for the reader to say."""
         for keys, fullmatch in self._tried:
             match = fullmatch(text)
             if match is not None:
-                return self._row(keys, match.groups())
-        return None
-
-    def _row(self, keys: tuple[Keyword, ...], texts: Sequence[str]) -> Row | None:
-        values = []
-        known = self._values.get
-        for text in texts:
-            value = known(text, _MISSING)
-            if value is _MISSING:
                 try:
-                    value = self._value(text)
+                    return Row(keys, list(map(self._values.__getitem__, match.groups())))
                 except ValueError:
                     return None
-            values.append(value)
-        return Row(keys, values)
-
-    def _value(self, text: str) -> EdnValue:
-        value: EdnValue
-        if text.isdecimal() and text[0] != "0" and len(text) <= _DIGITS and text.isascii():
-            value = int(text)
-        elif text[0] == "[":
-            value = tuple(self._value(word) for word in text[1:-1].split())
-        else:
-            value = atom(text)
-        if len(self._values) < _REMEMBERED and len(text) <= _REMEMBERED_CHARACTERS:
-            self._values[text] = value
-        return value
+        return None

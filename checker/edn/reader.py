@@ -34,7 +34,6 @@ _CLOSERS: Final = {"(": ")", "[": "]", "{": "}", "#{": "}"}
 _CLOSING: Final = frozenset(")]}")
 _QUICK_OPENERS: Final = frozenset("[{")
 _QUICK_CLOSERS: Final = {"]": "[", "}": "{"}
-_BEGINS_MAP: Final = frozenset("{")
 _ENDS_MAP: Final = frozenset("}")
 _OPEN_STRING: Final = '"'
 _DISCARD: Final = "#_"
@@ -143,7 +142,7 @@ class Reader:
                         get = _never if prefixed else known
                         quick = not (prefixed or self._may_see_through or self._ended_line is not None)
                     if complete:
-                        if tokens[0] in _BEGINS_MAP and length_hint(rest) == 0 and type(complete[0]) is EdnMap:
+                        if length_hint(rest) == 0 and type(complete[0]) is EdnMap:
                             self._lines.learn(complete[0])
                         yield from complete
                         complete.clear()

@@ -9,6 +9,7 @@ on in the next line, are put together in time proportional to their length, up t
 from __future__ import annotations
 
 import re
+from collections import deque
 from typing import TYPE_CHECKING, Final, Generic, NoReturn, Protocol, TypeVar
 
 from checker.edn.errors import EdnError
@@ -39,6 +40,7 @@ _TOKEN: Final = re.compile(
 _PLAIN_TOKEN: Final = re.compile(r"[\s\x1c-\x1f,]*+([()\[\]{}]|[^\s\x1c-\x1f,()\[\]{}]++)", re.ASCII)
 _STRING_REST: Final = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 _QUOTE: Final = '"'
+_SPREAD_LINES: Final = 64
 
 
 class TextStream(Protocol):
@@ -47,6 +49,10 @@ class TextStream(Protocol):
     def readline(self, size: int = -1, /) -> str:
         """Returns the next line with its newline, or at most `size` characters of it; empty at the end."""
         ...
+
+
+def _ends_map(line: str) -> bool:
+    return line.rstrip(_SPACE)[-1:] == "}"
 
 
 def _without_end_space(text: str) -> str:
@@ -59,8 +65,8 @@ class Tokens(Generic[T]):
 
     Attributes:
         line: The line of the list yielded last.
-        whole_line: Reads a whole line into something that is yielded in place of its tokens, or gives None; may be changed
-            between two lists. Not asked in the middle of a line.
+        whole_line: Reads a whole line, or a map over several lines, into something that is yielded in place of its tokens, or
+            gives None; may be changed between two lists. Not asked in the middle of a line.
     """
 
     def __init__(self, stream: TextStream, *, name: str, max_token: int) -> None:
@@ -73,7 +79,8 @@ class Tokens(Generic[T]):
         """
         self.line = 0
         self.whole_line: Callable[[str], T | None] | None = None
-        self._readline = stream.readline
+        self._from_stream = stream.readline
+        self._ahead: deque[str] = deque()  # lines that were read already
         self._name = name
         self._max_token = max_token
         self._text = ""  # what is being cut
@@ -86,13 +93,17 @@ class Tokens(Generic[T]):
         Raises:
             EdnError: A token is too long.
         """
-        while text := self._readline(PIECE_CHARACTERS):
+        while text := self._ahead.popleft() if self._ahead else self._from_stream(PIECE_CHARACTERS):
             self.line += 1
             self._text, self._column = text, 0
             if text[-1] != "\n":
                 yield from self._with_open_end()
-            elif self.whole_line is not None and (whole := self.whole_line(text)) is not None:
+            elif self.whole_line is not None and (whole := self.whole_line(text) or self._spread(text)) is not None:
                 yield whole
+                if self._ahead:
+                    self.line += len(self._ahead)
+                    self._text = self._ahead[-1]
+                    self._ahead.clear()
             elif _QUOTE in text or "#" in text or ";" in text or "\\" in text or not text.isascii():
                 tokens = self._cut(text)
                 if _QUOTE in tokens:
@@ -103,6 +114,28 @@ class Tokens(Generic[T]):
                 self._grammar = _PLAIN_TOKEN
                 text = text.replace(",", " ").replace("{", " { ").replace("}", " } ")
                 yield text.replace("[", " [ ").replace("]", " ] ").replace("(", " ( ").replace(")", " ) ").split()
+
+    def _spread(self, text: str) -> T | None:
+        """Reads a map that begins with this line and ends with a later one, by `whole_line`.
+
+        Returns:
+            What that gives, with the other lines of the map in `_ahead`; if it is None, those are still to be cut.
+        """
+        if self._ahead or self.whole_line is None or text.lstrip(_SPACE)[:1] != "{" or _ends_map(text):
+            return None
+        size = len(text)
+        while len(self._ahead) < _SPREAD_LINES and size < PIECE_CHARACTERS:
+            more = self._from_stream(PIECE_CHARACTERS)
+            if not more:
+                break
+            self._ahead.append(more)
+            size += len(more)
+            if _ends_map(more):
+                return self.whole_line(text + "".join(self._ahead))
+        return None
+
+    def _readline(self, size: int) -> str:
+        return self._ahead.popleft() if self._ahead else self._from_stream(size)
 
     def refuse(self, number: int, reason: str) -> NoReturn:
         """Raises an error about a token.

@@ -54,6 +54,7 @@ _MINUS_ONE: Final = -1
 _TOO_GREAT: Final = 2**63
 _OBSERVERS: Final = frozenset({"read", "r", "get", "dequeue"})
 _SHOWN_CHARACTERS: Final = 60
+_new: Final[Any] = tuple.__new__  # past the wrapper of a NamedTuple, which costs as much as all the rest
 
 
 class JepsenEvents:
@@ -85,6 +86,7 @@ class JepsenEvents:
         self._has_value = True
         self._shapes: dict[tuple[EdnValue, ...], tuple[int, ...]] = {}  # keys of a map to the places of `KEYS` in it
         self._indexed: bool | None = None  # until the first event of a client
+        self._placed = False  # whether the events have both indexes and times
         self._index = -1
         self._count = 0
 
@@ -147,7 +149,7 @@ class JepsenEvents:
         self._pick = itemgetter(*places)
         self._has_value = places[_VALUE_PLACE] >= 0
 
-    def _event(self, line: int, row: Row) -> Event:
+    def _event(self, line: int, row: Row) -> Event:  # noqa: C901 - the inner loop, whose short cuts make it fast
         keys, values = row
         if keys is not self._keys:
             self._learn(keys)
@@ -156,14 +158,19 @@ class JepsenEvents:
         op_type = _TYPES.get(type_name)
         if op_type is None:
             raise self._bad(line, f"expected a :type :invoke, :ok, :fail or :info, found {_shown(type_name)}")
-        if type(process) is not int or not 0 <= process < _TOO_GREAT:
-            process = self._other_process(line, process, op_type)
         self._count += 1
-        index, time_ns = (0, 0) if process == NEMESIS else self._place(line, index, time)
+        is_client = type(process) is int and 0 <= process < _TOO_GREAT
+        if not is_client:
+            process = self._other_process(line, process, op_type)
+            index = time_ns = 0
+        elif self._placed and type(index) is type(time) is int and self._index < index < _TOO_GREAT > time >= 0:
+            self._index, time_ns = index, time  # what _place would say, as mostly
+        else:
+            index, time_ns = self._place(line, index, time)
         name = self._names.get(f) or self._function(line, f, process)
         has_value = self._has_value
         try:
-            if process == NEMESIS:
+            if not is_client:
                 value = key = None
             elif self.keyed and value is None and op_type in _IN_VAIN:
                 has_value = False  # a client that failed need not say on which key
@@ -173,10 +180,13 @@ class JepsenEvents:
                 value = self._plain.value(value)
             if key is not None:
                 key = self._plain.text(key)
-            op = Op(index, time_ns, op_type, process, name, value, key, *_extras(node, error, scheduled, phase))
+            if error is not None or scheduled is not None or phase is not None or type(node) is not str:
+                node, error, scheduled, phase = _extras(node, error, scheduled, phase)
+            op = _new(Op, (index, time_ns, op_type, process, name, value, key, node, error, scheduled, phase))
         except (ValueError, InputError) as problem:
             raise self._bad(line, str(problem)) from None
-        return Event(line, op, has_value)
+        event: Event = _new(Event, (line, op, has_value))
+        return event
 
     def _place(self, line: int, index: EdnValue, time: EdnValue) -> tuple[int, int]:
         """Returns an event's index and time, given or counted."""
@@ -185,6 +195,7 @@ class JepsenEvents:
         timed = time is not None and time != _MINUS_ONE
         if self._indexed is None:
             self._indexed, self.timed = indexed, timed
+            self._placed = indexed and timed
         if indexed != self._indexed:
             raise self._bad(line, f"expected {_all_or_none(':index', all_have=not indexed)}")
         if timed != self.timed:

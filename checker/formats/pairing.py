@@ -8,17 +8,24 @@ that was repaired proves nothing. Only what cannot change a verdict is passed ov
 
 from __future__ import annotations
 
+from dataclasses import fields
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from checker.formats.errors import BadHistory
 from checker.formats.parquet import json_text
 from harness.op import NEMESIS, Op, Operation, OpType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from harness.op import Process, Value
+
+
+_NOT_OPEN: Final = (-1, None)
+_FIELDS: Final = tuple(field.name for field in fields(Operation))
+# The slots' own setters, past the frozen dataclass' `__setattr__`: a history makes millions.
+_SET: Final[Sequence[Any]] = [Operation.__dict__[name].__set__ for name in _FIELDS]
 
 
 class Event(NamedTuple):
@@ -63,69 +70,72 @@ class Pairing:
         Raises:
             BadHistory: It contradicts an earlier one.
         """
-        op = event.op
+        line, op, has_value = event
+        _, time_ns, op_type, process, f, value, key, *_ = op
         self.events += 1
-        if op.process == NEMESIS:
+        if process == NEMESIS:
             return
-        if op.time_ns < self._time_ns and self._back_line is None:
-            self._back_line = event.line
-        self._time_ns = op.time_ns
-        if op.type is OpType.INVOKE:
-            self._invoke(event)
-        else:
-            self._complete(event)
+        if time_ns < self._time_ns and self._back_line is None:
+            self._back_line = line
+        self._time_ns = time_ns
+        if op_type is OpType.INVOKE:
+            if process in self._open or process in self._ended or time_ns < self._free_ns.get(process, time_ns):
+                raise self._no_invoke(event)
+            self._open[process] = (len(self._operations), event)
+            self._operations.append(None)
+            return
+        place, invoke = self._open.pop(process, _NOT_OPEN)
+        if invoke is None:
+            raise BadHistory(
+                self._name,
+                line,
+                f"process {process} completes {f!r} ({op_type}), but has no operation open; expected an invoke before it",
+            )
+        first = invoke.op
+        if f != first.f or time_ns < first.time_ns or (key != first.key and (has_value or key is not None)):
+            raise self._no_completion(event, invoke)
+        if op_type is not OpType.OK:
+            if has_value and not _same(value, first.value):
+                self._differs(event, invoke)
+            if op_type is OpType.INFO:
+                self._ended[process] = line
+        self._free_ns[process] = time_ns
+        self._operations[place] = _operation(first, op)
 
-    def _invoke(self, event: Event) -> None:
+    def _no_invoke(self, event: Event) -> BadHistory:
+        """Says why a process cannot begin an operation here."""
         op = event.op
         before = self._open.get(op.process)
         if before is not None:
-            raise BadHistory(
+            return BadHistory(
                 self._name,
                 event.line,
                 f"process {op.process} invokes {op.f!r}, but its {before[1].op.f!r} of line {before[1].line} is still open; "
                 "a process has one operation at a time",
             )
         if op.process in self._ended:
-            raise BadHistory(
+            return BadHistory(
                 self._name,
                 event.line,
                 f"process {op.process} invokes {op.f!r}, but ended with the info of line {self._ended[op.process]}; "
                 "a process whose operation is unknown never works again",
             )
-        if op.time_ns < self._free_ns.get(op.process, op.time_ns):
-            raise self._back(event, self._free_ns[op.process], "its last operation completed")
-        self._open[op.process] = (len(self._operations), event)
-        self._operations.append(None)
+        return self._back(event, self._free_ns[op.process], "its last operation completed")
 
-    def _complete(self, event: Event) -> None:
-        op = event.op
-        place, invoke = self._open.pop(op.process, (-1, None))
-        if invoke is None:
-            raise BadHistory(
-                self._name,
-                event.line,
-                f"process {op.process} completes {op.f!r} ({op.type}), but has no operation open; "
-                "expected an invoke before it",
-            )
-        first = invoke.op
+    def _no_completion(self, event: Event, invoke: Event) -> BadHistory:
+        """Says why an event cannot complete the operation that its process has open."""
+        op, first = event.op, invoke.op
         if op.f != first.f:
-            raise BadHistory(
+            return BadHistory(
                 self._name, event.line, f"expected the completion of {first.f!r} of line {invoke.line}, found {op.f!r}"
             )
         if op.key != first.key and (event.has_value or op.key is not None):
-            raise BadHistory(
+            return BadHistory(
                 self._name,
                 event.line,
                 f"expected a completion on key {first.key!r} as invoked in line {invoke.line}, found {op.key!r}",
             )
-        if op.time_ns < first.time_ns:
-            raise self._back(event, first.time_ns, f"it was invoked in line {invoke.line}")
-        if op.type is not OpType.OK and event.has_value and not _same(op.value, first.value):
-            self._differs(event, invoke)
-        if op.type is OpType.INFO:
-            self._ended[op.process] = event.line
-        self._free_ns[op.process] = op.time_ns
-        self._operations[place] = _operation(first, op)
+        return self._back(event, first.time_ns, f"it was invoked in line {invoke.line}")
 
     def _differs(self, event: Event, invoke: Event) -> None:
         """Judges a completion that is not ok and has another value than its invoke."""
@@ -170,22 +180,19 @@ def _same(first: Value, second: Value) -> bool:
 
 
 def _operation(invoke: Op, completion: Op | None) -> Operation:
-    return Operation(
-        process=invoke.process,
-        f=invoke.f,
-        value=invoke.value,
-        result=completion.value if completion is not None and completion.type is OpType.OK else None,
-        type=OpType.INFO if completion is None else completion.type,
-        start_ns=invoke.time_ns,
-        end_ns=None if completion is None else completion.time_ns,
-        invoke_index=invoke.index,
-        complete_index=None if completion is None else completion.index,
-        key=invoke.key,
-        node=invoke.node,
-        error=None if completion is None else completion.error,
-        scheduled_ns=invoke.scheduled_ns,
-        phase=invoke.phase,
-    )
+    index, time_ns, _, process, f, value, key, node, _, scheduled_ns, phase = invoke
+    result = end = end_ns = error = None
+    op_type = OpType.INFO
+    if completion is not None:
+        end, end_ns, op_type, error = completion.index, completion.time_ns, completion.type, completion.error
+        if op_type is OpType.OK:
+            result = completion.value
+    made = Operation.__new__(Operation)
+    # In the order of `_FIELDS`; a test holds this to the keywords.
+    members = (process, f, value, result, op_type, time_ns, end_ns, index, end, key, node, error, scheduled_ns, phase)
+    for set_member, member in zip(_SET, members, strict=True):
+        set_member(made, member)
+    return made
 
 
 def hold_to_rules(name: str, operations: Iterable[Operation]) -> None:

@@ -10,6 +10,7 @@ import codecs
 import io
 import sys
 import zlib
+from collections import deque
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, BinaryIO, cast
 
@@ -23,6 +24,7 @@ HEAD_BYTES = 1 << 12
 _BUFFER_BYTES = 1 << 18
 _GZIP = b"\x1f\x8b"
 _LONGEST_CHARACTER = 4
+_SHORT_LINE = 1 << 12
 
 
 class _Rejoined(io.RawIOBase):
@@ -60,20 +62,22 @@ class Source:
         self.line = 0
         self._line_ended = True
         head = stream.read(HEAD_BYTES)
-        stream = io.BufferedReader(_Rejoined(head, stream), _BUFFER_BYTES)
+        buffered = io.BufferedReader(_Rejoined(head, stream), _BUFFER_BYTES)
         self.compressed = head.startswith(_GZIP)
         if self.compressed:
             import gzip  # noqa: PLC0415 - few histories are compressed
 
-            unpacked = cast("BinaryIO", gzip.GzipFile(fileobj=stream))
+            unpacked = cast("BinaryIO", gzip.GzipFile(fileobj=buffered))
             head = self._guarded(unpacked, HEAD_BYTES)
-            stream = io.BufferedReader(_Rejoined(head, unpacked), _BUFFER_BYTES)
-        self._stream = cast("BinaryIO", stream)
+            buffered = io.BufferedReader(_Rejoined(head, unpacked), _BUFFER_BYTES)
+        self._stream = buffered
+        self._singly = 0  # how many bytes to read line by line
+        self._lines: deque[str] = deque()  # what comes next, if it was decoded already; else bytes come next
         if head.startswith(codecs.BOM_UTF8):
             head = head.removeprefix(self._stream.read(len(codecs.BOM_UTF8)))
         self.head = head
 
-    def _guarded(self, stream: BinaryIO, size: int) -> bytes:
+    def _guarded(self, stream: BinaryIO | io.BufferedReader, size: int) -> bytes:
         try:
             return stream.read(size)
         except (EOFError, OSError, zlib.error) as error:
@@ -97,6 +101,7 @@ class Source:
         if self._line_ended and piece:
             self.line += 1
         self._line_ended = piece[-1:] == b"\n"
+        self._singly -= len(piece)
         return piece
 
     def readline(self, size: int = -1, /) -> str:
@@ -105,6 +110,11 @@ class Source:
         Raises:
             BadHistory: It is not UTF-8 text.
         """
+        if not self._lines and self._singly <= 0 and size >= _SHORT_LINE:
+            self._read_lines()
+        if self._lines:
+            self.line += 1
+            return self._lines.popleft()
         piece = self.readline_bytes(size)
         if b"\0" in piece:
             raise BadHistory(self.name, self.line, "expected text, found binary data")
@@ -122,6 +132,26 @@ class Source:
                 cut = error
         found = shown(piece[cut.start : cut.start + 16].decode(errors="backslashreplace"))
         raise BadHistory(self.name, self.line, f"expected UTF-8 text, found {found}")
+
+    def _read_lines(self) -> None:
+        """Takes the whole lines that are buffered already, if all is well with them: at once costs less than one by one."""
+        try:
+            block = self._stream.peek() if self._line_ended else b""
+        except (EOFError, OSError, zlib.error) as error:
+            raise self._broken(error) from error
+        block = block[: block.rfind(b"\n") + 1]
+        self._singly = len(block)  # so that nothing is looked at twice
+        if not block or b"\0" in block:
+            return
+        try:
+            lines = block.decode().split("\n")
+        except UnicodeDecodeError:
+            return
+        if max(map(len, lines)) < _SHORT_LINE:
+            self._stream.read(len(block))
+            self._singly = 0
+            lines.pop()
+            self._lines.extend([line + "\n" for line in lines])
 
 
 @contextmanager

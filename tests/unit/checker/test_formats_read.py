@@ -14,12 +14,13 @@ from pyarrow import parquet
 
 from checker.formats.errors import BadHistory
 from checker.formats.jepsen import write_history
-from checker.formats.pairing import events_of
+from checker.formats.pairing import Event, Pairing, events_of
 from checker.formats.parquet import write_operations
 from checker.formats.read import EDN, ETCD_LOG, JSONL, PARQUET, History, read_histories
+from checker.formats.source import opened
 from harness.errors import InputError
 from harness.history import HistoryWriter, pair, read_history
-from harness.op import Operation, OpType
+from harness.op import Op, Operation, OpType
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,6 +93,49 @@ def test_events_that_are_no_clients(tmp_path: Path) -> None:
     )
     assert (history.events, history.timed, history.warnings) == (5, True, [])
     assert brief(history.operations) == [(0, "read", None, 3, "ok", 1, 4)]
+
+
+def test_an_operation_has_its_members_where_they_belong() -> None:
+    """Operations are made past their own constructor, from the fields in their order."""
+    invoke = Op(3, 10, OpType.INVOKE, 7, "cas", [1, 2], "k", "n1", None, 5, "final")
+    pairing = Pairing("x")
+    pairing.add(Event(1, invoke))
+    pairing.add(Event(2, Op(4, 20, OpType.OK, 7, "cas", [1, 3], "k", "n2", "odd", 6, None)))
+    [found] = pairing.finish()
+    expected = Operation(
+        process=7,
+        f="cas",
+        value=[1, 2],
+        result=[1, 3],
+        type=OpType.OK,
+        start_ns=10,
+        end_ns=20,
+        invoke_index=3,
+        complete_index=4,
+        key="k",
+        node="n1",
+        error="odd",
+        scheduled_ns=5,
+        phase="final",
+    )
+    assert found == expected
+    assert repr(found) == repr(expected)
+
+
+@pytest.mark.parametrize("odd", ["", "é", "\u2028", "x" * 5000, "x" * 100_000])
+def test_lines_come_the_same_however_they_are_buffered(tmp_path: Path, odd: str) -> None:
+    """Line numbers and text, with short lines and long ones, and what other tools take for the end of a line."""
+    text = "\n".join([*(f"{number}\r" for number in range(70_000)), odd, "", "end"])
+    path = tmp_path / "lines"
+    path.write_bytes(text.encode())
+    with opened(str(path)) as source:
+        found: list[str] = []
+        while piece := source.readline(1 << 16):
+            if source.line > len(found):
+                found.append("")
+            found[-1] += piece
+    assert "".join(found) == text
+    assert [line.removesuffix("\n") for line in found] == text.split("\n")
 
 
 def test_indexes_and_times_of_edn(tmp_path: Path) -> None:
