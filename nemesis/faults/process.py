@@ -57,6 +57,19 @@ class Sight:
         return frozenset(self.kernel.states) | ({self.pid} if self.pid is not None else frozenset())
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clocked:
+    """The processor time that some processes have used.
+
+    Attributes:
+        uptime_s: The node's uptime at the reading.
+        ticks: In the kernel's ticks, mostly hundredths of a second.
+    """
+
+    uptime_s: float
+    ticks: int
+
+
 class ProcessFault(Fault):
     """Common to all faults of the process."""
 
@@ -241,8 +254,14 @@ class Pause(ProcessFault):
 
     SUMMARY: ClassVar[str] = "SIGSTOP to the process; SIGCONT at the end."
     PROOF: ClassVar[str] = (
-        "the process, found by its pid and by the sockets on its ports, is in state T; at the end no more"
+        "the process, found by its pid and by the sockets on its ports, is in state T, and uses no processor time; at the end "
+        "it is in state T no more"
     )
+
+    def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
+        super().__init__(planned=planned, targets=targets, field=field)
+        self._stood: dict[str, Clocked] = {}
+        self._proof: Proof | None = None
 
     def blurs(self) -> frozenset[str]:
         """Returns the targets: a stopped process accepts nothing, and its full backlog answers no probe."""
@@ -281,7 +300,42 @@ class Pause(ProcessFault):
                 bad[node] = f"runs as pid {now.pid} in state {now.state}, which is not stopped"
             else:
                 good[node] = f"pid {now.pid or min(now.kernel.states)} is in state T"
-        return self.verdict(bad, good, {"states": states})
+        self._stood = (await self.field.each(sorted(good), self._clocked)).done
+        self._proof = self.verdict(bad, good, {"states": states})
+        return self._proof
+
+    def _clocked(self, node: Node) -> Clocked:
+        """Reads how much processor time the stopped processes have used, and the node's uptime."""
+        pids = " ".join(f"/proc/{pid}/stat" for pid in sorted(self.before[node.name].pids))
+        used = "sed 's/.*) //' | awk '{ s += $12 + $13 } END { print s + 0 }'"
+        script = f"cut -d' ' -f1 /proc/uptime; cat {pids} 2>/dev/null | {used}"
+        uptime_s, ticks = self.field.shell(node).run(script, timeout_s=SHELL_TIMEOUT_S).stdout.split()
+        return Clocked(uptime_s=float(uptime_s), ticks=int(ticks))
+
+    async def _stood_still(self) -> Proof | None:
+        """Returns the proof over the time from its first look until now; None where there was none."""
+        if self._proof is None or not self._proof.effective:
+            return None
+        now = (await self.field.each(sorted(self._stood), self._clocked)).done
+        stood = {
+            node: {
+                "seconds": round(late.uptime_s - self._stood[node].uptime_s, 2),
+                "ticks": late.ticks - self._stood[node].ticks,
+            }
+            for node, late in now.items()
+        }
+        moved = [
+            f"{node}'s process used {said['ticks']} ticks of processor time"
+            for node, said in stood.items()
+            if said["ticks"]
+        ]
+        least_s = min((said["seconds"] for said in stood.values()), default=0.0)
+        text = "; ".join(moved) or f"no processor time was used in the next {least_s:g} s"
+        return Proof(
+            effective=not moved,
+            reason=f"{self._proof.reason[:-1]}; {text}." if stood else self._proof.reason,
+            measured={**self._proof.measured, "stood_still": stood},
+        )
 
     async def end(self) -> Proof | None:
         """Continues the process on every target and verifies that it is not stopped any more.
@@ -289,6 +343,7 @@ class Pause(ProcessFault):
         Raises:
             FaultError: A process is still stopped, or its node cannot be reached.
         """
+        proof = await self._stood_still()
         waiting = dict.fromkeys(self.targets, "was not looked at")
 
         async def resumed() -> bool:
@@ -305,7 +360,7 @@ class Pause(ProcessFault):
         if not await self.field.until(resumed, RESUMED_TIMEOUT_S):
             texts = "; ".join(f"{node} {text}" for node, text in waiting.items())
             raise FaultError(f"fault {self.name} is not healed: {texts}")
-        return None
+        return proof
 
     def _resume(self, node: Node) -> Sight:
         problem: LabrysError | None = None

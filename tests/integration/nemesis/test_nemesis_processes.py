@@ -53,10 +53,14 @@ def test_the_next_leader_is_killed_after_the_first(bench: Bench) -> None:
 
 
 def test_a_paused_process_is_stopped_and_goes_on_as_the_same(bench: Bench) -> None:
-    """State T is seen in the kernel; afterwards the same pid runs on."""
+    """State T is seen in the kernel, and that no processor time is used; afterwards the same pid runs on."""
     before = bench.system.process_state(bench.node("n4"))
-    _, proof, _ = bench.through(planned("pause", ["n4"]))
+    _, proof, ended = bench.through(planned("pause", ["n4"]))
     assert proof.effective, proof.reason
+    assert ended is not None
+    assert ended.effective, ended.reason
+    assert ended.measured["stood_still"]["n4"]["ticks"] == 0
+    assert "no processor time was used" in ended.reason
     assert proof.measured["states"]["n4"]["state"] == "T"
     assert bench.system.process_state(bench.node("n4"))[0] == before[0]  # type: ignore[index]
 
