@@ -1,4 +1,4 @@
-"""Runs every benchmark, or those that are named: `python -m benchmarks [NAME...]`.
+"""Runs every benchmark, or those that are named: `python -m benchmarks [NAME...] [--OPTION...]`.
 
 Each is a folder with a `run.py` that prints a table and compares with a peer in the same run; nothing here is a test. The
 numbers depend on the machine, so the tables give ratios.
@@ -13,8 +13,17 @@ from pathlib import Path
 HERE = Path(__file__).parent
 
 
-def main(names: list[str]) -> int:
-    """Runs benchmarks one after the other; returns the number of those that failed."""
+def main(arguments: list[str]) -> int:
+    """Runs benchmarks one after the other; returns the number of those that failed.
+
+    Args:
+        arguments: Names, and from the first that begins with a dash on, options for those that are named.
+    """
+    first = next((place for place, text in enumerate(arguments) if text.startswith("-")), len(arguments))
+    names, options = arguments[:first], arguments[first:]
+    if options and not names:
+        print(f"expected the name of a benchmark before {options[0]}", file=sys.stderr)
+        return 1
     known = sorted(path.parent.name for path in HERE.glob("*/run.py"))
     unknown = sorted(set(names) - set(known))
     if unknown:
@@ -23,7 +32,7 @@ def main(names: list[str]) -> int:
     failed = 0
     for name in names or known:
         print(f"\n## {name}\n", flush=True)
-        failed += subprocess.run([sys.executable, str(HERE / name / "run.py")], check=False).returncode != 0
+        failed += subprocess.run([sys.executable, str(HERE / name / "run.py"), *options], check=False).returncode != 0
     return failed
 
 

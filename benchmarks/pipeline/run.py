@@ -1,0 +1,205 @@
+"""What verdicts cost in Spark: the job beside the least that anyone has to do, and beside the check in one process.
+
+The floor reads the same Parquet and sorts it by run, key and start, and writes it nowhere. The check in one process is `labrys
+check` on the same operations in one file. All three run one after the other, in this run. It fails if the job misses a
+planted anomaly, places one elsewhere, or says of any other key that it is not valid.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import pyarrow as pa
+from pyarrow import dataset, parquet
+
+from checker.formats.parquet import schema as file_schema
+from results.pipeline.schema import OPERATIONS
+from results.pipeline.session import SessionOptions, spark_session
+from results.pipeline.verdicts import VerdictOptions, verdicts
+
+sys.path.insert(0, str(Path(__file__).parent))
+from histories import KINDS, generate, plan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from histories import Plan
+    from pyspark.sql import DataFrame, SparkSession
+
+MODEL = "cas-register"
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+class Memory:
+    """The greatest resident memory of this process and all that it started, by looking every half second."""
+
+    def __init__(self) -> None:
+        self.peak = 0
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._done.wait(0.5):
+            self.peak = max(self.peak, _resident())
+
+
+def _resident() -> int:
+    """Returns the resident bytes of this process and its descendants."""
+    parents, sizes = {}, {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                after = (folder / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue  # it ended meanwhile
+            parents[int(folder.name)] = int(after[1])
+            sizes[int(folder.name)] = int(after[21]) * _PAGE
+    ours, grown = {os.getpid()}, True
+    while grown:
+        more = {pid for pid, parent in parents.items() if parent in ours} - ours
+        ours |= more
+        grown = bool(more)
+    return sum(sizes.get(pid, 0) for pid in ours)
+
+
+def timed(work: Callable[[], Any]) -> tuple[float, int, Any]:
+    """Returns how long a piece of work took, how much memory there was at most, and what it returned."""
+    with Memory() as memory:
+        began_s = time.monotonic()
+        result = work()
+        took_s = time.monotonic() - began_s
+    return took_s, memory.peak, result
+
+
+def floor(rows: DataFrame) -> None:
+    """Reads and sorts."""
+    rows.sort("run", "key", "start_ns").write.format("noop").mode("overwrite").save()
+
+
+def one_file(folder: Path, path: Path) -> None:
+    """Puts all operations into one file in the order of their invokes, as `labrys check` takes them."""
+    layout = file_schema()
+    rows = dataset.dataset(folder).to_table().sort_by("invoke_index")
+    with parquet.ParquetWriter(path, layout, compression="zstd") as writer:
+        for batch in rows.to_batches(max_chunksize=1 << 17):
+            writer.write_table(pa.Table.from_batches([batch]).cast(layout))
+
+
+def check(path: Path) -> dict[str, Any]:
+    """Lets `labrys check` decide the file."""
+    command = [sys.executable, "-m", "cli", "check", str(path), "--model", MODEL, "--format", "json"]
+    done = subprocess.run(command, capture_output=True, check=False)
+    if done.returncode not in {0, 1}:
+        raise SystemExit(f"labrys check ended with {done.returncode}: {done.stderr.decode()[-2000:]}")
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[0])
+    return found
+
+
+def wrong(made: Plan, found: Sequence[Any]) -> list[str]:
+    """Returns what is not as planted, in sentences."""
+    expected = {f"k{planted.key}": planted for planted in made.planted}
+    problems = []
+    for row in found:
+        planted = expected.pop(row["key"], None)
+        if planted is None or row["verdict"] != "invalid":
+            problems.append(f"{row['key']} is {row['verdict']}: {row['cause'] or row['explanation']}")
+            continue
+        first, last = made.indexes(planted)
+        if row["op_invoke_index"] is not None and not first <= row["op_invoke_index"] <= last:
+            problems.append(
+                f"{row['key']}: the {planted.kind} anomaly is between {first} and {last}, "
+                f"and it was told of {row['op_invoke_index']}"
+            )
+    problems += [f"{name}: the planted {planted.kind} anomaly was not found" for name, planted in expected.items()]
+    return problems
+
+
+def compare(spark: SparkSession, made: Plan, folder: Path, *, native: bool) -> int:
+    """Makes the history, does everything once, and prints the table."""
+    data, out = folder / "operations", folder / "verdicts"
+    generating_s, _, _ = timed(lambda: generate(spark, made).write.mode("overwrite").parquet(str(data)))
+    rows = spark.read.schema(OPERATIONS).parquet(str(data))
+    bytes_there = sum(path.stat().st_size for path in data.glob("*.parquet"))
+    print(f"{made.operations:,} operations on {made.keys:,} keys, {bytes_there / 1e6:,.0f} MB")
+    print(f"{100 * made.cas:g} % are compare-and-sets")
+    print(f"made in {generating_s:.1f} s; planted: {len(made.planted)}\n", flush=True)
+    floor_s, floor_bytes, _ = timed(lambda: floor(rows))
+    told: list[tuple[str, float, int]] = [("floor: read and sort", floor_s, floor_bytes)]
+    options = VerdictOptions(model=MODEL)
+    job_s, job_bytes, _ = timed(lambda: verdicts(rows, options).write.mode("overwrite").parquet(str(out)))
+    told.append(("verdicts", job_s, job_bytes))
+    there = spark.read.parquet(str(out))
+    problems = wrong(made, there.where("verdict <> 'valid'").orderBy("key").limit(1000).collect())
+    if there.count() != made.keys:
+        problems.append(f"expected a verdict for each of {made.keys} keys, found {there.count()}")
+    if native:
+        path = folder / "operations.parquet"
+        one_file(data, path)
+        check_s, _, found = timed(lambda: check(path))
+        told.append(
+            ("labrys check, one process", check_s, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)
+        )
+        if found["valid"] is not (not made.planted):
+            problems.append(f"labrys check says {found['valid']} of the same operations")
+    print(f"{'':28}{'seconds':>10}{'to floor':>10}{'1e6/s':>8}{'peak MB':>10}")
+    for name, seconds, peak in told:
+        print(
+            f"{name:28}{seconds:10.1f}{seconds / floor_s:10.2f}{made.operations / seconds / 1e6:8.2f}{peak / 1e6:10,.0f}"
+        )
+    engines = [f"{row[0]} {row[1]:,}" for row in there.groupBy("engine").count().orderBy("engine").collect()]
+    print(f"\nengines: {', '.join(engines)}")
+    for problem in problems[:20]:
+        print(f"WRONG: {problem}")
+    print("every planted anomaly was found, and no other" if not problems else f"{len(problems)} verdicts are wrong")
+    return 1 if problems else 0
+
+
+def main() -> int:
+    """Runs the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--operations", type=lambda text: int(float(text)), default=1_000_000, help="e.g. 1e7")
+    parser.add_argument("--keys", choices=["many", "one"], default="many")
+    parser.add_argument("--cas", type=float, help="share of compare-and-sets; 0.1 on many keys, else 0")
+    parser.add_argument("--plant", choices=[*KINDS, "none"], help="only this anomaly; on one key `stale`, if not given")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--no-check", action="store_true", help="without the check in one process")
+    parser.add_argument("--memory", default="4g", help="of the driver")
+    parser.add_argument("--folder", type=Path, help="where the data goes; else a temporary folder")
+    args = parser.parse_args()
+    one = args.keys == "one"
+    cas = args.cas if args.cas is not None else (0.0 if one and args.plant != "cas" else 0.1)
+    kinds = () if args.plant == "none" else KINDS if args.plant is None else (args.plant,)
+    made = plan(args.operations, one_key=one, cas=cas, seed=args.seed, kinds=kinds)
+    folder = args.folder or Path(tempfile.mkdtemp(prefix="labrys-pipeline-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    options = SessionOptions(driver_memory=args.memory, log=folder / "spark.log", scratch=folder / "scratch")
+    try:
+        with spark_session(options) as spark:
+            spark.sparkContext.addPyFile(str(Path(__file__).with_name("histories.py")))
+            return compare(spark, made, folder, native=not args.no_check)
+    finally:
+        if args.folder is None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
