@@ -32,6 +32,7 @@ class Transfer(Fault):
         super().__init__(planned=planned, targets=targets, field=field)
         self._before: tuple[str, int | None] | None = None
         self._accepted = False
+        self._looked = False
 
     @classmethod
     def check_target(cls, kind: str, target: str | Sequence[str], nodes: Sequence[str]) -> str | tuple[str, ...]:
@@ -59,6 +60,7 @@ class Transfer(Fault):
     async def prove(self) -> Proof:
         """Asks the nodes who leads now."""
         now = await self.field.leader_and_term(PROVE_TIMEOUT_S)
+        self._looked = True
         (target,) = self.targets
         before = self._before
         measured = {"before": list(before or ()), "now": list(now or ()), "accepted": self._accepted}
@@ -72,8 +74,8 @@ class Transfer(Fault):
         return Proof(effective=True, reason=f"{became} leads; {was} led before.", measured=measured)
 
     async def end(self) -> Proof | None:
-        """Does nothing: a transfer is an event, and leaves nothing to heal."""
-        return None
+        """Heals nothing, since a transfer is an event; looks at who leads now, where that took too long before."""
+        return None if self._looked or self._before is None else await self.prove()
 
 
 def _said(leader: tuple[str, int | None]) -> str:

@@ -136,3 +136,20 @@ def test_leadership_goes_where_it_is_asked_to(bench: Bench) -> None:
     finally:
         for node in bench.cluster.nodes:
             bench.system.tell(node, leader=node.name == "n1", term=50)
+
+
+def test_a_transfer_that_took_its_whole_time_is_looked_at_in_the_end(bench: Bench) -> None:
+    """Where there was no time left for the proof, it is made when the fault ends."""
+
+    async def work() -> Proof | None:
+        conductor = bench.conductor()
+        await conductor.begin(planned("leadership-transfer", ["n3"]))
+        return await conductor.end(planned("leadership-transfer", ["n3"]))
+
+    try:
+        proof = bench.run(work())
+    finally:
+        for node in bench.cluster.nodes:
+            bench.system.tell(node, leader=node.name == "n1", term=1)
+    assert proof is not None
+    assert proof.effective, proof.reason
