@@ -216,7 +216,8 @@ class _Part:
             if i not in closed:
                 closed.add(i)
                 code = self._codes[i]
-                work += (source for value in {code.a, code.b, *code.items} for source in sources.get(value, ()))
+                values = {code.a, *code.items} | ({code.b} if code.f == CAS else set())
+                work += (source for value in values for source in sources.get(value, ()))
         return sorted(closed)
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
 from checker.analysis import analysis
+from checker.errors import Disagreement
 from checker.explain import explain
 from checker.result import Analysis, operation_json
 from harness.errors import LabrysError
@@ -163,7 +164,7 @@ def _analysis(group: Group, work: Work) -> Analysis:
     if not about["t_whole"]:
         return _named(group, work)
     try:
-        return analysis(
+        result = analysis(
             work.model,
             operations,
             time_limit=work.time_limit_s,
@@ -171,8 +172,14 @@ def _analysis(group: Group, work: Work) -> Analysis:
             threads=1,
             counterexample=about["t_shrink"],
         )
+        if about["t_engine"] == DATAFLOW and (result.op is None or result.op.complete_index != about["t_op_e"]):
+            raise Disagreement(
+                f"dataflow says invalid from event {about['t_op_e']} on, the kernel says {result.valid}", operations
+            )
     except LabrysError as error:
         return _unknown(group, work, "error", str(error))
+    else:
+        return result
 
 
 def _unknown(group: Group, work: Work, cause: str, explanation: str) -> Analysis:

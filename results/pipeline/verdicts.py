@@ -21,11 +21,14 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spar
 from checker.checking import DEFAULT_MODEL, conventions_of, make_model
 from checker.formats.read import PARQUET
 from harness.verdict import Verdict
+from results.pipeline.blame import blame
+from results.pipeline.clusters import clusters
 from results.pipeline.coding import coded, coding_of
 from results.pipeline.details import DATAFLOW, KERNEL, OBJECTS, TARGET, Work, examined
 from results.pipeline.kernel import ANSWER, TO_GENERAL, Budget, decide
 from results.pipeline.keys import ADDRESS, Keys, keys_of
 from results.pipeline.schema import VERDICTS, conform
+from results.pipeline.zones import scanned, zones
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from results.pipeline.coding import RegisterCoding
 
 _OPERATIONS_PER_TASK: Final = 1 << 20
+ZONES: Final = "zones"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +97,42 @@ def _answers(operations: DataFrame, keys: Keys, coding: RegisterCoding, options:
     """Returns what columns alone say of each key that has an operation that says anything."""
     budget = Budget(initial=coding.initial, time_limit_s=options.time_limit_s, memory_limit=options.memory_limit)
     touches = coded(operations, coding, keys.salt)
-    return by_kernel(touches, budget, _tasks(keys))
+    if keys.greatest <= options.hot_operations:
+        return by_kernel(touches, budget, _tasks(keys))
+    hot = F.broadcast(keys.table.where(F.col("operations") > options.hot_operations).select(ADDRESS))
+    cold = by_kernel(touches.join(hot, ADDRESS, "left_anti"), budget, _tasks(keys))
+    return cold.unionByName(
+        by_dataflow(touches.join(hot, ADDRESS, "left_semi"), budget, _tasks(keys), options.bucket_events)
+    )
+
+
+def by_dataflow(touches: DataFrame, budget: Budget, partitions: int, bucket_events: int) -> DataFrame:
+    """Decides keys by dataflow as far as that can, and lets the kernel decide the others, within the limits of a key."""
+    found = scanned(zones(clusters(touches), budget.initial), budget.initial, bucket_events).collect()
+    spark = touches.sparkSession
+    answers: list[dict[str, object]] = []
+    unsuited, bad = [], []
+    for row in found:
+        if row["general"]:
+            answers.append({"h": row["h"], "verdict": TO_GENERAL, "tied": True})
+        elif row["doubled"] or row["failed"] or row["cas"]:
+            unsuited.append((row["h"],))
+        elif row["late"] is not None or row["limits"]:
+            bad.append(row)
+        else:
+            answers.append({"h": row["h"], "verdict": str(Verdict.VALID), "analyzer": ZONES, "tied": False})
+    if bad:
+        theirs = F.broadcast(spark.createDataFrame([(row["h"],) for row in bad], "h bigint"))
+        for h, each in blame(touches.join(theirs, ADDRESS, "left_semi"), bad, budget.initial, bucket_events).items():
+            whole = {"op_s": each.start, "op_e": each.end, "part": list(each.part), "core": [], "tied": False}
+            answers.append({"h": h, "verdict": str(Verdict.INVALID), "analyzer": ZONES, **whole})
+    columns = [part.split()[0] for part in ANSWER.split(", ")] + ["part"]
+    rows = [tuple(answer.get(name) for name in columns) for answer in answers]
+    decided = spark.createDataFrame(rows, f"{ANSWER}, part array<bigint>").withColumn("engine", F.lit(DATAFLOW))
+    if not unsuited:
+        return decided
+    theirs = F.broadcast(spark.createDataFrame(unsuited, "h bigint"))
+    return decided.unionByName(by_kernel(touches.join(theirs, ADDRESS, "left_semi"), budget, partitions))
 
 
 def by_kernel(touches: DataFrame, budget: Budget, partitions: int) -> DataFrame:
@@ -181,7 +220,7 @@ def _table(keys: Keys, answers: DataFrame | None, told: DataFrame | None, model:
             "verdict": F.lit(str(Verdict.VALID)),
             "model": F.lit(model),
             # A key of which no operation says anything is nothing to the near-linear analyzer of registers.
-            "analyzer": F.coalesce("analyzer", F.lit("zones")),
+            "analyzer": F.coalesce("analyzer", F.lit(ZONES)),
             "engine": F.coalesce("engine", F.lit(KERNEL)),
             "explanation": F.concat(
                 F.lit("All "), "operations", F.lit(" operations fit into one order that real time allows.")

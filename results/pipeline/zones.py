@@ -1,0 +1,95 @@
+"""Decides registers of any size: Gibbons and Korach's zones as dataflow, in one pass and two shuffles.
+
+Each value has a zone from its least end `m` to its greatest start `M`, forward if `m < M`, else backward (SIAM J. Comput.
+26(4), 1997). With unique written values a history is linearizable iff each read has a write that does not begin after the
+read's end, and, in the order of their lower ends, no zone meets a forward zone before it that reaches beyond the zone's lower
+end (a forward one) or upper end (a backward one). So all that is needed is the greatest upper end of the forward zones before
+each.
+
+A window over a key would sort the whole of it in one task. So a key is cut into slices along its timeline: within a slice a
+window finds the greatest end before each zone, and of a slice only three numbers go on: whether two of its zones meet, the
+greatest end in it, and the least end that must not be passed. What the slices before it had at most is compared with the last.
+The two levels say exactly what one window would say, for any width of the slices.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
+
+from results.pipeline.coding import INF, NEG
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+# Of how many slices that hold a contradiction one is named.
+WITNESSES: Final = 16
+
+
+def zones(clusters: DataFrame, initial: int) -> DataFrame:
+    """Adds its zone to each cluster.
+
+    New columns: `m`, `big`, `low`, `high`, `forward`; `limit`, the index that no forward zone before it may pass, which is
+    the zone's alone; `late`, the end of a read that has no write, or one that begins only later; `placed`, whether it is a zone
+    that others can meet.
+    """
+    is_initial = F.col("v") == initial
+    unwritten = (F.col("writers") == 0) & ~is_initial
+    early = (F.col("reads") > 0) & (F.col("writers") > 0) & (F.col("re") < F.col("ws"))
+    nothing = F.lit(NEG)
+    return (
+        clusters.withColumn("late", F.when((unwritten & (F.col("reads") > 0)) | early, F.col("re")))
+        .withColumn("m", F.when(is_initial, nothing).otherwise(F.least("we", "re")))
+        .withColumn("big", F.greatest(F.when(F.col("writers") > 0, F.col("ws")).otherwise(nothing), "rs"))
+        .withColumn("forward", F.col("m") < F.col("big"))
+        .withColumn("low", F.least("m", "big"))
+        .withColumn("high", F.greatest("m", "big"))
+        .withColumn("limit", F.when(F.col("forward"), F.col("low")).otherwise(F.col("high")))
+        # What was never read and perhaps never written can stand anywhere.
+        .withColumn("placed", F.col("late").isNull() & (F.col("high") != INF) & ~unwritten)
+    )
+
+
+def scanned(zoned: DataFrame, initial: int, bucket_events: int) -> DataFrame:
+    """Returns a row for each key.
+
+    Columns: `h`; `doubled`, whether a value was written twice or is the initial one, so that zones do not decide; `cas`,
+    `failed` and `general`, how many operations are such; `late`, the first end of a read without an earlier write; `limits`,
+    the limits of a few zones that others meet, of the first slices in which there are any.
+    """
+    placed, forward = F.col("placed"), F.col("forward")
+    reach = F.when(placed & forward, F.col("high"))
+    limit = F.when(placed, F.col("limit"))
+    within = Window.partitionBy("h", "bucket").orderBy("low", "forward").rowsBetween(Window.unboundedPreceding, -1)
+    doubled = (F.col("writers") > 1) | ((F.col("v") == initial) & (F.col("writers") > 0))
+    slices = (
+        zoned.withColumn(
+            "bucket", F.when(placed, _slice(F.col("low"), bucket_events)).otherwise(_slice(F.col("ws"), bucket_events))
+        )
+        .withColumn("before", F.max(reach).over(within))
+        .groupBy("h", "bucket")
+        .agg(
+            F.max(reach).alias("reach"),
+            F.min(limit).alias("weakest"),
+            F.min(F.when(F.col("before") > limit, limit)).alias("met"),
+            F.min("late").alias("late"),
+            F.max(doubled).alias("doubled"),
+            *(F.sum(name).alias(name) for name in ("cas", "failed", "general")),
+        )
+    )
+    before = Window.partitionBy("h").orderBy("bucket").rowsBetween(Window.unboundedPreceding, -1)
+    carried = F.when(F.max("reach").over(before) > F.col("weakest"), F.col("weakest"))
+    named = slices.withColumn("named", F.coalesce(carried, "met"))
+    pair = F.when(F.col("named").isNotNull(), F.struct("bucket", "named"))
+    return named.groupBy("h").agg(
+        F.max("doubled").alias("doubled"),
+        *(F.sum(name).alias(name) for name in ("cas", "failed", "general")),
+        F.min("late").alias("late"),
+        F.slice(F.sort_array(F.collect_list(pair)), 1, WITNESSES)["named"].alias("limits"),
+    )
+
+
+def _slice(index: Column, width: int) -> Column:
+    return F.floor(F.greatest(F.least(index, F.lit(2**52)), F.lit(-1)) / F.lit(width)).cast("long")
