@@ -2,8 +2,9 @@
 
 The law: each verdict, operation, explanation and counterexample is the one that `labrys check` gives for the same operations,
 or `unknown` with its cause. There are three routes to it. Registers whose values are integers travel as a few integers for
-each operation: a key of ordinary size goes to the native kernel with many others, and a key that is too large for one worker's
-memory is decided by dataflow. Everything else goes to the code of `labrys check` as whole operations, a key at a time.
+each operation: a key of ordinary size goes to the native kernel with many others, and a large one with reads and writes of
+unique values is decided by dataflow, however large it is. Everything else goes to the code of `labrys check` as whole
+operations, a key at a time.
 
 Jobs run while `verdicts` is called, because what is to be done depends on what is found; what they leave is small, a row for
 each key.
