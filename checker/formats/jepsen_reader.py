@@ -47,6 +47,7 @@ KEYS: Final = (
 _VALUE_PLACE: Final = KEYS.index(_VALUE)
 _IN_VAIN: Final = frozenset({OpType.FAIL, OpType.INFO})
 _AS_THEY_ARE: Final = frozenset({int, type(None)})
+_TUPLE_TAGS: Final = frozenset({"jepsen.independent/tuple", "jepsen.independent.Tuple"})
 _NEMESES: Final = (Keyword(NEMESIS), NEMESIS)
 _TYPE_NAMES: Final = {Keyword(str(op_type)): op_type for op_type in OpType}
 _TYPES: Final[dict[Any, OpType]] = {**_TYPE_NAMES, **{str(op_type): op_type for op_type in OpType}}
@@ -81,6 +82,7 @@ class JepsenEvents:
         self._reader = Reader(source, name=source.name, see_through=True, keywords=[*KEYS, *_TYPE_NAMES], rows=True)
         self._plain = PlainValues()
         self._names: dict[EdnValue, str] = {}
+        self._clients: dict[EdnValue, str] = {}  # those that have names in place of numbers
         self._keys: tuple[Keyword, ...] | None = None
         self._pick = itemgetter(*range(len(KEYS)))
         self._has_value = True
@@ -133,6 +135,8 @@ class JepsenEvents:
         f, value = get(_F), get(_VALUE)
         if get(_PROCESS) in _NEMESES or _TYPES.get(get(_TYPE)) is not OpType.INVOKE:
             return None
+        if isinstance(value, Tagged) and value.tag in _TUPLE_TAGS:
+            return True
         if get(_KEY) is not None:
             return False
         if not isinstance(f, Keyword | str) or self._name_of(f) not in _OBSERVERS:
@@ -149,7 +153,7 @@ class JepsenEvents:
         self._pick = itemgetter(*places)
         self._has_value = places[_VALUE_PLACE] >= 0
 
-    def _event(self, line: int, row: Row) -> Event:  # noqa: C901 - the inner loop, whose short cuts make it fast
+    def _event(self, line: int, row: Row) -> Event:  # noqa: C901, PLR0912 - the inner loop, whose short cuts make it fast
         keys, values = row
         if keys is not self._keys:
             self._learn(keys)
@@ -162,6 +166,8 @@ class JepsenEvents:
         is_client = type(process) is int and 0 <= process < _TOO_GREAT
         if not is_client:
             process = self._other_process(line, process, op_type)
+            is_client = process != NEMESIS
+        if not is_client:
             index = time_ns = 0
         elif self._placed and type(index) is type(time) is int and self._index < index < _TOO_GREAT > time >= 0:
             self._index, time_ns = index, time  # what _place would say, as mostly
@@ -212,11 +218,20 @@ class JepsenEvents:
         return index, time
 
     def _other_process(self, line: int, process: EdnValue, op_type: OpType) -> str:
+        """Returns the name of a process that has no number; whoever has a name and invokes is a client."""
         if process in _NEMESES:
             return NEMESIS
-        if op_type is OpType.INFO and isinstance(process, Keyword | Symbol | str):
-            return NEMESIS  # something else that is no client and only tells
-        raise self._bad(line, f"expected a :process that is a number from 0 on, or :nemesis, found {_shown(process)}")
+        if isinstance(process, Keyword | Symbol | str):
+            if op_type is OpType.INVOKE and process not in self._clients:
+                self._clients[process] = self._plain.text(process)
+            if process in self._clients:
+                return self._clients[process]
+            if op_type is OpType.INFO:
+                return NEMESIS  # something that is no client and only tells
+        raise self._bad(
+            line,
+            f"expected a :process that is a number from 0 on, :nemesis, or a name that has invoked, found {_shown(process)}",
+        )
 
     def _function(self, line: int, f: EdnValue, process: int | str) -> str:
         if isinstance(f, Keyword | Symbol | str) and f != "":
@@ -230,8 +245,9 @@ class JepsenEvents:
         return str(name) if isinstance(name, str) else name.name
 
     def _tuple(self, value: EdnValue) -> tuple[EdnValue, EdnValue]:
-        if isinstance(value, tuple) and len(value) == 2 and value[0] is not None:
-            return value[0], value[1]
+        pair = value.value if isinstance(value, Tagged) and value.tag in _TUPLE_TAGS else value
+        if isinstance(pair, tuple) and len(pair) == 2 and pair[0] is not None:
+            return pair[0], pair[1]
         raise ValueError(
             f"expected a value [key value], because this history is taken to be keyed, found {_shown(value)}; "
             "--no-keyed takes values as they are"

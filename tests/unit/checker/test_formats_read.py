@@ -95,6 +95,34 @@ def test_events_that_are_no_clients(tmp_path: Path) -> None:
     assert brief(history.operations) == [(0, "read", None, 3, "ok", 1, 4)]
 
 
+def test_clients_with_names(tmp_path: Path) -> None:
+    """Whoever invokes is a client; a name that only tells something is not, and one that completes nothing is an error."""
+    history = read_text(
+        tmp_path,
+        "{:process :logger :type :info :f :note :value 1}\n"
+        "{:process :a :type :invoke :f :write :value 1}\n"
+        '{:process "a" :type :invoke :f :read :value nil}\n'
+        "{:process :a :type :info :f :write :value 1}\n"
+        '{:process "a" :type :ok :f :read :value 1}\n',
+    )
+    assert [(op.process, op.type, op.result) for op in history.operations] == [
+        ("a", OpType.INFO, None),
+        ('"a"', OpType.OK, 1),
+    ]
+    with pytest.raises(BadHistory, match="a name that has invoked, found :b"):
+        read_text(tmp_path, "{:process :b :type :ok :f :write :value 1}")
+
+
+def test_tuples_with_a_tag(tmp_path: Path) -> None:
+    """The first event that has Jepsen's tag for tuples shows that the history has keys."""
+    history = read_text(
+        tmp_path,
+        "{:process 0 :type :invoke :f :write :value #jepsen.independent/tuple [8 3]}\n"
+        "{:process 0 :type :ok :f :write :value #jepsen.independent/tuple [8 3]}\n",
+    )
+    assert [(op.key, op.value, op.result) for op in history.operations] == [("8", 3, 3)]
+
+
 def test_an_operation_has_its_members_where_they_belong() -> None:
     """Operations are made past their own constructor, from the fields in their order."""
     invoke = Op(3, 10, OpType.INVOKE, 7, "cas", [1, 2], "k", "n1", None, 5, "final")
@@ -396,10 +424,14 @@ EVENT = '{"index":0,"time":1,"type":"invoke","process":0,"f":"read","value":null
         ("{:process 0 :type :invoke :f :write :value ##NaN}", 1, "a value that equals itself, found ##NaN"),
         ("{:process 0 :type :invoke :f :write :value [1 #{##NaN}]}", 1, "found ##NaN"),
         ("\n{:process 0 :type :begin :f :write}", 2, "expected a :type :invoke, :ok, :fail or :info, found :begin"),
-        ("{:type :invoke :f :write}", 1, "expected a :process that is a number from 0 on, or :nemesis, found nil"),
+        (
+            "{:type :invoke :f :write}",
+            1,
+            "expected a :process that is a number from 0 on, :nemesis, or a name that has invoked, found nil",
+        ),
         ("{:process -1 :type :invoke :f :write}", 1, "found -1"),
         ("{:process true :type :invoke :f :write}", 1, "found true"),
-        ("{:process :worker :type :invoke :f :write}", 1, "found :worker"),
+        ("{:process :worker :type :ok :f :write}", 1, "found :worker"),
         ("{:process 99999999999999999999 :type :invoke :f :write}", 1, "found 99999999999999999999N"),
         ("{:process 0 :type :invoke}", 1, "expected an :f that is a keyword, found nil"),
         ("{:process 0 :type :invoke :f 7}", 1, "expected an :f that is a keyword, found 7"),
