@@ -64,7 +64,7 @@ def test_a_run_without_faults_has_no_table_of_them(valid_record: RunRecord) -> N
     """And many faults are cut, with a word about it."""
     assert "ok again" not in printed(replace(valid_record, faults=()), 160)
     many = [valid_record.faults[0]] * 50
-    assert "and 30 more faults; the report has all" in printed(replace(valid_record, faults=many), 160)
+    assert "and 20 more faults; the report has all" in printed(replace(valid_record, faults=many), 160)
 
 
 @pytest.mark.parametrize(
