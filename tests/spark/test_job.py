@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from results.pipeline.job import Analysis
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 
 def make_run(store: Path, stamp: str, *, stale: bool) -> Path:

@@ -18,7 +18,7 @@ from results.pipeline.pairing import paired
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 HISTORIES = 600
 PROCESSES = 3
