@@ -22,6 +22,8 @@ _NS_PER_S: Final = 1_000_000_000
 _SHOWN: Final = 60
 _STATES: Final = 3
 _PENDING: Final = 4
+_WITHOUT_VALUE: Final = frozenset({"acquire", "release"})
+_SPEAKING: Final = frozenset({"owner", "locked?"})  # states whose value alone says nothing
 
 
 def explain(result: Analysis, model: Model, core: Sequence[Operation], unsuited: str | None) -> str:
@@ -41,11 +43,9 @@ def operation_text(op: Operation) -> str:
     """Returns an operation in words, e.g. `process 3's read of 7 (4.210 s to 4.215 s)`."""
     if op.type is OpType.OK and op.result is not None and op.result != op.value:
         what = _show(op.result) if op.value is None else f"{_show(op.value)}, which returned {_show(op.result)},"
-    elif op.value is None and op.f in {"read", "get", "dequeue"}:
-        what = "nil"
     else:
         what = _show(op.value)
-    name = f"{op.f} of {what}" if op.value is not None or op.result is not None or what == "nil" else op.f
+    name = op.f if op.value is None and op.result is None and op.f in _WITHOUT_VALUE else f"{op.f} of {what}"
     return f"process {op.process}'s {name} ({_when(op)})"
 
 
@@ -236,7 +236,10 @@ def _by_search(result: Analysis, model: Model) -> str:
 
 
 def _state_text(state: Mapping[str, Value]) -> str:
-    return _show(next(iter(state.values()))) if len(state) == 1 else _show(dict(state))
+    [(name, value), *others] = state.items() or [("", None)]
+    if others:
+        return _show(dict(state))
+    return f"{name.removesuffix('?')}: {_show(value)}" if name in _SPEAKING else _show(value)
 
 
 def _unknown(result: Analysis, unsuited: str | None) -> str:

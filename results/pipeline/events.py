@@ -126,6 +126,9 @@ def _forms(run: str, kind: str, lines: _Lines, file: str, *, keyed: bool | None)
     events = JepsenEvents(stream, keyed=keyed) if kind == EDN else EtcdLogEvents(stream)
     try:
         for event in events:
+            if isinstance(event.op.process, str) and event.op.process != NEMESIS:
+                who = event.op.process
+                raise BadHistory(file, event.line, f"expected a :process that is a number, found the name {who!r}")
             yield _event(run, file, event.line, event.op, has_value=event.has_value)
     except InputError as error:
         line = error.line if isinstance(error, BadHistory) else lines.line
