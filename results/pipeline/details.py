@@ -70,6 +70,7 @@ _OUT_DDL: Final = ", ".join(
     for name, kind in zip(_OUT.names, _OUT.types, strict=True)
 )
 _ROWS_PER_BATCH: Final = 256
+_SENT_TO_ALL: Final = 50_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,13 +88,14 @@ class Work:
     memory_limit: int
 
 
-def examined(operations: DataFrame, targets: DataFrame, work: Work, *, partitions: int) -> DataFrame:
+def examined(operations: DataFrame, targets: DataFrame, work: Work, *, count: int, partitions: int) -> DataFrame:
     """Returns a row of verdicts, and `h`, for each target.
 
     Args:
         operations: All operations.
         targets: `run`, `key`, `h` and the columns of `TARGET`.
         work: How they are decided.
+        count: How many targets there are.
         partitions: Over how many tasks they are spread.
     """
     about = targets.select(
@@ -102,6 +104,7 @@ def examined(operations: DataFrame, targets: DataFrame, work: Work, *, partition
         ADDRESS,
         *(F.col(name).alias(f"t_{name}") for name in TARGET),
     )
+    about = F.broadcast(about) if count <= _SENT_TO_ALL else about
     index = F.col("invoke_index")
     wanted = operations.select(*OPERATIONS.names).join(
         about,

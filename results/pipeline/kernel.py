@@ -67,7 +67,7 @@ class Budget:
 def decide(batches: Iterator[pa.RecordBatch], budget: Budget) -> Iterator[pa.RecordBatch]:
     """Answers for each key of a partition, whose rows are sorted by `h`."""
     pending: list[list[Any]] = []
-    rows = 0
+    rows, due = 0, _ROWS_PER_CALL
     too_large: int | None = None
     for batch in batches:
         columns = [batch.column(name).to_numpy() for name in _COLUMNS]
@@ -77,19 +77,21 @@ def decide(batches: Iterator[pa.RecordBatch], budget: Budget) -> Iterator[pa.Rec
             continue
         pending.append(columns)
         rows += len(columns[0])
-        while rows >= _ROWS_PER_CALL:
-            joined = _joined(pending)
-            last = joined[0][-1]
-            cut = int(np.searchsorted(joined[0], last))
-            if cut:
-                yield _answers(_decided([column[:cut] for column in joined], budget))
-                joined = [column[cut:] for column in joined]
-            pending, rows = [joined], len(joined[0])
-            if rows * BYTES_PER_OPERATION > budget.memory_limit:
-                too_large = int(last)
-                yield _answers([_unknown(too_large)])
-                pending, rows = [], 0
-            break
+        if rows < due and rows * BYTES_PER_OPERATION <= budget.memory_limit:
+            continue
+        # All keys but the last are whole.
+        joined = _joined(pending)
+        last = joined[0][-1]
+        cut = int(np.searchsorted(joined[0], last))
+        if cut:
+            yield _answers(_decided([column[:cut] for column in joined], budget))
+        pending, rows = [[column[cut:] for column in joined]], len(joined[0]) - cut
+        if rows * BYTES_PER_OPERATION > budget.memory_limit:
+            too_large = int(last)
+            yield _answers([_unknown(too_large)])
+            pending, rows = [], 0
+        # Doubled, so that the parts of one large key are not joined again for each batch.
+        due = max(_ROWS_PER_CALL, 2 * rows)
     if rows:
         yield _answers(_decided(_joined(pending), budget))
 

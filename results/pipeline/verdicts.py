@@ -165,9 +165,7 @@ def _told(
         {name: value.cast(types.get(name, "string")) for name, value in nothing.items()}
         | {"engine": F.lit(OBJECTS), "whole": F.lit(col=True), "shrink": F.lit(col=False)}
     )
-    decided = (
-        None if general.isEmpty() else examined(operations, first, work, partitions=_tasks(keys)).localCheckpoint()
-    )
+    decided = _examined(operations, first, keys, work)
     bad = None
     if answers is not None:
         doubtful = answers.where(F.col("verdict").isin(str(Verdict.INVALID), str(Verdict.UNKNOWN)))
@@ -204,10 +202,17 @@ def _told(
         .withColumn("part", F.when(~F.col("whole") & kernel, named).otherwise(F.col("part")))
         .localCheckpoint()
     )
-    if targets.isEmpty():
-        return decided
-    told = examined(operations, targets, work, partitions=_tasks(keys)).localCheckpoint()
-    return told if decided is None else told.unionByName(decided.join(told.select(ADDRESS), ADDRESS, "left_anti"))
+    told = _examined(operations, targets, keys, work)
+    if told is None or decided is None:
+        return decided if told is None else told
+    return told.unionByName(decided.join(told.select(ADDRESS), ADDRESS, "left_anti"))
+
+
+def _examined(operations: DataFrame, targets: DataFrame, keys: Keys, work: Work) -> DataFrame | None:
+    count = targets.count()
+    if count == 0:
+        return None
+    return examined(operations, targets, work, count=count, partitions=_tasks(keys)).localCheckpoint()
 
 
 def _table(keys: Keys, answers: DataFrame | None, told: DataFrame | None, model: str) -> DataFrame:

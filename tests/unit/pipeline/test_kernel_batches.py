@@ -1,0 +1,58 @@
+"""The kernel's route answers once for each key, however the rows of a partition come in batches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from checker.models.opcodes import WRITE
+from harness.randomness import stream
+from results.pipeline import kernel
+from results.pipeline.kernel import BYTES_PER_OPERATION, Budget, decide
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from random import Random
+
+COLUMNS = {"h": pa.int64(), "f": pa.int8(), "a": pa.int64(), "b": pa.int64(), "s": pa.int64(), "e": pa.int64()}
+LARGEST = 30
+
+
+def partition(random: Random) -> tuple[list[int], list[pa.RecordBatch]]:
+    """Returns keys, and their rows in batches of random sizes."""
+    keys = range(random.randint(1, 12))
+    rows = [
+        (key, WRITE, 100 * key + place, 0, 2 * place, 2 * place + 1)
+        for key in keys
+        for place in range(random.choice([1, 2, 5, LARGEST]))
+    ]
+    batches = []
+    while rows:
+        size = random.randint(1, 9)
+        batches.append(_batch(rows[:size]))
+        rows = rows[size:]
+    return list(keys), batches
+
+
+def _batch(rows: Sequence[tuple[int, ...]]) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, COLUMNS.values(), strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, names=list(COLUMNS))
+
+
+@pytest.mark.parametrize("operations", [LARGEST, LARGEST - 10])
+def test_each_key_is_answered_once(monkeypatch: pytest.MonkeyPatch, operations: int) -> None:
+    """Each key has one answer: valid, or that it does not fit into the memory limit, if it is larger than that."""
+    monkeypatch.setattr(kernel, "_ROWS_PER_CALL", 7)
+    budget = Budget(initial=-1, time_limit_s=None, memory_limit=operations * BYTES_PER_OPERATION)
+    random = stream(1, "partitions")
+    for _ in range(100):
+        keys, batches = partition(random)
+        answers = [row for batch in decide(iter(batches), budget) for row in batch.to_pylist()]
+        assert sorted(row["h"] for row in answers) == keys
+        found = {(row["verdict"], row["cause"]) for row in answers}
+        assert found <= {("valid", None), ("unknown", "out-of-memory")}
+        if operations == LARGEST:
+            assert found == {("valid", None)}
