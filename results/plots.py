@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -28,9 +29,11 @@ if TYPE_CHECKING:
 WIDTH_IN = 9.6
 PANEL_IN = 1.75
 LANE_IN = 0.19
+PNG_DPI = 144
 PAPER, INK, FAINT, GRID = "#fefefe", "#3d4552", "#6d7582", "#dfe3e8"
 TYPE_COLOURS = {"ok": "#2f7fd6", "info": "#e08a00", "fail": "#d6307f"}
 QUANTILE_COLOURS = {"p50": "#8fc1f5", "p95": "#4d97e0", "p99": "#1f6abf", "max": "#123f78"}
+VERDICT_COLOURS = {"valid": "#1a8a58", "unknown": "#a87408", "invalid": "#c4222d"}
 FAULT_COLOURS = ("#8b6fc9", "#2a9d8f", "#c9794a", "#7a8b2f", "#5f7fa8", "#b05f8f")
 _VARIABLES = {
     PAPER: "none",
@@ -38,10 +41,11 @@ _VARIABLES = {
     FAINT: "var(--faint)",
     GRID: "var(--line)",
     **{colour: f"var(--{name})" for name, colour in TYPE_COLOURS.items()},
+    **{colour: f"var(--{name})" for name, colour in VERDICT_COLOURS.items()},
     **{colour: f"var(--q-{name})" for name, colour in QUANTILE_COLOURS.items()},
     **{colour: f"var(--fault-{number})" for number, colour in enumerate(FAULT_COLOURS)},
 }
-_STYLE: dict[Any, Any] = {
+STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "path.simplify": False,
     "font.family": "sans-serif",
@@ -64,6 +68,8 @@ _STYLE: dict[Any, Any] = {
     "ytick.minor.visible": False,
     "legend.frameon": False,
     "figure.facecolor": PAPER,
+    # Names come from histories; a dollar in one is a dollar.
+    "text.parse_math": False,
 }
 
 
@@ -76,7 +82,7 @@ def latency_points_svg(points: Sequence[Points], shades: Sequence[Shade]) -> str
     """Draws a dot for every operation: its latency over time, coloured by type, a panel for each function; log scale."""
     functions = sorted({group.f for group in points})
     span_s = _span_s([float(group.time_s.max()) for group in points if group.time_s.size], shades)
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure, panels = _figure("latency", [f"{f} (ms)" for f in functions] or ["ms"], PANEL_IN, shades, span_s)
         for kind in TYPES:
             for group in points:
@@ -102,22 +108,32 @@ def _dots(axes: Axes, points: Points) -> None:
     )
 
 
-def latency_quantiles_svg(lines: Sequence[Line], shades: Sequence[Shade]) -> str:
+def latency_quantiles(lines: Sequence[Line], shades: Sequence[Shade]) -> Figure:
     """Draws quantiles of the ok operations' latency over time, a panel for each function; log scale."""
-    return _panels_svg("quantiles", lines, shades, QUANTILE_COLOURS, unit="ms", log=True)
+    return _panels("quantiles", lines, shades, QUANTILE_COLOURS, unit="ms", log=True)
+
+
+def latency_quantiles_svg(lines: Sequence[Line], shades: Sequence[Shade]) -> str:
+    """Draws them as SVG."""
+    return _svg(latency_quantiles(lines, shades), "quantiles")
+
+
+def rate(lines: Sequence[Line], shades: Sequence[Shade]) -> Figure:
+    """Draws operations per second by type over time, a panel for each function."""
+    return _panels("rate", lines, shades, TYPE_COLOURS, unit="1/s", log=False)
 
 
 def rate_svg(lines: Sequence[Line], shades: Sequence[Shade]) -> str:
-    """Draws operations per second by type over time, a panel for each function."""
-    return _panels_svg("rate", lines, shades, TYPE_COLOURS, unit="1/s", log=False)
+    """Draws them as SVG."""
+    return _svg(rate(lines, shades), "rate")
 
 
-def _panels_svg(
+def _panels(
     name: str, lines: Sequence[Line], shades: Sequence[Shade], colours: Mapping[str, str], *, unit: str, log: bool
-) -> str:
+) -> Figure:
     functions = sorted({line.f for line in lines})
     span_s = _span_s([float(line.time_s[-1]) for line in lines if line.time_s.size], shades)
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure, panels = _figure(name, [f"{f} ({unit})" for f in functions] or [unit], PANEL_IN, shades, span_s)
         for line in lines:
             few = np.count_nonzero(np.isfinite(line.value)) < 3
@@ -137,7 +153,7 @@ def _panels_svg(
                 axes.yaxis.set_major_locator(MaxNLocator(4))
         names = {line.name for line in lines}
         _legend(panels[0], {key: colour for key, colour in colours.items() if key in names})
-        return _svg(figure, name)
+        return figure
 
 
 def _log_scale(axes: Axes) -> None:
@@ -205,10 +221,24 @@ def _legend(axes: Axes, colours: Mapping[str, str]) -> None:
     )
 
 
+def svg(figure: Figure) -> str:
+    """Returns a figure as an SVG file."""
+    return _svg(figure, figure.get_gid() or "figure")
+
+
+def png(figure: Figure) -> bytes:
+    """Returns a figure as a PNG file, on white."""
+    FigureCanvasAgg(figure)
+    data = io.BytesIO()
+    with mpl.rc_context(STYLE):
+        figure.savefig(data, format="png", dpi=PNG_DPI, facecolor="white", metadata={"Software": None})
+    return data.getvalue()
+
+
 def _svg(figure: Figure, salt: str) -> str:
     FigureCanvasSVG(figure)
     text = io.StringIO()
-    with mpl.rc_context({"svg.hashsalt": f"labrys-{salt}"}):
+    with mpl.rc_context({**STYLE, "svg.hashsalt": f"labrys-{salt}"}):
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
     return re.sub(r'\b(d|x|y|width|height|transform)="[^"]*"', _shortened, _with_stable_clips(text.getvalue()))
 
