@@ -31,7 +31,7 @@ from harness.errors import LabrysError
 from harness.verdict import Verdict, worst
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     import numpy.typing as npt
@@ -173,8 +173,9 @@ def check_table(table: Table, limits: Limits, *, cross_check: bool) -> KeyedAnal
     invalid = [place for place, outcome in enumerate(outcomes) if outcome["verdict"] == "invalid"]
     first = sorted(invalid, key=lambda place: _failed_at(table, place, outcomes[place]))
     explained = set(first[:EXPLAINED])
+    shown = _shown(table, outcomes, explained)
     analyses = {
-        key: _concluded(table, place, outcomes[place], limits, explained=place in explained)
+        key: _concluded(table, place, outcomes[place], shown, limits if place in explained else None)
         for place, key in enumerate(table.keys)
     }
     if cross_check:
@@ -196,16 +197,23 @@ def _failed_at(table: Table, place: int, outcome: Outcome) -> int:
     return NEVER if op is None else int(table.parts[place].e[op])
 
 
-def _concluded(table: Table, place: int, outcome: Outcome, limits: Limits, *, explained: bool) -> Analysis:
-    """Turns what the kernel says of a key into a result."""
-    path, model = table.path, table.model
+def _shown(table: Table, outcomes: Sequence[Outcome], explained: set[int]) -> dict[int, Operation]:
+    """Returns the operations that results name, by the index of their invoke; one pass over the file finds all."""
+    indexes = [np.zeros(0, np.int64)]
+    for place, outcome in enumerate(outcomes):
+        named = [] if outcome["op"] is None or outcome["verdict"] == "valid" else [outcome["op"]]
+        indexes.append(table.parts[place].s[[*named, *(outcome["core"] if place in explained else [])]])
+    wanted = np.unique(np.concatenate(indexes))
+    return {op.invoke_index: op for op in read_rows_of(table.path, wanted)} if len(wanted) else {}
+
+
+def _concluded(
+    table: Table, place: int, outcome: Outcome, shown: Mapping[int, Operation], explained: Limits | None
+) -> Analysis:
+    """Turns what the kernel says of a key into a result; `explained` are the limits of its explanation, if it gets one."""
+    path, model, s = table.path, table.model, table.parts[place].s
     verdict = Verdict(outcome["verdict"])
-    s = table.parts[place].s
-    shown = [] if outcome["op"] is None or verdict is Verdict.VALID else [outcome["op"]]
-    core = outcome["core"] if explained else []
-    indexes = np.unique(s[np.array([*shown, *core], np.int64)])
-    known = {op.invoke_index: op for op in read_rows_of(path, indexes)} if len(indexes) else {}
-    op = known[int(s[shown[0]])] if shown else None
+    op = None if outcome["op"] is None or verdict is Verdict.VALID else shown[int(s[outcome["op"]])]
     result = Analysis(
         valid=verdict,
         model=model.name,
@@ -217,10 +225,10 @@ def _concluded(table: Table, place: int, outcome: Outcome, limits: Limits, *, ex
         cause=outcome["cause"],
         kind=outcome["kind"],
     )
-    if verdict is Verdict.INVALID and op is not None:
+    if verdict is Verdict.INVALID and op is not None and explained is not None:
         result = replace(result, previous_ok=_previous_ok(path, table.keys[place], op))
-        part = _part(path, table.parts[place], outcome) if explained else []
-        found = analysis(model, part, time_limit=_limit_s(limits)) if part else None
+        part = _part(path, table.parts[place], outcome)
+        found = analysis(model, part, time_limit=_limit_s(explained)) if part else None
         if found is not None and found.valid is Verdict.INVALID:
             return replace(
                 result,
@@ -229,7 +237,8 @@ def _concluded(table: Table, place: int, outcome: Outcome, limits: Limits, *, ex
                 counterexample=found.counterexample,
                 explanation=found.explanation,
             )
-    return replace(result, explanation=explain(result, model, [known[int(s[i])] for i in core], outcome["unsuited"]))
+    core = [] if explained is None else [shown[int(s[i])] for i in outcome["core"]]
+    return replace(result, explanation=explain(result, model, core, outcome["unsuited"]))
 
 
 def _limit_s(limits: Limits) -> float:
