@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from checker.formats.parquet import write_operations
 from checker.formats.read import read_histories
+from checker.models import model
+from checker.tables import read_table
 from harness.errors import InputError
 from harness.op import Operation, OpType
 
@@ -120,6 +122,18 @@ def test_damaged_histories(content: bytes, data: st.DataObject) -> None:
 def test_damaged_tables(parquet: bytes, data: st.DataObject) -> None:
     """A Parquet file with broken bytes."""
     feed(data.draw(damaged(parquet)))
+
+
+@settings(max_examples=100)
+@given(data=st.data())
+def test_damaged_tables_as_arrays(
+    tmp_path_factory: pytest.TempPathFactory, parquet: bytes, data: st.DataObject
+) -> None:
+    """The way of long histories: arrays, or none, or an error that says why."""
+    path = tmp_path_factory.mktemp("arrays") / "operations.parquet"
+    path.write_bytes(data.draw(damaged(parquet)))
+    with contextlib.suppress(InputError):
+        read_table(path, "damaged", model("cas-register"))
 
 
 @settings(max_examples=300)
