@@ -76,7 +76,7 @@ def cases(corpora: Path) -> Iterator[Case]:
         yield Case(name=f"kv {path.stem}, one object", histories=whole, model=WholeStore(), porcupine="kv-whole")
     for crashed in (0, 5, 10, 20, 40):
         operations = crashed_writes_first(500, crashed, 5, f"crashed {crashed}")
-        for what, history in (("valid", operations), ("stale", with_stale_read(operations))):
+        for what, history in (("valid", operations), ("invalid", with_stale_reads(operations, crashed + 1))):
             yield Case(name=f"5 values, {crashed} crashed, {what}", histories=[history], model=_observed())
     for processes, count in ((10, 20_000), (30, 10_000), (100, 5_000)):
         draw = small_domain(5, cas=False)
@@ -224,13 +224,26 @@ def strings(keys: int) -> Callable[[Random, int], tuple[str, Any, str | None]]:
     return draw
 
 
-def with_stale_read(operations: Sequence[Operation]) -> list[Operation]:
-    """Makes the last read of a value return something that was overwritten long ago."""
+def with_stale_reads(operations: Sequence[Operation], count: int) -> list[Operation]:
+    """Adds, at the end, that often a write of 1 and then a read of 0; crashed writes of 0 explain one read each."""
     changed = list(operations)
-    reads = [i for i, op in enumerate(changed) if op.f == "read" and op.type is OpType.OK and op.result is not None]
-    last = reads[-1]
-    old = next(op.result for op in (changed[i] for i in reads[len(reads) // 2 :]) if op.result != changed[last].result)
-    changed[last] = replace(changed[last], result=old)
+    process = max(op.process for op in changed) + 1
+    at = max(op.complete_index or op.invoke_index for op in changed) + 1
+    for index in range(at, at + 4 * count, 4):
+        for f, value, start in (("write", 1, index), ("read", 0, index + 2)):
+            changed.append(
+                Operation(
+                    process=process,
+                    f=f,
+                    value=value if f == "write" else None,
+                    result=value,
+                    type=OpType.OK,
+                    start_ns=start,
+                    end_ns=start + 1,
+                    invoke_index=start,
+                    complete_index=start + 1,
+                )
+            )
     return changed
 
 

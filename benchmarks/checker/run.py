@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import resource
 import subprocess
 import sys
 import tempfile
@@ -204,8 +205,13 @@ def _start_up() -> None:
         def check() -> list[int]:
             return [subprocess.run([*command, str(path)], stdout=subprocess.DEVNULL, check=True).returncode]
 
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        check()
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
         seconds, _ = _best(check)
-    print(f"\nlabrys check of a file of {SHORT_FILE} operations, start-up and all: {_seconds(seconds)}")
+    processor = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+    print(f"\nlabrys check of a file of {SHORT_FILE} operations, start-up and all: {_seconds(seconds)}", end="")
+    print(f" ({_seconds(processor)} of processor time)")
 
 
 def _edn(value: object) -> str:

@@ -338,8 +338,8 @@ const QUICK_OPERATIONS: usize = 50_000;
 const QUICK_STEPS: u64 = 20_000;
 
 /// Decides those histories that are decided in a moment, on this thread: another one takes longer to start than most
-/// histories take. The others, and whatever has to wait for a limit, are None; where one failure is enough and is found,
-/// the others are cancelled.
+/// histories take. The others, whatever comes to a limit, and models whose code is the user's, of which nobody knows how long
+/// it takes, are None; where one failure is enough and is found, the others are cancelled.
 pub fn solve_quickly(
     problems: &[Problem],
     algorithm: Algorithm,
@@ -351,7 +351,7 @@ pub fn solve_quickly(
     if algorithm == Algorithm::Competition {
         return outcomes;
     }
-    let mut queue: Vec<usize> = (0..problems.len()).collect();
+    let mut queue: Vec<usize> = (0..problems.len()).filter(|&i| problems[i].oracle.is_none()).collect();
     if fail_fast {
         queue.sort_by_key(|&i| problems[i].ops.len());
     }

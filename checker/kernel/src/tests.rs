@@ -65,20 +65,19 @@ fn draw(random: &mut Random, style: Style, longest: u64) -> Drawn {
         time += random.below(3);
         let s = time.max(since) - random.below(4).min(time.max(since) - since);
         let mut e = time.max(since) + random.below(6);
-        if !style.ties {
+        if style.ties {
+            push(random, style, &mut ops, &mut state, &mut held, p, k as i64, s, e, &mut free, 1);
+        } else {
             // Make all positions different.
             let unit = 64;
             let start = s * unit + 2 * k as i64;
             e = e * unit + 2 * k as i64 + 1;
             push(random, style, &mut ops, &mut state, &mut held, p, k as i64, start, e, &mut free, unit);
-        } else {
-            push(random, style, &mut ops, &mut state, &mut held, p, k as i64, s, e, &mut free, 1);
         }
     }
     Drawn { ops, initial }
 }
 
-#[allow(clippy::too_many_arguments)]
 fn push(
     random: &mut Random,
     style: Style,
@@ -94,7 +93,7 @@ fn push(
 ) {
     let domain = 3;
     let fresh = if style.unique { k + 1 } else { random.below(domain) };
-    let some = random.below(if style.unique { k as u64 + 2 } else { domain as u64 });
+    let some = random.below(if style.unique { k as u64 + 2 } else { domain });
     let honest = random.chance(80);
     let crashed = random.chance(20);
     let mut list: Vec<i64> = Vec::new();
@@ -130,7 +129,7 @@ fn push(
             }
         }
         Family::MultiRegister => {
-            for _ in 0..1 + random.below(3) {
+            for _ in 0..=random.below(3) {
                 let register = random.below(2);
                 let kind = random.below(3);
                 let value = match kind {
@@ -188,12 +187,11 @@ fn push(
                 }
             }
         }
-        Family::Fifo | Family::Bag => match random.below(5) {
-            0..=2 => {
+        Family::Fifo | Family::Bag => {
+            if random.chance(60) {
                 a = fresh;
                 op::ENQUEUE
-            }
-            _ => {
+            } else {
                 let first = usize::from(style.family == Family::Bag);
                 let front = if style.family == Family::Bag && state.len() > 1 {
                     state.get(1 + random.below(state.len() as u64 - 1) as usize)
@@ -213,7 +211,7 @@ fn push(
                     }
                 }
             }
-        },
+        }
         Family::Sequence => match random.below(6) {
             0..=1 => {
                 list.push(fresh);
@@ -327,30 +325,26 @@ fn draw_raw(random: &mut Random, family: Family) -> Drawn {
             list.dedup();
         }
         let s = some(random, 8, 2);
-        let e = if random.chance(25) || f == op::DEQUEUE_ANY && random.chance(90) {
-            INF
-        } else if random.chance(98) {
-            s.saturating_add(random.below(5))
-        } else {
-            some(random, 8, 30)
+        let never = random.chance(25) || f == op::DEQUEUE_ANY && random.chance(90);
+        let e = match random.below(50) {
+            _ if never => INF,
+            0 => some(random, 8, 30),
+            _ => s.saturating_add(random.below(5)),
         };
         ops.push(f, some(random, 3, 2), some(random, 2, 2), &list, s, e);
     }
-    if random.chance(2) {
-        ops.off.pop();
-    } else if random.chance(2) && !ops.off.is_empty() {
-        let place = random.below(ops.off.len() as u64) as usize;
-        ops.off[place] = some(random, 5, 30);
-    } else if random.chance(2) {
-        ops.b.pop();
-    } else if random.chance(20) {
-        (ops.off, ops.flat) = (Vec::new(), Vec::new());
+    match random.below(50) {
+        0 => drop(ops.off.pop()),
+        1 => drop(ops.b.pop()),
+        2 if !ops.off.is_empty() => {
+            let place = random.below(ops.off.len() as u64) as usize;
+            ops.off[place] = some(random, 5, 30);
+        }
+        3..=10 => (ops.off, ops.flat) = (Vec::new(), Vec::new()),
+        _ => {}
     }
-    let length = match family {
-        Family::Register | Family::Mutex | Family::OwnerMutex | Family::Counter => 1,
-        _ => random.below(4),
-    };
-    let length = if random.chance(2) { random.below(4) } else { length };
+    let one = matches!(family, Family::Register | Family::Mutex | Family::OwnerMutex | Family::Counter);
+    let length = if one && random.chance(98) { 1 } else { random.below(4) };
     let mut initial: Vec<i64> = (0..length).map(|_| some(random, 2, 2)).collect();
     if random.chance(95) {
         initial.sort_unstable();

@@ -4,8 +4,10 @@
 //! every read has a write that does not start after the read ended, and no two clusters certainly overlap. This is the path
 //! for very long histories: it touches each operation twice, keeps 32 bytes a value, and sorts 16 bytes a value.
 
+use std::collections::HashSet;
+
 use super::blocks::{self, Conflict, Item};
-use super::Map;
+use crate::hash::FastHasher;
 use crate::ops::{op, Kind, Near, Ops, INF, NEG, NONE};
 
 /// Whether there are only reads and writes.
@@ -268,12 +270,10 @@ fn conflict(until: &Until, initial: i64, u: i64, v: i64) -> Near {
 fn with_order(until: &Until, initial: i64, clusters: &Clusters) -> Near {
     let ops = until.ops;
     let mut items = Vec::with_capacity(ops.len());
-    let mut unread: Map<()> = Map::default();
-    for cluster in clusters.list.iter().filter(|cluster| cluster.m == INF) {
-        unread.insert(cluster.value, ());
-    }
+    let never_read = clusters.list.iter().filter(|cluster| cluster.m == INF).map(|cluster| cluster.value);
+    let unread: HashSet<i64, FastHasher> = never_read.collect();
     for i in 0..ops.len() {
-        if !(until.writes(i) || until.reads(i)) || unread.contains_key(&ops.a[i]) {
+        if !(until.writes(i) || until.reads(i)) || unread.contains(&ops.a[i]) {
             continue;
         }
         let block = clusters.find(ops.a[i]);

@@ -58,7 +58,7 @@ impl<'p, B: Bits> Bfs<'p, B> {
             rules,
             window: Window::new(rules.plan, rules.observes),
             frontier: vec![first],
-            memo: Memo::new(),
+            memo: Memo::default(),
             buckets: vec![Vec::new()],
             bucket: 0,
             reached: Vec::new(),

@@ -43,7 +43,7 @@ impl<'p, B: Bits> Dfs<'p, B> {
         Self {
             rules,
             window: Window::new(rules.plan, rules.observes),
-            memo: Memo::new(),
+            memo: Memo::default(),
             frames: Vec::new(),
             moves: Vec::new(),
             order: Vec::new(),

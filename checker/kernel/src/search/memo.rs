@@ -96,12 +96,14 @@ pub struct Memo<B> {
     pub entries: Vec<Entry<B>>,
 }
 
-impl<B: Bits> Memo<B> {
+impl<B> Default for Memo<B> {
     /// An empty memory.
-    pub fn new() -> Self {
+    fn default() -> Self {
         Self { heads: vec![NIL; 64], entries: Vec::new() }
     }
+}
 
+impl<B: Bits> Memo<B> {
     /// Bytes held.
     pub fn bytes(&self) -> usize {
         let each = size_of::<Entry<B>>() + self.entries.first().map_or(0, |entry| entry.bits.heap());

@@ -23,8 +23,8 @@ pub fn prepare(ops: &Ops, family: Family, initial: &[i64]) -> Vec<(u32, i64)> {
     let n = ops.len();
     let mut keep: Vec<bool> = (0..n).map(|i| ops.e[i] != INF || !observes(ops.f[i])).collect();
     if family == Family::Bag && !ops.f.contains(&op::DEQUEUE_EMPTY) {
-        for i in 0..n {
-            keep[i] &= ops.f[i] != op::DEQUEUE_ANY;
+        for (kept, &f) in keep.iter_mut().zip(ops.f) {
+            *kept &= f != op::DEQUEUE_ANY;
         }
     }
     let mut ends = ops.e.to_vec();
