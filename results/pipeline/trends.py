@@ -1,0 +1,129 @@
+"""Runs beside the runs before them: verdicts, availability and latency by day, system version and test, and what became worse.
+
+The rule, which is applied to each run and the runs of the same test and system that started before it: a figure is a regression
+if it is worse than the median of the last `HISTORY` runs that have it by more than `DEVIATIONS` times their median absolute
+deviation (scaled to a standard deviation) and by more than a least step, which is a tenth of the median for times and one
+percent point for availability. It takes at least `LEAST_RUNS` such runs. A verdict is a regression if it is invalid and the
+last one was not. Medians are used so that one bad night does not hide the next.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
+from pyspark.sql import types as t
+
+from results.pipeline.schema import conform
+from results.pipeline.timelines import AVAILABILITY, TOTALS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import Column, DataFrame
+
+HISTORY: Final = 10
+LEAST_RUNS: Final = 3
+DEVIATIONS: Final = 4.0
+_TO_SIGMA: Final = 1.4826
+
+TRENDS: Final = t.StructType(
+    [
+        t.StructField("run", t.StringType(), nullable=False),
+        t.StructField("day", t.StringType()),
+        t.StructField("started", t.StringType()),
+        t.StructField("test", t.StringType()),
+        t.StructField("system", t.StringType()),
+        t.StructField("system_version", t.StringType()),
+        t.StructField("workload", t.StringType()),
+        t.StructField("faults", t.StringType()),
+        t.StructField("verdict", t.StringType()),  # the worst of the run's keys; null if none was judged
+        t.StructField("keys", t.LongType()),
+        t.StructField("operations", t.LongType()),
+        t.StructField("availability", t.DoubleType()),  # the share answered while faults were on, 0 to 1
+        t.StructField(
+            "recovery_s", t.DoubleType()
+        ),  # the longest until a sustained ok after a fault, of those that had one
+        t.StructField("unrecovered", t.LongType()),  # faults after which none was seen
+        t.StructField("p50_ms", t.DoubleType()),  # the greatest of the run's functions
+        t.StructField("p99_ms", t.DoubleType()),
+        t.StructField("regressions", t.ArrayType(t.StringType())),  # names of the figures above that became worse
+    ]
+)
+
+# Figure: whether more is worse, and the least step, as a share of the median and as a number.
+FIGURES: Final[Mapping[str, tuple[bool, float, float]]] = {
+    "availability": (False, 0.0, 0.01),
+    "recovery_s": (True, 0.1, 0.1),
+    "p50_ms": (True, 0.1, 0.1),
+    "p99_ms": (True, 0.1, 0.1),
+}
+
+
+def trends(runs: DataFrame, verdicts: DataFrame, timelines: Mapping[str, DataFrame]) -> DataFrame:
+    """Returns a row of `TRENDS` for each run.
+
+    Args:
+        runs: The columns of `runs.RUNS`.
+        verdicts: The columns of `schema.VERDICTS`.
+        timelines: What `timelines.timelines` returns.
+    """
+    judged = verdicts.groupBy("run").agg(
+        F.max(_badness(F.col("verdict"))).alias("badness"),
+        F.count("*").alias("keys"),
+        F.sum("operations").alias("operations"),
+    )
+    everyone = timelines[AVAILABILITY].where("node is null")
+    during, after = F.col("part") == "during", F.col("part") == "after"
+    asked = F.sum(F.when(during, F.col("operations")))
+    bore = everyone.groupBy("run").agg(
+        F.try_divide(F.sum(F.when(during, F.col("answered"))), asked).alias("availability"),
+        F.max(F.when(after, F.col("sustained_ok_s"))).alias("recovery_s"),
+        F.count(F.when(after & F.col("sustained_ok_s").isNull(), 1)).alias("unrecovered"),
+    )
+    took = timelines[TOTALS].groupBy("run").agg(F.max("p50_ms").alias("p50_ms"), F.max("p99_ms").alias("p99_ms"))
+    rows = runs.join(judged, "run", "left").join(bore, "run", "left").join(took, "run", "left")
+    return conform(with_regressions(rows).withColumn("verdict", _word(F.col("badness"))), TRENDS)
+
+
+def with_regressions(rows: DataFrame) -> DataFrame:
+    """Adds the names of the figures that became worse, by the rule of this module."""
+    order = Window.partitionBy("test", "system").orderBy(F.col("started").asc_nulls_first(), "run")
+    before = order.rowsBetween(-HISTORY, -1)
+    # The figures before each run, of as many runs as the rule looks at.
+    past = rows.withColumns({f"past_{name}": F.collect_list(name).over(before) for name in FIGURES})
+    marks = [F.when(_worse(name), F.lit(name)) for name in FIGURES]
+    last = F.lag("badness").over(order)
+    fell = F.when((F.col("badness") == _INVALID) & (last < _INVALID), F.lit("verdict"))
+    found = F.array_compact(F.array(fell, *marks))
+    return past.withColumn("regressions", found).drop(*(f"past_{name}" for name in FIGURES))
+
+
+_INVALID: Final = 2
+
+
+def _badness(verdict: Column) -> Column:
+    return F.when(verdict == "invalid", _INVALID).when(verdict == "unknown", 1).otherwise(0)
+
+
+def _word(badness: Column) -> Column:
+    return F.when(badness == _INVALID, "invalid").when(badness == 1, "unknown").when(badness == 0, "valid")
+
+
+def _worse(name: str) -> Column:
+    more_is_worse, share, number = FIGURES[name]
+    past = F.col(f"past_{name}")
+    middle = median(past)
+    spread = median(F.transform(past, lambda value: F.abs(value - middle))) * _TO_SIGMA
+    step = F.greatest(spread * DEVIATIONS, F.abs(middle) * share, F.lit(number))
+    by = F.col(name) - middle if more_is_worse else middle - F.col(name)
+    return F.when(F.size(past) >= LEAST_RUNS, by > step)
+
+
+def median(values: Column) -> Column:
+    """Returns the median of an array; null for an empty one."""
+    ordered, count = F.array_sort(values), F.size(values)
+    low = F.try_element_at(ordered, F.greatest(F.floor((count + 1) / 2), F.lit(1)).cast("int"))
+    high = F.try_element_at(ordered, (F.floor(count / 2) + 1).cast("int"))
+    return F.when(count > 0, (low + high) / 2)
