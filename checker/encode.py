@@ -80,7 +80,11 @@ def encode(model: Model, operations: Sequence[Operation]) -> Encoded:
         codes.append(code)
         starts.append(operation.invoke_index)
         ends.append(_end(operation))
-    return Encoded(problem=_problem(coder, codes, starts, ends), operations=kept, codes=codes)
+    try:
+        problem = _problem(coder, codes, starts, ends)
+    except ValueError as error:
+        raise ModelError(f"model {model.name}: {error}") from error
+    return Encoded(problem=problem, operations=kept, codes=codes)
 
 
 def _end(operation: Operation) -> int:

@@ -155,3 +155,10 @@ def test_an_algorithm_that_does_not_apply_says_so(operation: Callable[..., Opera
     found = analysis("register", history, algorithm="zones")
     assert (found.valid, found.cause) == (Verdict.UNKNOWN, "unsuited")
     assert "a value is written twice" in found.explanation
+
+
+def test_a_counter_that_may_leave_64_bits_is_refused(operation: Callable[..., Operation]) -> None:
+    """The kernel counts in 64 bits, so what may not fit is an error with a sentence, never a wrong verdict."""
+    history = [operation(p, "add", 2**62 - 1, p, None) for p in range(3)]
+    with pytest.raises(ModelError, match=r"model counter: expected counts of at most 64 bits, but they may come to"):
+        analysis("counter", history)
