@@ -67,12 +67,13 @@ def main() -> None:
     encoder = LineEncoder()
     lines = [encoder.event(op) for op in ops]
     with tempfile.TemporaryDirectory() as directory:
-        edn, jsonl, table = (Path(directory) / name for name in ("h.edn", "h.jsonl", "o.parquet"))
+        edn, pretty, jsonl, table = (Path(directory) / name for name in ("h.edn", "p.edn", "h.jsonl", "o.parquet"))
         write_history(edn, ops)
         jsonl.write_text("\n".join([json.dumps({"format": FORMAT, "version": VERSION}), *lines]) + "\n")
         write_operations(table, operations, run="benchmark")
         text = edn.read_text()
         spread = "[" + text.replace(", ", ",\n ") + "]"  # as a pretty-printer writes it
+        pretty.write_text(spread)
 
         def forms(source: str) -> int:
             return sum(1 for _ in Reader(io.StringIO(source), see_through=True))
@@ -83,6 +84,7 @@ def main() -> None:
             ("EDN reader, one map on a line", "maps", rate(EVENTS, lambda: forms(text))),
             ("EDN reader, pretty-printed", "maps", rate(EVENTS, lambda: forms(spread))),
             ("history.edn to operations", "events", rate(EVENTS, lambda: read_histories(str(edn)))),
+            ("the same, pretty-printed", "events", rate(EVENTS, lambda: read_histories(str(pretty)))),
             ("history.jsonl to operations", "events", rate(EVENTS, lambda: read_histories(str(jsonl)))),
             ("operations.parquet to operations", "rows", rate(len(operations), lambda: list(read_operations(table)))),
             ("operations.parquet to arrays", "rows", rate(len(operations), lambda: read_columns(table))),
