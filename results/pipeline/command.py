@@ -52,6 +52,7 @@ OPERATIONS_SHOWN = 10
 )
 @click.option("--incremental", is_flag=True, help="Read only what is new or has changed since the last time.")
 @click.option("--keep-operations", is_flag=True, help="Write all operations as a table, those from Parquet too.")
+@click.option("--pictures/--no-pictures", default=True, show_default=True, help="Draw a page and pictures.")
 @click.option("--driver-memory", default="4g", show_default=True, help="The driver's heap; local masters work in it.")
 @click.option(
     "--scratch", type=click.Path(file_okay=False, path_type=Path), help="Where shuffles spill.  [default: Spark's own]"
@@ -111,6 +112,7 @@ def analyze(ctx: click.Context, /, **given: Any) -> None:
         strict=given["strict"],
         incremental=given["incremental"],
         keep_operations=given["keep_operations"],
+        pictures=given["pictures"],
     )
     console = Console(stderr=True)
     with spark_session(session) as spark:
@@ -121,6 +123,8 @@ def analyze(ctx: click.Context, /, **given: Any) -> None:
         click.echo(json.dumps(as_document(found, watch.seconds), ensure_ascii=False, indent=2))
     else:
         click.echo(as_text(found))
+        if given["pictures"]:
+            click.echo(f"page: {found.out}/index.html")
     ctx.exit(int(found.exit_code))
 
 

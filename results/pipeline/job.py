@@ -19,10 +19,13 @@ from results.pipeline.errors import BadInput, BadOutput, JobFailed, RowsRefused
 from results.pipeline.files import Files
 from results.pipeline.ingest import ingest
 from results.pipeline.output import GENERATIONS, Output, read_table
+from results.pipeline.page import render
 from results.pipeline.runs import read_records
 from results.pipeline.schema import QUARANTINE, VERDICTS, conform
 from results.pipeline.sources import find_sources
 from results.pipeline.tables import union
+from results.pipeline.timelines import timelines
+from results.pipeline.trends import trends
 from results.pipeline.verdicts import VerdictOptions, verdicts
 from results.pipeline.withhold import withheld, without_operations
 
@@ -39,7 +42,6 @@ if TYPE_CHECKING:
 
 SHOWN_ROWS: Final = 20
 OPERATIONS: Final = "operations"
-TABLES: Final = ("runs", "faults", "sightings", "quarantine", "verdicts")
 _MESSAGE_CHARACTERS: Final = 400
 
 
@@ -59,6 +61,7 @@ class AnalysisOptions:
         strict: Whether a row that does not fit ends the job.
         incremental: Whether only what is new is read.
         keep_operations: Whether operations that are in tables already are written too.
+        pictures: Whether to draw.
     """
 
     paths: Sequence[str]
@@ -72,6 +75,7 @@ class AnalysisOptions:
     strict: bool = False
     incremental: bool = False
     keep_operations: bool = False
+    pictures: bool = True
 
     @property
     def deciding(self) -> dict[str, Any]:
@@ -131,20 +135,16 @@ def analyze(spark: SparkSession, options: AnalysisOptions, watch: Watch) -> Anal
         if options.incremental:
             sources = _new(sources, output, options)
         if sources or not output.before.generations:
-            manifest = _Job(spark, files, output, options, watch).run(sources)
-        else:
-            manifest = output.before
-            output.abort()
+            return _Job(spark, files, output, options, watch).run(sources)
+        found = summary(spark, output.root, output.before)
+        output.abort()
     except PySparkException as error:
         output.abort()
         raise JobFailed(f"Spark could not do the job: {_first_words(error)}") from error
     except BaseException:
         output.abort()
         raise
-    with watch.step("sum up"):
-        return summary(
-            spark, output.root, manifest, read=len({run for source in sources for run in manifest.runs[source.path]})
-        )
+    return found
 
 
 def _place(row: Row) -> str:
@@ -179,7 +179,7 @@ class _Job:
         self._watch = watch
         self._tables: list[str] = []
 
-    def run(self, sources: Sequence[Source]) -> Manifest:
+    def run(self, sources: Sequence[Source]) -> Analysis:
         """Reads, judges and commits."""
         with self._watch.step("read") as said:
             read = ingest(
@@ -203,17 +203,54 @@ class _Job:
             self._write(name, rows)
         with self._watch.step("judge"):
             self._write("verdicts", self._judged(read, records))
+        with self._watch.step("timelines") as said:
+            written = {
+                name: self._spark.read.parquet(self._output.table(name)) for name in ("runs", "faults", "sightings")
+            }
+            tables = timelines(read.operations, written["faults"], runs=written["runs"], sightings=written["sightings"])
+            for name, rows in tables.items():
+                self._write(name, rows)
+            said.text = f"{len(tables)} tables"
         runs: dict[str, list[str]] = {source.path: [] for source in sources}
         for each in read.seen:
             runs[each.source.path].append(each.run)
         self._refuse_twice(runs)
-        return self._output.commit(
+        with self._watch.step("trends"):
+            before = self._planned(sources, runs)
+            there = {name: self._all(before, name) for name in ("runs", "verdicts", *tables)}
+            self._write("trends", trends(there["runs"], there["verdicts"], there))
+        manifest = self._planned(sources, runs)
+        with self._watch.step("sum up"):
+            found = summary(self._spark, self._output.root, manifest, read=len(read.seen))
+        pages: dict[str, bytes] = {}
+        if self._options.pictures:
+            with self._watch.step("draw") as said:
+                every = self._all(manifest, "trends")
+                pages = render(
+                    found,
+                    timelines=there,
+                    trends=every,
+                    faults=self._all(manifest, "faults"),
+                    verdicts=there["verdicts"],
+                )
+                said.text = f"{len(pages)} files"
+        self._output.commit(manifest, pages)
+        return found
+
+    def _planned(self, sources: Sequence[Source], runs: Mapping[str, Sequence[str]]) -> Manifest:
+        return self._output.plan(
             tables=self._tables,
             options=self._options.deciding,
             sources={source.path: source.fingerprint for source in sources},
             runs=runs,
             incremental=self._options.incremental,
         )
+
+    def _all(self, manifest: Manifest, name: str) -> DataFrame:
+        """Returns a table of this job with what earlier ones have left in it."""
+        rows = read_table(self._spark, self._output.root, manifest, name)
+        assert rows is not None  # noqa: S101 - this job has written it
+        return rows
 
     def _write(self, name: str, rows: DataFrame) -> None:
         rows.write.parquet(self._output.table(name))

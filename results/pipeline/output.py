@@ -4,7 +4,7 @@ Layout, under OUT:
 
     manifest.json                     what is there: the only place to look
     generations/<id>/<table>/...      tables of Parquet, written by one job
-    index.html, plots/                pages and pictures
+    index.html, pictures/             the last job's page and its pictures, made of the tables
 
 The law: a job writes into a generation of its own, which nobody looks at until the manifest names it, and the manifest is
 replaced in one step. So a crash leaves the old tables as they were, and a reader never sees half of a new one. A full job's
@@ -36,9 +36,11 @@ if TYPE_CHECKING:
     from results.pipeline.files import Files
 
 MANIFEST: Final = "manifest.json"
+WHOLE: Final = frozenset({"trends"})  # tables that each job makes of all runs anew, so that only the last one counts
 LOCK: Final = "_running.json"
 GENERATIONS: Final = "generations"
 STAGED: Final = "_staged"
+PICTURES: Final = "pictures"
 MAX_MANIFEST_BYTES: Final = 256 << 20
 
 
@@ -105,9 +107,11 @@ def load_manifest(files: Files, root: str) -> Manifest | None:
 
 def read_table(spark: SparkSession, root: str, manifest: Manifest, name: str) -> DataFrame | None:
     """Returns a table as the manifest has it; None if no job wrote it."""
-    parts = []
+    parts: list[DataFrame] = []
     for generation in manifest.generations:
         if name in generation.tables:
+            if name in WHOLE:
+                parts.clear()
             rows = spark.read.parquet(f"{root}/{GENERATIONS}/{generation.id}/{name}")
             if generation.superseded and "run" in rows.columns:
                 gone = spark.createDataFrame([(run,) for run in generation.superseded], "run string")
@@ -147,7 +151,7 @@ class Output:
         """Returns the folder of a table of this job."""
         return f"{self.folder}/{name}"
 
-    def commit(
+    def plan(
         self,
         *,
         tables: Sequence[str],
@@ -156,7 +160,7 @@ class Output:
         runs: Mapping[str, Sequence[str]],
         incremental: bool,
     ) -> Manifest:
-        """Makes this job's tables what the folder holds.
+        """Returns the manifest that says what the folder would hold with this job's tables.
 
         Args:
             tables: The names of the tables that were written.
@@ -165,10 +169,9 @@ class Output:
             runs: The runs of each source.
             incremental: Whether what was there before still counts.
         """
-        self._files.delete(self.staged)
         earlier = self.before if incremental else Manifest()
         anew = {run for path in sources for run in (*earlier.runs.get(path, ()), *runs[path])}
-        manifest = Manifest(
+        return Manifest(
             written=datetime.now(UTC).isoformat(timespec="seconds"),
             options=options,
             generations=[
@@ -178,11 +181,23 @@ class Output:
             sources={**earlier.sources, **sources},
             runs={**earlier.runs, **runs},
         )
+
+    def commit(self, manifest: Manifest, pages: Mapping[str, bytes]) -> None:
+        """Makes what a manifest says what the folder holds, and replaces pages and pictures.
+
+        Args:
+            manifest: The manifest.
+            pages: Files by name; pages go to the top of the folder, pictures into one of their own.
+        """
+        self._files.delete(self.staged)
         document = {"format": FORMAT, "version": VERSION, **asdict(manifest)}
         self._files.replace(f"{self.root}/{MANIFEST}", (json.dumps(document, indent=1) + "\n").encode())
+        self._files.delete(f"{self.root}/{PICTURES}")
+        for name, content in pages.items():
+            folder = self.root if name.endswith(".html") else f"{self.root}/{PICTURES}"
+            self._files.replace(f"{folder}/{name}", content)
         self._sweep(manifest)
         self._files.delete(f"{self.root}/{LOCK}")
-        return manifest
 
     def abort(self) -> None:
         """Leaves the folder as it was."""

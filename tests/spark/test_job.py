@@ -72,7 +72,7 @@ def make_run(store: Path, stamp: str, *, stale: bool) -> Path:
 
 def run(spark: SparkSession, store: Path, out: Path, **changes: Any) -> Analysis:
     """Does the job."""
-    options = replace(AnalysisOptions(paths=[str(store)], out=str(out)), **changes)
+    options = replace(AnalysisOptions(paths=[str(store)], out=str(out), pictures=False), **changes)
     return analyze(spark, options, Watch(spark, Console(file=StringIO())))
 
 
@@ -84,7 +84,8 @@ def test_a_job_is_whole_and_a_rerun_replaces(
     make_run(store, "1", stale=False)
     bad = make_run(store, "2", stale=True)
     (store / "demo" / "latest").symlink_to("2")
-    first = run(spark, store, out)
+    first = run(spark, store, out, pictures=True)
+    assert "demo/2" in (out / "index.html").read_text(encoding="utf-8")
     assert first.exit_code is ExitCode.INVALID
     assert (first.counts, first.runs, first.operations) == ({"valid": 1, "invalid": 1}, 2, 6)
     assert [row["run"] for row in first.refuted] == ["demo/2"]
