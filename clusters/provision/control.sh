@@ -53,7 +53,7 @@ jdk_works() {
 }
 
 missing=""
-for pair in iptables:iptables sshd:openssh-server ip:iproute2 unshare:util-linux ps:procps mvn:maven cc:gcc; do
+for pair in iptables:iptables sshd:openssh-server ip:iproute2 unshare:util-linux ps:procps mvn:maven cc:gcc faketime:faketime; do
     PATH=$PATH:/usr/sbin:/sbin command -v "${pair%%:*}" >/dev/null 2>&1 || missing="$missing ${pair#*:}"
 done
 cc_headers=/usr/include/stdio.h
