@@ -20,23 +20,25 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
 import pyarrow as pa
 from pyarrow import dataset, parquet
 
+from benchmarks.pipeline.histories import KINDS, generate, plan
 from checker.formats.parquet import schema as file_schema
 from results.pipeline.schema import OPERATIONS
 from results.pipeline.session import SessionOptions, spark_session
 from results.pipeline.verdicts import VerdictOptions, verdicts
 
-sys.path.insert(0, str(Path(__file__).parent))
-from histories import KINDS, generate, plan
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from histories import Plan
     from pyspark.sql import DataFrame, SparkSession
 
+    from benchmarks.pipeline.histories import Plan
+
+ROOT = str(Path(__file__).parents[2])
 MODEL = "cas-register"
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -191,10 +193,10 @@ def main() -> int:
     made = plan(args.operations, one_key=one, cas=cas, seed=args.seed, kinds=kinds)
     folder = args.folder or Path(tempfile.mkdtemp(prefix="labrys-pipeline-"))
     folder.mkdir(parents=True, exist_ok=True)
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [ROOT, os.environ.get("PYTHONPATH")]))  # the workers' too
     options = SessionOptions(driver_memory=args.memory, log=folder / "spark.log", scratch=folder / "scratch")
     try:
         with spark_session(options) as spark:
-            spark.sparkContext.addPyFile(str(Path(__file__).with_name("histories.py")))
             return compare(spark, made, folder, native=not args.no_check)
     finally:
         if args.folder is None:

@@ -162,7 +162,9 @@ def _width_s(horizon_ns: Column) -> Column:
 
 def _bucketed(asked: DataFrame, spans: DataFrame) -> DataFrame:
     widths = spans.select("run", _width_s(F.col("horizon_ns")).alias("width_s"))
-    place = F.floor(F.greatest(F.col("wanted_ns"), F.lit(0)) / F.lit(_NS) / F.col("width_s"))
+    at_s = F.greatest(F.col("wanted_ns"), F.lit(0)) / F.lit(_NS)
+    # As Python floors, where 1.0 // 0.1 is 9.
+    place = F.round((at_s - at_s % F.col("width_s")) / F.col("width_s"))
     return asked.join(F.broadcast(widths), "run").withColumn("time_s", place * F.col("width_s"))
 
 
@@ -183,11 +185,14 @@ def _totals(bucketed: DataFrame) -> DataFrame:
 
 def _concurrency(asked: DataFrame, spans: DataFrame) -> DataFrame:
     """Counts, at the start of each bucket, what had been asked and was not answered."""
-    widths = spans.select("run", "horizon_ns", _width_s(F.col("horizon_ns")).alias("width_s"))
+    widths = spans.withColumn("width_s", _width_s(F.col("horizon_ns"))).withColumn(
+        "width_ns", F.round(F.col("width_s") * F.lit(_NS)).cast("bigint")
+    )
 
     def after(time_ns: str) -> Column:
         """The first bucket that begins at or after a time, for which what began then counts, and what ended does not."""
-        return F.ceil(F.greatest(F.col(time_ns), F.lit(0)) / F.lit(_NS) / F.col("width_s"))
+        place = F.ceil(F.greatest(F.col(time_ns), F.lit(0)) / F.col("width_ns"))
+        return F.when(F.col(time_ns).isNotNull(), place)  # the greatest of null and 0 would be 0
 
     # Two small sums for each operation, combined before they travel.
     steps = (
@@ -210,9 +215,9 @@ def _concurrency(asked: DataFrame, spans: DataFrame) -> DataFrame:
     grid = widths.select(
         "run",
         "width_s",
-        F.explode(
-            F.sequence(F.lit(0).cast("bigint"), F.floor((F.col("horizon_ns") - 1) / F.lit(_NS) / F.col("width_s")))
-        ).alias("place"),
+        F.explode(F.sequence(F.lit(0).cast("bigint"), F.floor((F.col("horizon_ns") - 1) / F.col("width_ns")))).alias(
+            "place"
+        ),
     )
     upto = Window.partitionBy("run").orderBy("place").rowsBetween(Window.unboundedPreceding, 0)
     return (

@@ -1,0 +1,289 @@
+"""Timelines: what Spark aggregates is what the report counts from the same operations."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.faults import FaultRecord, PlannedFault
+from harness.op import Operation, OpType
+from harness.randomness import stream
+from harness.watch import Sighting
+from results.availability import around
+from results.leadership import Elections
+from results.pipeline import timelines as t
+from results.pipeline.job import Analysis
+from results.pipeline.page import PAGE, render
+from results.pipeline.runs import FAULTS, SIGHTINGS
+from results.pipeline.trends import trends, with_regressions
+from results.series import bucket_s, latency_points, latency_table, main_phase, quantile_lines, rate_lines
+from tests.spark.histories import write_runs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from random import Random
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from results.availability import Window
+
+pytestmark = pytest.mark.spark
+
+S = 1_000_000_000
+RUNS = 12
+
+
+def some_operations(random: Random, count: int) -> list[Operation]:
+    """Returns operations with ties, outages, schedules, errors and a final phase, in the order of their invokes."""
+    operations = []
+    time_ns = 0
+    for index in range(count):
+        time_ns += random.choice([0, S // 100, S // 20, S // 5, random.randrange(S)])
+        bad = (time_ns // (5 * S)) % 2 == 1
+        kind = random.choice([OpType.OK, OpType.FAIL, OpType.INFO]) if bad or random.random() < 0.04 else OpType.OK
+        operations.append(
+            Operation(
+                process=index % 7,
+                f=random.choice(["read", "write"]),
+                value=None,
+                result=None,
+                type=kind,
+                start_ns=time_ns,
+                end_ns=None if kind is OpType.INFO and random.random() < 0.5 else time_ns + random.randrange(S),
+                invoke_index=2 * index,
+                complete_index=2 * index + 1,
+                key=str(index % 3),
+                node=random.choice(["n1", "n2", None]),
+                error=None
+                if kind is OpType.OK
+                else random.choice(["mismatch", " mismatch : was 3", "timeout: 1 s", None]),
+                scheduled_ns=random.choice([None, max(0, time_ns - random.randrange(S))]),
+                phase="final" if index > count - 5 else None,
+            )
+        )
+    return operations
+
+
+def some_faults(random: Random) -> list[FaultRecord]:
+    """Returns faults that may overlap, touch, never begin or outlast the run."""
+    faults = []
+    for number in range(random.randrange(5)):
+        start_s = random.randrange(30)
+        end_s = start_s + random.choice([0, 3, 5, 10, 60])
+        planned = PlannedFault(
+            id=number, kind=random.choice(["kill", "pause"]), target="one", start_s=start_s, end_s=end_s
+        )
+        faults.append(FaultRecord(planned=planned, targets=["n1"], start_ns=start_s * S, end_ns=end_s * S, proof=None))
+    return faults
+
+
+def as_window(row: Any) -> tuple[Any, ...]:
+    """Returns what a row says of a window."""
+    names = ("start_s", "end_s", "operations", "answered", "first_ok_s", "sustained_ok_s", "longest_gap_s", "errors")
+    return tuple(row[name] for name in names)
+
+
+def told(window: Window) -> tuple[Any, ...]:
+    """Returns the same of the report's."""
+    return as_window({name: getattr(window, name) for name in window.__slots__})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """Random runs, and what Spark said of them."""
+
+    runs: Mapping[str, list[Operation]]
+    faults: Mapping[str, list[FaultRecord]]
+    sightings: Mapping[str, list[Sighting]]
+    tables: Mapping[str, DataFrame]
+    rows: Mapping[str, Sequence[Any]]
+    fault_table: DataFrame
+
+
+@pytest.fixture(scope="module")
+def case(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Case:
+    """Makes the runs, and aggregates them once for all tests."""
+    random = stream(5, "timelines")
+    runs = {f"run-{number}": some_operations(random, random.choice([6, 30, 200])) for number in range(RUNS)}
+    faults = {run: some_faults(random) for run in runs}
+    roles = ["leader", "follower", None]
+    sightings = {
+        run: [
+            Sighting(time_ns=n * S, node=random.choice(["n1", "n2"]), role=random.choice(roles), term=n // 4)
+            for n in range(20)
+        ]
+        for run in runs
+    }
+    fault_rows = [
+        (run, each.planned.id, each.planned.kind, ["n1"], each.start_ns, each.end_ns, None, None)
+        for run, all_of in faults.items()
+        for each in all_of
+    ]
+    seen_rows = [(run, s.time_ns, s.node, s.role, s.term, s.leader) for run, each in sightings.items() for s in each]
+    fault_table = spark.createDataFrame(fault_rows, FAULTS)
+    files = write_runs(tmp_path_factory.mktemp("timelines"), runs)
+    tables = {
+        name: table.localCheckpoint()
+        for name, table in t.timelines(
+            spark.read.parquet(*files),
+            fault_table,
+            runs=spark.createDataFrame([(run, ["mismatch"]) for run in runs], "run string, answers array<string>"),
+            sightings=spark.createDataFrame(seen_rows, SIGHTINGS),
+        ).items()
+    }
+    rows = {name: table.collect() for name, table in tables.items()}
+    return Case(runs=runs, faults=faults, sightings=sightings, tables=tables, rows=rows, fault_table=fault_table)
+
+
+def windows_of(case: Case) -> dict[tuple[Any, ...], Any]:
+    """Returns the windows that Spark measured."""
+    return {
+        (row["run"], row["fault"], row["part"], row["node"]): (as_window(row), row["overlaps"])
+        for row in case.rows[t.AVAILABILITY]
+    }
+
+
+def test_availability_is_that_of_the_report(case: Case) -> None:
+    """Each window of each fault, for all clients and for those of each node, has the report's numbers."""
+    expected: dict[tuple[Any, ...], Any] = {}
+    for run, operations in case.runs.items():
+        faults = case.faults[run]
+        for fault, measured in zip(faults, around(faults, operations, ["mismatch"]), strict=True):
+            if measured is None:
+                continue
+            pairs: list[tuple[str | None, Any]] = [(None, (measured.during, measured.after)), *measured.nodes.items()]
+            for node, pair in pairs:
+                for part, window in zip(("during", "after"), pair, strict=True):
+                    if window is not None:
+                        expected[run, fault.planned.id, part, node] = (told(window), sorted(measured.overlaps))
+    assert len(expected) > 50
+    assert windows_of(case) == expected
+
+
+def test_rates_and_quantiles_are_those_of_the_report(case: Case) -> None:
+    """Buckets, counts and quantiles, over time and over the whole run, are those that the report draws."""
+    for run, operations in case.runs.items():
+        main = [op for op in main_phase(operations) if op.end_ns is not None]
+        points = latency_points(main)
+        width_s = bucket_s(
+            max(op.start_ns if op.scheduled_ns is None else op.scheduled_ns for op in main_phase(operations)) / S
+        )
+
+        def place(row: Any) -> int:
+            return int(round(row["time_s"] / width_s))  # noqa: B023, RUF046 - called at once; a row's fields are Any
+
+        rates = {
+            (line.f, line.name, bucket): round(float(value * width_s))
+            for line in rate_lines(points, width_s)
+            for bucket, value in enumerate(line.value)
+            if value
+        }
+        without_end = sum(op.end_ns is None for op in main_phase(operations))
+        found: dict[Any, int] = {}
+        for row in (row for row in case.rows[t.RATES] if row["run"] == run):
+            assert row["width_s"] == width_s
+            at = (row["f"], row["type"], place(row))
+            found[at] = found.get(at, 0) + row["operations"]
+        assert sum(found.values()) == sum(rates.values()) + without_end
+        assert all(found[at] >= count for at, count in rates.items())
+        assert {at: n for at, n in found.items() if at[1] != "info"} == {
+            at: n for at, n in rates.items() if at[1] != "info"
+        }
+        quantiles = {
+            (line.f, line.name, int(time_s // width_s)): pytest.approx(value)
+            for line in quantile_lines(points, width_s)
+            for time_s, value in zip(line.time_s, line.value, strict=True)
+            if value > 0
+        }
+        assert {
+            (row["f"], name, place(row)): row[f"{name}_ms"]
+            for row in case.rows[t.LATENCIES]
+            if row["run"] == run
+            for name in ("p50", "p95", "p99", "max")
+        } == quantiles
+        totals = {row["f"]: row for row in case.rows[t.TOTALS] if row["run"] == run}
+        for f, by_name in latency_table(points).items():
+            assert {name: round(totals[f][name], 3) for name in by_name} == by_name
+
+
+def test_concurrency_and_keys_count_every_operation(case: Case) -> None:
+    """What is open at a time began before it and had not ended; each operation is in one cell of its key."""
+    for run, operations in case.runs.items():
+        main = main_phase(operations)
+        for row in (row for row in case.rows[t.CONCURRENCY] if row["run"] == run):
+            at_ns = round(row["time_s"] * S)
+            assert row["open"] == sum(op.start_ns <= at_ns and (op.end_ns is None or op.end_ns > at_ns) for op in main)
+        assert sum(row["operations"] for row in case.rows[t.HEAT] if row["run"] == run) == len(main)
+
+
+def test_leaders_are_those_of_the_report(case: Case) -> None:
+    """Changes, leaders and terms of whole runs and around faults are counted by the report's own rule."""
+    windows = windows_of(case)
+    assert len(case.rows[t.LEADERS]) > len(case.runs)
+    for row in case.rows[t.LEADERS]:
+        stretch: tuple[int | None, int | None] = (None, None)
+        if row["part"] is not None:
+            window = windows[row["run"], row["fault"], row["part"], None][0]
+            stretch = (round(window[0] * S), round(window[1] * S))
+        led = Elections(case.sightings[row["run"]]).within(*stretch)
+        assert (row["changes"], row["leaders"], row["terms"]) == (led.changes, led.leaders, led.terms)
+
+
+def trend_rows(spark: SparkSession, case: Case) -> DataFrame:
+    """Returns trends of the runs, of which the last is invalid."""
+    runs = [
+        (run, f"2026-11-{n + 1:02}", f"2026-11-{n + 1:02}T00:00:00", "<b>nightly</b>", "sys", "1.0", "register")
+        for n, run in enumerate(case.runs)
+    ]
+    columns = (
+        "run string, day string, started string, test string, system string, system_version string, workload string"
+    )
+    last = list(case.runs)[-1]
+    judged = [(run, "0", "invalid" if run == last else "valid", 10, "<i>because</i>") for run in case.runs]
+    verdicts = spark.createDataFrame(
+        judged, "run string, key string, verdict string, operations long, explanation string"
+    )
+    return trends(spark.createDataFrame(runs, columns), verdicts, case.tables)
+
+
+def test_a_regression_is_worse_than_the_median_by_the_rule(spark: SparkSession) -> None:
+    """One slow run is marked, ordinary noise is not, nor what follows it; and too short a past marks nothing."""
+    p99 = [10.0, 50.0, 10.2, 9.9, 10.1, 10.0, 30.0, 10.0, 10.9, 12.0]
+    rows = [(f"{n}", "t", "s", f"{n:02}", 0, 1.0 if n != 8 else 0.5, None, 1.0, value) for n, value in enumerate(p99)]
+    layout = (
+        "run string, test string, system string, started string, badness int, "
+        "availability double, recovery_s double, p50_ms double, p99_ms double"
+    )
+    found = {row["run"]: row["regressions"] for row in with_regressions(spark.createDataFrame(rows, layout)).collect()}
+    assert {run: names for run, names in found.items() if names} == {
+        "6": ["p99_ms"],
+        "8": ["availability"],
+        "9": ["p99_ms"],
+    }
+
+
+def test_the_page_shows_runs_and_escapes_them(spark: SparkSession, case: Case) -> None:
+    """The page has the pictures of the runs, loads nothing, and shows foreign names as text."""
+    rows = trend_rows(spark, case).localCheckpoint()
+    last = list(case.runs)[-1]
+    told = {row["run"]: row for row in rows.collect()}
+    assert told[last]["verdict"] == "invalid"
+    assert "verdict" in told[last]["regressions"]
+    found = Analysis(
+        out="out", runs=len(case.runs), read=0, operations=10, counts={"valid": 11, "invalid": 1}, quarantined=0,
+        refuted=[{"run": last, "key": "<k>", "explanation": "<script>"}], undecided=[], reasons=[], tables={},
+    )  # fmt: skip
+    verdicts = spark.createDataFrame([(last, "0", "invalid")], "run string, key string, verdict string")
+    files = render(found, timelines=case.tables, trends=rows, faults=case.fault_table, verdicts=verdicts)
+    page = files[PAGE].decode()
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page
+    assert "<b>nightly" not in page
+    assert not re.search(r'(src|href)="(?!#)', page)
+    assert {"trend-1.svg", "trend-1.png", "faults.svg", "run-1-rate.png", "run-1-latency.svg", "run-1-keys.svg"} <= set(
+        files
+    )
+    assert all(data.startswith(b"\x89PNG") for name, data in files.items() if name.endswith(".png"))
