@@ -288,6 +288,8 @@ fn half_of_memory() -> usize {
 }
 
 /// Works in another thread, while this one looks for signals and at the flag.
+// The method itself is not general enough in its lifetime for `attach`.
+#[allow(clippy::redundant_closure_for_method_calls)]
 fn watched(
     flag: Option<&Arc<AtomicBool>>,
     limits: &Limits,
