@@ -71,6 +71,7 @@ def analyze(ctx: click.Context, /, **given: Any) -> None:
     Exit codes: 0 all valid, 1 some invalid, 2 some unknown, 254 bad input.
     """
     import json
+    import logging
     import shutil
     import tempfile
 
@@ -93,6 +94,7 @@ def analyze(ctx: click.Context, /, **given: Any) -> None:
         scratch=given["scratch"],
         settings=settings,
     )
+    from results.pipeline.errors import JobFailed, NoSpark
     from results.pipeline.job import AnalysisOptions
     from results.pipeline.job import analyze as run_job
     from results.pipeline.progress import Watch
@@ -114,10 +116,19 @@ def analyze(ctx: click.Context, /, **given: Any) -> None:
         keep_operations=given["keep_operations"],
         pictures=given["pictures"],
     )
+    # py4j tells the root logger what it raises as well; an interrupt needs no traceback.
+    logging.getLogger().addHandler(logging.NullHandler())
     console = Console(stderr=True)
-    with spark_session(session) as spark:
-        watch = Watch(spark, console)
-        found = run_job(spark, options, watch)
+    try:
+        with spark_session(session) as spark:
+            watch = Watch(spark, console)
+            found = run_job(spark, options, watch)
+    except (JobFailed, NoSpark) as error:
+        error.add_note(f"Spark's own words are in {log}")
+        raise
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
     shutil.rmtree(folder, ignore_errors=True)
     if given["output"] == "json":
         click.echo(json.dumps(as_document(found, watch.seconds), ensure_ascii=False, indent=2))
