@@ -40,7 +40,7 @@ class WholeStore(Model):
     """A store of strings as one object: what porcupine's model is without its partition function."""
 
     name = "whole-store"
-    initial = frozenset()  # type: ignore[var-annotated]  # pairs of key and value
+    initial = frozenset()  # pairs of key and value
 
     def step(self, state: Any, op: Call) -> Any:
         """See `Model`."""
@@ -227,7 +227,7 @@ def strings(keys: int) -> Callable[[Random, int], tuple[str, Any, str | None]]:
 def with_stale_reads(operations: Sequence[Operation], count: int) -> list[Operation]:
     """Adds, at the end, that often a write of 1 and then a read of 0; crashed writes of 0 explain one read each."""
     changed = list(operations)
-    process = max(op.process for op in changed) + 1
+    process = max(int(op.process) for op in changed) + 1
     at = max(op.complete_index or op.invoke_index for op in changed) + 1
     for index in range(at, at + 4 * count, 4):
         for f, value, start in (("write", 1, index), ("read", 0, index + 2)):
