@@ -23,7 +23,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         driver_memory="1g",
         log=scratch / "spark.log",
         scratch=scratch / "scratch",
-        settings={"spark.sql.shuffle.partitions": "4", "spark.sql.warehouse.dir": str(scratch / "warehouse")},
+        settings={
+            "spark.sql.shuffle.partitions": "4",
+            "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+            # Many small jobs, each a plan of its own: compiling them well takes longer than running them.
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        },
     )
     with spark_session(options) as session:
         yield session
