@@ -102,7 +102,7 @@ def _stale(core: Sequence[Operation]) -> str | None:
         return None
     (a, b), *others = pairs
     text = f"{_upper(a)} had ended before {operation_text(b)} began"
-    if len(core) == 2 and b.f == "read":  # nobody wrote what it saw: it is what was there at first
+    if b.f == "read" and not any(_makes(op, _seen(b)) for op in core):  # what it saw is what was there at first
         return f"{text}, which saw {_show(_seen(b))} as if nothing had been written yet."
     if others:
         c, d = others[0]
@@ -121,6 +121,11 @@ def _real_time_pairs(core: Sequence[Operation]) -> list[tuple[Operation, Operati
                 pairs.append((first, second))
     pairs.sort(key=lambda pair: -pair[1].invoke_index)
     return pairs
+
+
+def _makes(op: Operation, value: Value) -> bool:
+    made = op.value[1] if op.f == "cas" else op.value
+    return op.f != "read" and made == value
 
 
 def _lost_update(core: Sequence[Operation]) -> str | None:

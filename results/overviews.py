@@ -7,7 +7,8 @@ drawn is bounded by who calls: a row for each key or run that is given.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 ROW_IN = 0.17
 NAME_CHARACTERS = 22
 LEVELS = 5
+_LEGEND: Mapping[str, Any] = MappingProxyType(
+    {"fontsize": 8, "handlelength": 1.0, "columnspacing": 1.2, "borderaxespad": 0.1, "labelcolor": INK}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,7 +197,9 @@ def trend(
             axes.set_xticks(list(some), [short(names[place]) for place in some], fontsize=7, rotation=30, ha="right")
         strip.set_xlim(-0.6, len(verdicts) - 0.4)
         known = [name for name in VERDICT_COLOURS if name in verdicts]
-        _legend(strip, {name: VERDICT_COLOURS[name] for name in known})
+        handles = _handles({name: VERDICT_COLOURS[name] for name in known})
+        # Above all panels: within the strip, which is lower than a line of text, no layout would be found.
+        figure.legend(handles=handles, loc="outside upper right", ncols=max(1, len(handles)), **_LEGEND)
         return figure
 
 
@@ -210,9 +216,10 @@ def _trend(axes: Axes, trend: Trend) -> None:
     axes.tick_params(length=2.5)
 
 
+def _handles(colours: Mapping[str, str]) -> list[Line2D]:
+    return [Line2D([], [], color=colour, linewidth=5, label=name) for name, colour in colours.items()]
+
+
 def _legend(axes: Axes, colours: Mapping[str, str]) -> None:
-    handles = [Line2D([], [], color=colour, linewidth=5, label=name) for name, colour in colours.items()]
-    axes.legend(
-        handles=handles, loc="lower right", bbox_to_anchor=(1, 1), ncols=max(1, len(handles)), fontsize=8,
-        handlelength=1.0, columnspacing=1.2, borderaxespad=0.1, labelcolor=INK,
-    )  # fmt: skip
+    handles = _handles(colours)
+    axes.legend(handles=handles, loc="lower right", bbox_to_anchor=(1, 1), ncols=max(1, len(handles)), **_LEGEND)

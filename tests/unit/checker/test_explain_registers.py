@@ -54,3 +54,14 @@ def test_a_read_of_the_initial_value_after_a_write_is_told_as_a_loss() -> None:
         "Process 1's write of 387 (0.100 s to 0.110 s) had ended before process 5's read of nil (0.200 s to 0.210 s) began, "
         "which saw nil as if nothing had been written yet."
     )
+
+
+def test_the_initial_value_is_told_as_such_with_a_third_operation_too() -> None:
+    """A cas that overwrote the value is named; the read still saw what nobody wrote."""
+    history = [ok(1, "write", 3, 100), ok(2, "cas", [3, 4], 200), ok(5, "read", None, 300)]
+
+    found = analysis("cas-register", history)
+
+    assert found.valid is Verdict.INVALID
+    assert found.explanation is not None
+    assert found.explanation.endswith("which saw nil as if nothing had been written yet.")

@@ -1,0 +1,52 @@
+"""The pictures of many keys and many runs find room for what they show, and are the same each time."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING
+
+import pytest
+
+from results.overviews import Cell, Strip, Trend, heat, matrix, trend
+from results.plots import svg
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def drawn_trend(runs: int) -> Figure:
+    """The verdicts of some runs and two figures of each."""
+    verdicts = ["invalid", "unknown", *["valid"] * runs][:runs]
+    figures = [
+        Trend(title="answered (%)", values=[float(run) for run in range(runs)], regressions=(0,)),
+        Trend(title="p99 (ms)", values=[None, *[3.5] * (runs - 1)], regressions=()),
+    ]
+    return trend(verdicts, ["2031-01-02 0.4.0"] * runs, figures, [0])
+
+
+def drawn_heat() -> Figure:
+    """Two keys, one of them invalid, of which the second failed at first."""
+    return heat(
+        [
+            Strip(name="k0", verdict="valid", cells=[(0, 5, 5), (1, 9, 9)]),
+            Strip(name="<k1>", verdict="invalid", cells=[(0, 5, 0)]),
+        ],
+        0.5,
+    )
+
+
+def drawn_matrix() -> Figure:
+    """One fault on one workload."""
+    return matrix([Cell(row="kill", column="register", verdict="valid", runs=3, invalid=0, availability=0.4)])
+
+
+@pytest.mark.parametrize("draw", [lambda: drawn_trend(1), lambda: drawn_trend(40), drawn_heat, drawn_matrix])
+def test_a_picture_has_room_and_is_the_same_each_time(draw: object) -> None:
+    """Matplotlib warns where no layout is found; a legend in a low strip was such a case."""
+    assert callable(draw)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        first = svg(draw())
+
+    assert first == svg(draw())
+    assert "<k1>" not in first
