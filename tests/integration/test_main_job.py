@@ -51,7 +51,12 @@ def test_safe_reads_survive_a_partition(tmp_path: Path, read_mode: str) -> None:
 
     assert part(document, "linearizable")["valid"] is True, said
     assert part(document, "faults-effective")["valid"] is True, said
-    assert code == ExitCode.VALID, said
+    # A follower that was cut off sometimes stays behind until it is restarted: a bug of DLedger's (docs/findings), which the
+    # verdict has to tell, and nothing else may be amiss.
+    others = {name: each["valid"] for name, each in document["parts"].items() if name != "recovered"}
+    assert set(others.values()) == {True}, said
+    recovered = part(document, "recovered")["valid"]
+    assert code == (ExitCode.VALID if recovered is True else ExitCode.INVALID), said
     run = tmp_path / "latest"
     names = [
         "test.json",
