@@ -26,7 +26,7 @@ from harness.verdict import Verdict
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from checker._kernel import Cancellation, Outcome
+    from checker._kernel import Cancellation, Outcome, Problem
     from harness.op import Operation
 
 # The pair that `cross_check` compares: what `auto` or the given algorithm says, and this.
@@ -131,14 +131,19 @@ def confirm(model: Model, operations: Sequence[Operation], encoded: Encoded, res
     Raises:
         Disagreement: It says the opposite.
     """
-    other = THIRD_OPINION if result.analyzer == SECOND_OPINION else SECOND_OPINION
-    [outcome] = solve([encoded.problem], replace(limits, algorithm=other))
+    said = contradiction(model, encoded.problem, result.valid, result.analyzer, limits)
+    if said is not None:
+        raise Disagreement(said, operations)
+
+
+def contradiction(model: Model, problem: Problem, verdict: Verdict, analyzer: str, limits: Limits) -> str | None:
+    """Asks an algorithm other than `analyzer`, and returns how it contradicts the verdict; None if it does not."""
+    other = THIRD_OPINION if analyzer == SECOND_OPINION else SECOND_OPINION
+    [outcome] = solve([problem], replace(limits, algorithm=other))
     second = Verdict(outcome["verdict"])
-    if Verdict.UNKNOWN not in {result.valid, second} and result.valid is not second:
-        raise Disagreement(
-            f"model {model.name}: {result.analyzer} says {result.valid}, but {outcome['analyzer']} says {second}",
-            operations,
-        )
+    if Verdict.UNKNOWN in {verdict, second} or verdict is second:
+        return None
+    return f"model {model.name}: {analyzer} says {verdict}, but {outcome['analyzer']} says {second}"
 
 
 def _previous_ok(operations: Sequence[Operation], op: Operation) -> Operation | None:

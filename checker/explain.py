@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from checker.result import Analysis
     from harness.op import Operation, Value
 
+VALID: Final = "All {operations} operations fit into one order that real time allows."
 _NS_PER_S: Final = 1_000_000_000
 _SHOWN: Final = 60
 _STATES: Final = 3
@@ -29,7 +30,7 @@ _SPEAKING: Final = frozenset({"owner", "locked?"})  # states whose value alone s
 def explain(result: Analysis, model: Model, core: Sequence[Operation], unsuited: str | None) -> str:
     """Returns the explanation of a result; `core` is what the analyzer named."""
     if result.valid is Verdict.VALID:
-        return f"All {result.operations} operations fit into one order that real time allows."
+        return VALID.format(operations=result.operations)
     if result.valid is Verdict.UNKNOWN:
         return _unknown(result, unsuited)
     if result.op is None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from checker._kernel import Problem
-from checker.analysis import SECOND_OPINION, THIRD_OPINION, analysis
+from checker.analysis import analysis, contradiction
 from checker.coding import Coded, Coder, Unsuited
 from checker.errors import Disagreement
 from checker.explain import explain
@@ -302,12 +302,6 @@ def _confirm(table: Table, problems: Sequence[Problem], outcomes: Sequence[Outco
         Disagreement: It says the opposite.
     """
     for place, (problem, outcome) in enumerate(zip(problems, outcomes, strict=True)):
-        other = THIRD_OPINION if outcome["analyzer"] == SECOND_OPINION else SECOND_OPINION
-        [second] = solve([problem], replace(limits, algorithm=other))
-        said = {outcome["verdict"], second["verdict"]}
-        if said == {"valid", "invalid"}:
-            raise Disagreement(
-                f"model {table.model.name}: {outcome['analyzer']} says {outcome['verdict']}, but {second['analyzer']} says "
-                f"{second['verdict']}",
-                read_rows_of(table.path, np.sort(table.parts[place].s)),
-            )
+        said = contradiction(table.model, problem, Verdict(outcome["verdict"]), outcome["analyzer"], limits)
+        if said is not None:
+            raise Disagreement(said, read_rows_of(table.path, np.sort(table.parts[place].s)))

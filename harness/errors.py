@@ -20,6 +20,11 @@ class ExitCode(enum.IntEnum):
     INTERRUPTED = 130
 
 
+def headline(error: str) -> str:
+    """Returns the sentence of an error without what stands below it, such as the lines of a log."""
+    return error.partition("\n")[0]
+
+
 class Terminated(KeyboardInterrupt):
     """SIGTERM came: the same as Ctrl-C, but to this process alone, and not to those that it started."""
 

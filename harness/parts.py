@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from harness.errors import headline
 from harness.op import OpType
 from harness.verdict import Part, Verdict
 
@@ -41,7 +42,7 @@ def faults_effective(faults: Sequence[FaultRecord]) -> Part:
     idle = sorted(kind for kind in planned if not effective[kind])
     if idle:
         first = next(fault for fault in faults if fault.planned.kind == idle[0])
-        why = _headline(first.error or (first.proof.reason if first.proof else "it never began"))
+        why = headline(first.error or (first.proof.reason if first.proof else "it never began"))
         reason = f"No {' and no '.join(idle)} was seen to take effect: {why}"
         return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
     total = f"{sum(effective.values())} of {len(faults)}"
@@ -85,19 +86,14 @@ def recovered(recovery: Recovery | None) -> Part:
         "error": recovery.error,
     }
     if recovery.error is not None:
-        reason = f"The system did not work again after healing, nor after a restart of every node: {_headline(recovery.error)}"
+        reason = f"The system did not work again after healing, nor after a restart of every node: {headline(recovery.error)}"
         return Part(name=name, verdict=Verdict.INVALID, reason=reason, details=details)
     if recovery.restarted:
-        why = _headline(recovery.first_error or "it gave no reason")
+        why = headline(recovery.first_error or "it gave no reason")
         reason = f"The system worked again only after a restart of every node: {why}"
         return Part(name=name, verdict=Verdict.INVALID, reason=reason, details=details)
     reason = f"The system worked again {recovery.seconds:.1f} s after everything was healed."
     return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)
-
-
-def _headline(error: str) -> str:
-    """Returns the sentence of an error without the log lines below it; the part's details have them."""
-    return error.partition("\n")[0]
 
 
 def replicas_equal(replicas: Replicas | None) -> Part:

@@ -47,7 +47,6 @@ class Conductor:
         self._field = Field(cluster=cluster, system=system)
         self._damaged: set[str] = set()
         self._ending: set[int] = set()  # faults that are being healed
-        self._over: set[int] = set()  # faults that were healed, or could not be; they hold nothing any more
         self._prepared = False
 
     async def prepare(self, plan: Sequence[PlannedFault]) -> None:
@@ -126,7 +125,7 @@ class Conductor:
             proof = await made.end()
         finally:
             self._ending.discard(fault.id)
-            self._over.add(fault.id)
+            self._field.over.add(fault.id)
         self._field.faults.pop(fault.id, None)
         return proof
 
@@ -178,11 +177,11 @@ class Conductor:
         )
 
         async def let_go() -> bool:
-            return not any(other.id in self._ending for other in self._holders(kind.fault, targets))
+            return not any(other.id in self._ending for other in self._field.holders(kind.fault.GROUPS, targets))
 
         await self._field.until(let_go, _patience_s(planned))
         # From here to the fault's registration nothing is awaited, so no other fault can come in between.
-        held = {node: other.name for other in self._holders(kind.fault, targets) for node in other.targets}
+        held = {node: other.name for other in self._field.holders(kind.fault.GROUPS, targets) for node in other.targets}
         free = tuple(node for node in targets if node not in held)
         if not free:
             holders = "; ".join(f"{node} is held by {held[node]}" for node in targets)
@@ -204,14 +203,6 @@ class Conductor:
                 f"fault {planned.id}-{planned.kind} needs a leader, and in {patience_s:g} s no node said that it leads"
             )
         return leader
-
-    def _holders(self, fault: type[Fault], targets: tuple[str, ...]) -> list[Fault]:
-        """Returns the faults of a common group that hold some of the targets."""
-        return [
-            other
-            for other in self._field.faults.values()
-            if other.id not in self._over and other.GROUPS & fault.GROUPS and set(other.targets) & set(targets)
-        ]
 
     def _allow_damage(self, planned: PlannedFault, targets: tuple[str, ...]) -> None:
         """Counts the nodes damaged for good; refuses to go beyond a minority, whatever the plan says."""

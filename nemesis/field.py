@@ -15,6 +15,7 @@ from harness.cluster import on_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from harness.capabilities import Capabilities
     from harness.cluster import Cluster
@@ -51,6 +52,7 @@ class Field:
         nodes: All nodes, in order.
         names: Their names, in order.
         faults: The faults that are on, by id.
+        over: The ids of those that were healed, or could not be: they hold nothing any more.
     """
 
     def __init__(self, *, cluster: Cluster, system: System) -> None:
@@ -62,6 +64,7 @@ class Field:
         self.nodes = tuple(cluster.nodes)
         self.names = tuple(node.name for node in self.nodes)
         self.faults: dict[int, Fault] = {}
+        self.over: set[int] = set()
 
     def node(self, name: str) -> Node:
         """Returns a node by name."""
@@ -78,6 +81,15 @@ class Field:
     def others(self, fault: Fault) -> list[Fault]:
         """Returns the other faults that are on."""
         return [other for other in self.faults.values() if other is not fault]
+
+    def holders(self, groups: AbstractSet[str], nodes: Iterable[str]) -> list[Fault]:
+        """Returns the faults that hold something of these groups on some of the nodes."""
+        names = frozenset(nodes)
+        return [
+            fault
+            for fault in self.faults.values()
+            if fault.id not in self.over and fault.GROUPS & groups and names.intersection(fault.targets)
+        ]
 
     async def each(self, names: Iterable[str], action: Callable[[Node], T]) -> Outcomes[T]:
         """Runs a blocking action on nodes at once. A cancelled caller leaves it running; see `quiesce`."""

@@ -12,15 +12,15 @@ from dataclasses import asdict, dataclass
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from results import plots
 from results.counterexample import contradiction, diagram, read_counterexample, told
 from results.document import verdict_of
 from results.leadership import leaders
+from results.pages import environment
 from results.series import bucket_s, latency_points, main_phase, quantile_lines, rate_lines, shades
-from results.spoken import elections, percent, pretty, seconds, size
+from results.spoken import elections, pretty, size
 from results.timeline import MAX_OPERATIONS, embedded, timeline
 from results.topology import picture
 
@@ -107,18 +107,10 @@ def render(
         marked=[op.invoke_index for op in example.operations] if example else (),
         culprit=example.culprit.invoke_index if example and example.culprit else None,
     )
-    environment = Environment(
-        loader=PackageLoader("results"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["seconds"] = seconds
-    environment.globals["percent"] = percent
-    environment.filters["pretty"] = pretty
-    environment.filters["elections"] = elections
-    return environment.get_template("report.html").render(
+    pages = environment()
+    pages.filters["pretty"] = pretty
+    pages.filters["elections"] = elections
+    return pages.get_template("report.html").render(
         record=record,
         document=document,
         verdict=str(verdict_of(record.parts)),

@@ -19,13 +19,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from harness.errors import InputError
 from results.compare import comparison
 from results.live import Tail
+from results.pages import environment
 from results.plain import plain
-from results.spoken import percent, seconds, size
+from results.spoken import size
 from results.store import Run, Store, summarize
 
 if TYPE_CHECKING:
@@ -88,15 +87,7 @@ class StoreServer(ThreadingHTTPServer):
                 f"port {port} on {LOOPBACK} cannot be taken: {error.strerror}; choose another with --port"
             ) from error
         self.store = store
-        self.pages = Environment(
-            loader=PackageLoader("results"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        self.pages.filters["seconds"] = seconds
-        self.pages.globals["percent"] = percent
+        self.pages = environment()
         self._summaries: dict[Path, tuple[tuple[int, int], RunSummary]] = {}
         self._tail: Tail | None = None
         self._lock = threading.Lock()

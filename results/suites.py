@@ -182,12 +182,10 @@ def _run_case(case: Case, folder: SuiteFolder, store: Path, suite: str) -> CaseR
         except subprocess.TimeoutExpired:
             process.terminate()  # the run heals its nodes and takes its cluster down
             output, _ = process.communicate()
-        except Terminated:
-            process.terminate()
+        except KeyboardInterrupt as interruption:
+            if isinstance(interruption, Terminated):
+                process.terminate()  # Ctrl-C reaches it by itself
             process.communicate()
-            raise
-        except KeyboardInterrupt:
-            process.communicate()  # it got the same interruption
             raise
         log.seek(0)
         errors = [line.strip() for line in log if line.strip()]

@@ -8,6 +8,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
+from harness.errors import headline
 from results.plain import one_line
 from results.spoken import elections, percent, seconds
 
@@ -121,7 +122,7 @@ def _fault(fault: Mapping[str, Value]) -> Text:
 def _effect(fault: Mapping[str, Value]) -> Text:
     told = [
         fault["proof"]["reason"] if fault["proof"] else "never proved",
-        *([fault["error"].partition("\n")[0]] if fault["error"] else ()),  # below it there may be the lines of logs
+        *([headline(fault["error"])] if fault["error"] else ()),  # below it there may be the lines of logs
     ]
     word = ("seen: ", "green") if fault["effective"] else ("not seen: ", "bold yellow")
     return Text.assemble(word, one_line(" ".join(told)))

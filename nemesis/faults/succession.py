@@ -13,7 +13,6 @@ from harness.faults import Begun
 from nemesis import options as opt
 from nemesis import targets as tgt
 from nemesis.errors import FaultError
-from nemesis.fault import PROCESS, Drawing
 from nemesis.faults.process import Kill
 from nemesis.grudges import minority
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 
     from harness.faults import PlannedFault
     from harness.op import Value
+    from nemesis.fault import Drawing
     from nemesis.field import Field
 
 LEAST_AFTER_S = 0.1
@@ -72,7 +72,7 @@ class KillLeaders(Kill):
                 break
             await asyncio.sleep(wait_s)
             victim = named[turn] if named else leader
-            if victim in self._held():
+            if any(other is not self for other in self.field.holders(self.GROUPS, [victim])):
                 self.problems[victim] = "left out, held by another fault"
                 break
             await self.act([victim], self._kill, "kill")
@@ -84,6 +84,3 @@ class KillLeaders(Kill):
             targets=self.targets,
             details={"pids": self.pids_before(), "after_s": self._after_s, "problems": dict(self.problems)},
         )
-
-    def _held(self) -> set[str]:
-        return {node for other in self.field.others(self) if PROCESS in other.GROUPS for node in other.targets}

@@ -8,7 +8,7 @@ is wanted, and one that columns cannot say, is made as a whole, within its budge
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -213,4 +213,4 @@ def _named(group: Group, work: Work, explanation: str | None = None) -> Analysis
     )
     core = [by_start[start] for start in about["t_core"] or () if start in by_start]
     told = explanation or explain(result, work.model, core, about["t_unsuited"])
-    return Analysis(**{name: getattr(result, name) for name in result.__slots__} | {"explanation": told})
+    return replace(result, explanation=told)

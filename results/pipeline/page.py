@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from results import plots
-from results.pipeline.pictures import chosen, of_faults, of_runs, of_tests
+from results.pages import environment
+from results.pipeline.pictures import SHOWN_RUNS, chosen, of_faults, of_runs, of_tests
 from results.pipeline.timelines import AVAILABILITY
 from results.pipeline.trends import DEVIATIONS, HISTORY
 from results.plain import plain
-from results.spoken import seconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,26 +45,18 @@ def render(
         Files by name: the page, and each picture as SVG and as PNG.
     """
     rows = chosen(trends, SHOWN_ROWS)
-    pictured = of_runs(chosen(trends), timelines, faults, verdicts)
+    pictured = of_runs(rows[:SHOWN_RUNS], timelines, faults, verdicts)
     by_test, by_fault = of_tests(trends), of_faults(trends, timelines[AVAILABILITY])
     files: dict[str, bytes] = {}
     for picture in [*by_test, *by_fault, *(each for run in pictured for each in run.pictures)]:
         files[f"{picture.name}.svg"] = plots.svg(picture.figure).encode()
         files[f"{picture.name}.png"] = plots.png(picture.figure)
-    environment = Environment(
-        loader=PackageLoader("results"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=lambda value: plain(value) if type(value) is str else value,
-    )
-    environment.filters["seconds"] = seconds
+    pages = environment(finalize=lambda value: plain(value) if type(value) is str else value)
 
     def shown(pictures: Sequence[Picture]) -> list[dict[str, Any]]:
         return [{"title": each.title, "svg": _inlined(each, files)} for each in pictures]
 
-    page = environment.get_template("analysis.html").render(
+    page = pages.get_template("analysis.html").render(
         verdict={0: "valid", 1: "invalid"}.get(int(found.exit_code), "unknown"),
         runs=found.runs,
         operations=found.operations,

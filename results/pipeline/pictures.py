@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spar
 
 from results import overviews, plots
 from results.pipeline import timelines as tables
-from results.pipeline.trends import FIGURES
+from results.pipeline.trends import FIGURES, badness, word
 from results.series import Line, Shade
 
 if TYPE_CHECKING:
@@ -70,8 +70,12 @@ class RunPictures:
 
 def chosen(trends: DataFrame, limit: int = SHOWN_RUNS) -> list[dict[str, Any]]:
     """Returns the rows of the runs to show: those with a bad verdict first, then what became worse, then the latest."""
-    bad = F.when(F.col("verdict") == "invalid", 0).when(F.col("verdict") == "unknown", 1).otherwise(2)
-    order = [bad, F.desc(F.size("regressions")), F.desc_nulls_last("started"), F.col("run")]
+    order = [
+        F.desc(badness(F.col("verdict"))),
+        F.desc(F.size("regressions")),
+        F.desc_nulls_last("started"),
+        F.col("run"),
+    ]
     return [row.asDict() for row in trends.orderBy(*order).limit(limit).collect()]
 
 
@@ -219,26 +223,25 @@ def of_faults(trends: DataFrame, availability: DataFrame) -> list[Picture]:
         F.sum("operations").alias("asked"), F.sum("answered").alias("answered")
     )  # fmt: skip
     met = trends.select("run", "workload", "verdict").where("workload is not null").join(bore, "run", "left")
-    bad = F.when(F.col("verdict") == "invalid", 2).when(F.col("verdict") == "unknown", 1)
-    badness = F.when(F.col("verdict").isNotNull(), F.coalesce(bad, F.lit(0)))
+    worst = F.max(F.when(F.col("verdict").isNotNull(), badness(F.col("verdict"))))
     rows = (
         met.groupBy(F.coalesce("kind", F.lit("no fault")).alias("kind"), "workload")
         .agg(
             F.count_distinct("run").alias("runs"),
             F.count_distinct(F.when(F.col("verdict") == "invalid", F.col("run"))).alias("invalid"),
-            F.max(badness).alias("badness"),
+            worst.alias("badness"),
             F.try_divide(F.sum("answered"), F.sum("asked")).alias("availability"),
         )
         .orderBy(F.desc("badness"), "kind", "workload")
         .limit(SHOWN_CELLS)
+        .withColumn("verdict", word(F.col("badness")))
         .collect()
     )
-    words = {None: None, 0: "valid", 1: "unknown", 2: "invalid"}
     cells = [
         overviews.Cell(
             row=row["kind"],
             column=row["workload"],
-            verdict=words[row["badness"]],
+            verdict=row["verdict"],
             runs=row["runs"],
             invalid=row["invalid"],
             availability=row["availability"],

@@ -70,7 +70,7 @@ def trends(runs: DataFrame, verdicts: DataFrame, timelines: Mapping[str, DataFra
         timelines: What `timelines.timelines` returns.
     """
     judged = verdicts.groupBy("run").agg(
-        F.max(_badness(F.col("verdict"))).alias("badness"),
+        F.max(badness(F.col("verdict"))).alias("badness"),
         F.count("*").alias("keys"),
         F.sum("operations").alias("operations"),
     )
@@ -84,7 +84,7 @@ def trends(runs: DataFrame, verdicts: DataFrame, timelines: Mapping[str, DataFra
     )
     took = timelines[TOTALS].groupBy("run").agg(F.max("p50_ms").alias("p50_ms"), F.max("p99_ms").alias("p99_ms"))
     rows = runs.join(judged, "run", "left").join(bore, "run", "left").join(took, "run", "left")
-    return conform(with_regressions(rows).withColumn("verdict", _word(F.col("badness"))), TRENDS)
+    return conform(with_regressions(rows).withColumn("verdict", word(F.col("badness"))), TRENDS)
 
 
 def with_regressions(rows: DataFrame) -> DataFrame:
@@ -103,11 +103,13 @@ def with_regressions(rows: DataFrame) -> DataFrame:
 _INVALID: Final = 2
 
 
-def _badness(verdict: Column) -> Column:
+def badness(verdict: Column) -> Column:
+    """Returns how bad a verdict is: 0 for a valid one and for none, 1 for an unknown one, 2 for an invalid one."""
     return F.when(verdict == "invalid", _INVALID).when(verdict == "unknown", 1).otherwise(0)
 
 
-def _word(badness: Column) -> Column:
+def word(badness: Column) -> Column:
+    """Returns the verdict that is so bad; null for null."""
     return F.when(badness == _INVALID, "invalid").when(badness == 1, "unknown").when(badness == 0, "valid")
 
 

@@ -21,10 +21,7 @@ if TYPE_CHECKING:
     from harness.node import Node
     from harness.op import Outcome
 
-pytestmark = [
-    pytest.mark.integration,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to make network namespaces"),
-]
+pytestmark = pytest.mark.integration
 
 READY_S = 60.0
 ELECTION_S = 30.0

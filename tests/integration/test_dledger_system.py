@@ -26,10 +26,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-pytestmark = [
-    pytest.mark.integration,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to make network namespaces"),
-]
+pytestmark = pytest.mark.integration
 
 READY_S = 60.0
 SETTLED_S = 15.0

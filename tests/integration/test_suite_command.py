@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -19,10 +18,7 @@ from harness.errors import ExitCode
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [
-    pytest.mark.integration,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to make network namespaces"),
-]
+pytestmark = pytest.mark.integration
 
 DEADLINE_S = 240.0
 SUITE = """

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def bench() -> Iterator[Bench]:
     """Five nodes with the system on each."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root, to make network namespaces")
     with LocalCluster.up(f"test-nemesis-{os.getpid()}") as cluster, cluster.entered():
         ready = Bench(cluster)
         for node in cluster.nodes:

@@ -239,7 +239,7 @@ def test_a_disagreement_brings_the_history(long: Path, monkeypatch: pytest.Monke
         outcomes = solving.solve(problems, limits, **options)
         return [{**one, "verdict": "invalid"} if limits.algorithm == "wgl" else one for one in outcomes]
 
-    monkeypatch.setattr(tables, "solve", contrary)
+    monkeypatch.setattr("checker.analysis.solve", contrary)
     with pytest.raises(Disagreement) as caught:
         _checked(long, _register(200), cross_check=True)
     assert len(caught.value.operations) == 200

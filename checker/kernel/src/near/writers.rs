@@ -103,16 +103,10 @@ impl Ways<'_> {
         for choice in choices {
             seen[r].clone_from(&candidates);
             seen[r][0] = choice;
-            if narrow(self.ops, self.ops.e[self.reads[r].0 as usize], &mut seen[r]) {
-                let answer = self.blocks(r + 1, seen);
-                if answer.is_some() {
-                    return answer;
-                }
-            } else {
-                self.left = self.left.saturating_sub(1);
-            }
-            if self.left == 0 {
-                return Some(Near::Unsuited("the same is appended or put twice, and it is not clear who saw which"));
+            let fits = narrow(self.ops, self.ops.e[self.reads[r].0 as usize], &mut seen[r]);
+            let answer = self.further(fits, |ways| ways.blocks(r + 1, seen));
+            if answer.is_some() {
+                return answer;
             }
         }
         seen[r] = candidates;
@@ -157,20 +151,28 @@ impl Ways<'_> {
         for &w in &known[place] {
             let together = places.get_mut(&block).expect("it was found above");
             together[place] = vec![w];
-            if narrow(self.ops, INF, together) {
-                let answer = self.pick(places, seen);
-                if answer.is_some() {
-                    return answer;
-                }
-            } else {
-                self.left = self.left.saturating_sub(1);
-            }
-            if self.left == 0 {
-                return Some(Near::Unsuited("the same is appended or put twice, and it is not clear who saw which"));
+            let fits = narrow(self.ops, INF, together);
+            let answer = self.further(fits, |ways| ways.pick(places, seen));
+            if answer.is_some() {
+                return answer;
             }
             places.insert(block, known.clone());
         }
         None
+    }
+
+    /// Goes on with what fits, or counts it as tried; gives up when enough was tried.
+    fn further(&mut self, fits: bool, go: impl FnOnce(&mut Self) -> Option<Near>) -> Option<Near> {
+        let answer = if fits {
+            go(self)
+        } else {
+            self.left = self.left.saturating_sub(1);
+            None
+        };
+        if answer.is_none() && self.left == 0 {
+            return Some(Near::Unsuited("the same is appended or put twice, and it is not clear who saw which"));
+        }
+        answer
     }
 
     /// Decides one way.

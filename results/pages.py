@@ -1,0 +1,31 @@
+"""The template engine of all pages: text is escaped, and a name that a page is not given is an error."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from results.spoken import percent, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def environment(*, finalize: Callable[[Any], Any] | None = None) -> Environment:
+    """Returns the engine for `results/templates`, with what every page says in the same words.
+
+    Args:
+        finalize: What is done to each value before it is shown.
+    """
+    made = Environment(
+        loader=PackageLoader("results"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=finalize,
+    )
+    made.filters["seconds"] = seconds
+    made.globals["percent"] = percent
+    return made
