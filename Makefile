@@ -25,7 +25,7 @@ TEST_TARGET := build/cargo-test
 
 export MATURIN_NO_INSTALL_RUST := 1
 
-.PHONY: demo test lint bench clean setup unit kernel-test node-test
+.PHONY: demo test lint bench clean setup
 
 demo: setup $(JAR)
 	$(SUDO) $(BIN)/labrys test --cluster local --system dledger --workload register \

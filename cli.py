@@ -389,8 +389,6 @@ def _reproduce_line(ctx: click.Context, options: dict[str, Any]) -> str:
 
 def _text(value: Any) -> str:
     """Returns an option's value as it is written on the command line."""
-    if isinstance(value, tuple):
-        return "-".join(_text(item) for item in value)
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

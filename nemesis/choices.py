@@ -19,39 +19,27 @@ if TYPE_CHECKING:
     from nemesis.planfile import Plan
 
 
-class SecondsRange(click.ParamType[tuple[float, float]]):
-    """A range of seconds, `low-high`, or one number for both."""
-
-    name = "seconds"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, float]:
-        """Reads the range."""
-        if isinstance(value, tuple):
-            return value
-        low, _, high = str(value).partition("-")
-        try:
-            return float(low), float(high or low)
-        except ValueError:
-            self.fail(f"expected a range of seconds such as 6-15, or one number, not {value!r}", param, ctx)
-
-
 OPTIONS = (
     click.option(
         "--nemesis",
         default="",
         metavar="KIND[:TARGET],...",
         help="The faults, e.g. kill,pause:leader,partition-random-halves; "
-        "`all` is every kind that the nodes can take and that heals.",
+        "`all` is every kind that the nodes can take and that heals, and `none` is none.",
     ),
     click.option(
-        "--fault-on", type=SecondsRange(), default="6-15", show_default=True, help="How long a fault lasts, in seconds."
+        "--fault-on",
+        default="6-15",
+        show_default=True,
+        metavar="SECONDS,...",
+        help="How long a fault lasts, in seconds; a kind may have a range of its own, e.g. 6-15,pause=0.2-2.",
     ),
     click.option(
         "--fault-off",
-        type=SecondsRange(),
         default="4-12",
         show_default=True,
-        help="The pause after a fault, in seconds.",
+        metavar="SECONDS,...",
+        help="The pause after a fault, likewise.",
     ),
     click.option(
         "--fault-options",
@@ -99,7 +87,9 @@ def parse_options(text: str) -> dict[str, dict[str, Value]]:
 
 
 # What a plan is drawn from; a plan that is given already needs none of it.
-DRAWING = frozenset({"--nemesis", "--fault-on", "--fault-off", "--in-turn", "--keep-majority", "--plan"})
+DRAWING = frozenset(
+    {"--nemesis", "--fault-on", "--fault-off", "--fault-options", "--in-turn", "--keep-majority", "--plan"}
+)
 
 
 def make_plan(
@@ -122,9 +112,10 @@ def make_plan(
     Raises:
         InputError: There can be no such plan.
     """
-    from nemesis.kinds import choose_all  # noqa: PLC0415 - `--help` needs no fault
-    from nemesis.plan import Rhythm, draw_plan  # noqa: PLC0415
+    from nemesis.kinds import ALL_KINDS, choose_all  # noqa: PLC0415 - `--help` needs no fault
+    from nemesis.plan import draw_plan  # noqa: PLC0415
     from nemesis.planfile import Plan, from_json  # noqa: PLC0415
+    from nemesis.rhythm import rhythms  # noqa: PLC0415
 
     path: Path | None = options["plan_file"]
     if path is not None:
@@ -140,16 +131,16 @@ def make_plan(
     faults: tuple[PlannedFault, ...] = ()
     own = parse_options(options["fault_options"])
     choices = choose_all([options["nemesis"]], nodes, options=own, capabilities=capabilities)
+    each = rhythms(options["fault_on"], options["fault_off"], [choice.kind.name for choice in choices])
     if choices:
-        rhythm = Rhythm(on_s=options["fault_on"], off_s=options["fault_off"])
         faults = draw_plan(
             choices,
             nodes,
             seed=seed,
             time_limit_s=time_limit_s,
-            rhythm=rhythm,
+            rhythms=each,
             keep_majority=options["keep_majority"],
-            each_at_least_once=options["in_turn"] or "all" not in options["nemesis"].split(","),
+            each_at_least_once=options["in_turn"] or ALL_KINDS not in options["nemesis"].split(","),
             in_turn=options["in_turn"],
         )
     return Plan(nodes=tuple(nodes), seed=seed, time_limit_s=time_limit_s, faults=faults)

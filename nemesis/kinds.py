@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from nemesis.fault import Fault
 
 ALL_KINDS = "all"
+NO_KIND = "none"
 TARGET_SEPARATOR = ":"
 
 
@@ -130,7 +131,7 @@ def find_kind(name: str) -> Kind:
     """
     kind = KINDS.get(ALIASES.get(name, name))
     if kind is None:
-        raise PlanError(f"unknown fault {name!r}. {did_you_mean(name, [*KINDS, *ALIASES, ALL_KINDS])}")
+        raise PlanError(f"unknown fault {name!r}. {did_you_mean(name, [*KINDS, *ALIASES, ALL_KINDS, NO_KIND])}")
     return kind
 
 
@@ -166,7 +167,9 @@ def choose_all(
     options: Mapping[str, Mapping[str, Value]] | None = None,
     capabilities: Mapping[str, Capabilities] | None = None,
 ) -> tuple[Choice, ...]:
-    """Reads several kinds; each text may hold some, with commas between them. `all` means every kind there is.
+    """Reads several kinds; each text may hold some, with commas between them.
+
+    `all` means every kind there is, and `none`, by itself, that there is to be no fault.
 
     Args:
         texts: What was asked for.
@@ -178,6 +181,10 @@ def choose_all(
         PlanError: Something cannot be used, or a kind is asked for twice, or options belong to no kind that is.
     """
     wanted = [part.strip() for text in texts for part in text.split(",") if part.strip()]
+    if NO_KIND in wanted:
+        if len(wanted) > 1:
+            raise PlanError(f"{NO_KIND!r} among the faults excludes all others, and there are {', '.join(wanted)}")
+        wanted = []
     given = {find_kind(name).name: values for name, values in (options or {}).items()}
     choices: dict[str, Choice] = {}
     for text in wanted:

@@ -10,7 +10,6 @@ all. What can be resolved without looking at the cluster is resolved here; roles
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.faults import PlannedFault
@@ -19,6 +18,7 @@ from nemesis.errors import PlanError
 from nemesis.fault import Drawing, damage_pool
 from nemesis.grudges import minority
 from nemesis.placement import SLACK_S, Placed, has_rivals, keep_together, must_wait, occupancy
+from nemesis.rhythm import Rhythm
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -28,40 +28,6 @@ if TYPE_CHECKING:
 
 REDRAWS = 200
 DECIMALS = 3  # times are whole milliseconds
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rhythm:
-    """How long faults of a kind are on and off.
-
-    The defaults fit a Raft group with a heartbeat of about half a second: an isolated leader is replaced after 4 to 6 s, and
-    a healed node has caught up after 3 to 6 s.
-
-    Attributes:
-        on_s: The range of a fault's duration.
-        off_s: The range of the pause after it.
-        quiet_s: Before the first fault.
-        tail_s: After the last one, so that its consequences are observed.
-    """
-
-    on_s: tuple[float, float] = (6.0, 15.0)
-    off_s: tuple[float, float] = (4.0, 12.0)
-    quiet_s: float = 5.0
-    tail_s: float = 10.0
-
-    def __post_init__(self) -> None:
-        for name, (low, high) in (("on", self.on_s), ("off", self.off_s)):
-            if not 0 < low <= high:
-                raise PlanError(
-                    f"the range of {name} times must go from a positive number up, not from {low:g} to {high:g}"
-                )
-        if self.quiet_s < 0 or self.tail_s < 0:
-            raise PlanError("the quiet times before the first and after the last fault cannot be negative")
-
-    @property
-    def least_s(self) -> float:
-        """Returns the shortest time limit that has room for one fault."""
-        return self.quiet_s + self.on_s[0] + self.tail_s
 
 
 class _Candidate:
@@ -135,7 +101,6 @@ def draw_plan(
     *,
     seed: int,
     time_limit_s: float,
-    rhythm: Rhythm | None = None,
     rhythms: Mapping[str, Rhythm] | None = None,
     keep_majority: bool = False,
     each_at_least_once: bool = True,
@@ -148,8 +113,7 @@ def draw_plan(
         nodes: The names of all nodes, in order.
         seed: The run's root seed.
         time_limit_s: How long the workload runs.
-        rhythm: The rhythm of every kind.
-        rhythms: Rhythms of some kinds, by kind name, instead.
+        rhythms: Rhythms by kind name; a kind that is not there has the default one.
         keep_majority: Whether some node must always be able to talk to a majority that is up, whoever leads.
         each_at_least_once: Whether a kind that gets no turn is an error; else it is just not in the plan.
         in_turn: Whether each kind comes once, in the order of `choices`, one after the other and never two at once.
@@ -162,7 +126,7 @@ def draw_plan(
     for index, choice in enumerate(choices):
         candidate = _Candidate(
             choice,
-            (rhythms or {}).get(choice.kind.name, rhythm or Rhythm()),
+            (rhythms or {}).get(choice.kind.name, Rhythm()),
             seed=seed,
             at_most=_at_most(choice, choices, nodes, keep_majority=keep_majority),
             pool=_pool(choice, choices, nodes, seed),

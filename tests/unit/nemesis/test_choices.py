@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import click
 import pytest
 
 from harness.capabilities import NAMES, Capabilities
 from harness.errors import InputError
 from harness.node import Node
-from nemesis.choices import make_plan, parse_options, refuse_impossible
+from nemesis.choices import DRAWING, OPTIONS, make_plan, parse_options, refuse_impossible
 from nemesis.planfile import to_json
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ def make(**changes: Any) -> Plan:
     """Makes a plan from the options' defaults, with changes."""
     options = {
         "nemesis": "kill",
-        "fault_on": (6.0, 15.0),
-        "fault_off": (4.0, 12.0),
+        "fault_on": "6-15",
+        "fault_off": "4-12",
         "fault_options": "",
         "keep_majority": False,
         "in_turn": False,
@@ -34,9 +35,54 @@ def make(**changes: Any) -> Plan:
     return make_plan(options | changes, nodes=NODES, seed=1, time_limit_s=60)
 
 
-def test_without_faults_the_plan_is_empty() -> None:
-    """No `--nemesis`, no fault."""
-    assert make(nemesis="").faults == ()
+@pytest.mark.parametrize("nothing", ["", "none"])
+def test_without_faults_the_plan_is_empty(nothing: str) -> None:
+    """No `--nemesis`, or `none`: no fault."""
+    assert make(nemesis=nothing).faults == ()
+
+
+def test_none_stands_alone() -> None:
+    """`none` beside a kind is a contradiction."""
+    with pytest.raises(InputError, match="excludes all others"):
+        make(nemesis="kill,none")
+
+
+def test_a_replay_leaves_out_all_that_draws() -> None:
+    """Every option about faults draws a plan, so none of them goes with a plan that is given."""
+
+    def command() -> None:
+        """Takes the options."""
+
+    for option in OPTIONS:
+        command = option(command)
+    assert {option.opts[0] for option in click.command()(command).params} == DRAWING
+
+
+def test_a_kind_can_have_a_rhythm_of_its_own() -> None:
+    """Ranges for one kind, by its name or an alias, beside those of all others."""
+    plan = make(nemesis="kill,hammer-time", fault_on="8-9, pause=0.2-0.5", fault_off="suspend=1,5-6")
+    lasted = {(fault.kind, round(fault.end_s - fault.start_s, 3)) for fault in plan.faults}
+    assert all(8 <= seconds <= 9 for kind, seconds in lasted if kind == "kill")
+    assert all(0.2 <= seconds <= 0.5 for kind, seconds in lasted if kind == "pause")
+    assert {kind for kind, _ in lasted} == {"kill", "pause"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("soon", "such as 6-15"),
+        ("6-15-20", "such as 6-15"),
+        ("1,2", "two ranges for all kinds"),
+        ("kill=1,kill=2", "two ranges for kill"),
+        ("pause=1", "not among the faults"),
+        ("kil=1", "unknown fault"),
+        ("9-2", "must go from a positive number up"),
+    ],
+)
+def test_a_range_that_cannot_be_is_refused(text: str, message: str) -> None:
+    """What a range lacks is said."""
+    with pytest.raises(InputError, match=message):
+        make(fault_on=text)
 
 
 def test_options_reach_their_kind() -> None:

@@ -16,7 +16,8 @@ from nemesis.errors import PlanError
 from nemesis.grudges import has_quorum, union
 from nemesis.kinds import KINDS, choose_all, find_kind
 from nemesis.placement import LET_GO_S, RECOVERY_S, WORN_S
-from nemesis.plan import Rhythm, draw_plan
+from nemesis.plan import draw_plan
+from nemesis.rhythm import Rhythm
 
 if TYPE_CHECKING:
     from harness.faults import PlannedFault

@@ -1,0 +1,92 @@
+"""How long faults of a kind are on and off, and how that is said on the command line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nemesis.errors import PlanError
+from nemesis.kinds import find_kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rhythm:
+    """How long faults of a kind are on and off.
+
+    The defaults fit a Raft group with a heartbeat of about half a second: an isolated leader is replaced after 4 to 6 s, and
+    a healed node has caught up after 3 to 6 s.
+
+    Attributes:
+        on_s: The range of a fault's duration.
+        off_s: The range of the pause after it.
+        quiet_s: Before the first fault.
+        tail_s: After the last one, so that its consequences are observed.
+    """
+
+    on_s: tuple[float, float] = (6.0, 15.0)
+    off_s: tuple[float, float] = (4.0, 12.0)
+    quiet_s: float = 5.0
+    tail_s: float = 10.0
+
+    def __post_init__(self) -> None:
+        for name, (low, high) in (("on", self.on_s), ("off", self.off_s)):
+            if not 0 < low <= high:
+                raise PlanError(
+                    f"the range of {name} times must go from a positive number up, not from {low:g} to {high:g}"
+                )
+        if self.quiet_s < 0 or self.tail_s < 0:
+            raise PlanError("the quiet times before the first and after the last fault cannot be negative")
+
+    @property
+    def least_s(self) -> float:
+        """Returns the shortest time limit that has room for one fault."""
+        return self.quiet_s + self.on_s[0] + self.tail_s
+
+
+def rhythms(on: str, off: str, kinds: Iterable[str]) -> dict[str, Rhythm]:
+    """Reads the rhythms of kinds.
+
+    Args:
+        on: Ranges of a fault's duration: `low-high`, or one number for both, and `kind=low-high` for single kinds, with commas
+            between them.
+        off: Ranges of the pause after it, likewise.
+        kinds: The names of the kinds that were asked for.
+
+    Raises:
+        PlanError: A part has another form or is there twice, or names a kind that was not asked for.
+    """
+    kinds = list(kinds)
+    durations, pauses = _ranges(on, kinds), _ranges(off, kinds)
+    usual = Rhythm()
+    return {
+        kind: Rhythm(
+            on_s=durations.get(kind, durations.get("", usual.on_s)), off_s=pauses.get(kind, pauses.get("", usual.off_s))
+        )
+        for kind in kinds
+    }
+
+
+def _ranges(text: str, kinds: list[str]) -> dict[str, tuple[float, float]]:
+    """Returns ranges of seconds by kind; that of all others by the empty name."""
+    given: dict[str, tuple[float, float]] = {}
+    for part in (part.strip() for part in text.split(",")):
+        name, equals, seconds = part.rpartition("=")
+        kind = find_kind(name.strip()).name if equals else ""
+        low, _, high = seconds.partition("-")
+        try:
+            both = float(low), float(high or low)
+        except ValueError:
+            raise PlanError(
+                f"expected a range of seconds such as 6-15, or one number, or KIND=6-15; not {part!r}"
+            ) from None
+        if kind in given:
+            raise PlanError(f"{text!r} has two ranges for {kind or 'all kinds'}")
+        if kind and kind not in kinds:
+            raise PlanError(
+                f"there is a range of seconds for {kind}, which is not among the faults that were asked for"
+            )
+        given[kind] = both
+    return given
