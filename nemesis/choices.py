@@ -49,6 +49,7 @@ OPTIONS = (
     ),
     click.option("--in-turn", is_flag=True, help="Each kind once, one after the other."),
     click.option("--keep-majority", is_flag=True, help="Never take the majority away."),
+    click.option("--take-majority", is_flag=True, help="Take the majority away with each fault."),
     click.option(
         "--plan",
         "plan_file",
@@ -88,7 +89,16 @@ def parse_options(text: str) -> dict[str, dict[str, Value]]:
 
 # What a plan is drawn from; a plan that is given already needs none of it.
 DRAWING = frozenset(
-    {"--nemesis", "--fault-on", "--fault-off", "--fault-options", "--in-turn", "--keep-majority", "--plan"}
+    {
+        "--nemesis",
+        "--fault-on",
+        "--fault-off",
+        "--fault-options",
+        "--in-turn",
+        "--keep-majority",
+        "--take-majority",
+        "--plan",
+    }
 )
 
 
@@ -140,6 +150,7 @@ def make_plan(
             time_limit_s=time_limit_s,
             rhythms=each,
             keep_majority=options["keep_majority"],
+            take_majority=options["take_majority"],
             each_at_least_once=options["in_turn"] or ALL_KINDS not in options["nemesis"].split(","),
             in_turn=options["in_turn"],
         )

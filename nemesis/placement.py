@@ -116,6 +116,11 @@ def keep_together(faults: Sequence[Placed], nodes: tuple[str, ...]) -> bool:
     return all(_quorum(together, nodes) for together in itertools.product(*possible))
 
 
+def takes_majority(fault: Placed, nodes: tuple[str, ...]) -> bool:
+    """Says whether a fault by itself leaves no node a majority to talk to, whoever leads at its start."""
+    return not any(_quorum([impact], nodes) for impact in impacts(fault, nodes))
+
+
 def impacts(fault: Placed, nodes: Sequence[str]) -> list[Impact]:
     """Returns what a fault may take away: one possibility, or one for each node that may lead."""
     return [fault.choice.kind.fault.impact(nodes, targets, fault.options) for targets in _possible(fault, nodes)]

@@ -17,7 +17,7 @@ from harness.randomness import stream
 from nemesis.errors import PlanError
 from nemesis.fault import Drawing, damage_pool
 from nemesis.grudges import minority
-from nemesis.placement import SLACK_S, Placed, has_rivals, keep_together, must_wait, occupancy
+from nemesis.placement import SLACK_S, Placed, has_rivals, keep_together, must_wait, occupancy, takes_majority
 from nemesis.rhythm import Rhythm
 
 if TYPE_CHECKING:
@@ -66,8 +66,16 @@ class _Candidate:
         self.start_s = end_s + self._rhythm_rng.uniform(*self.rhythm.off_s)
         self.on_s = self._rhythm_rng.uniform(*self.rhythm.on_s)
 
-    def fault(self, end_s: float, placed: Sequence[Placed], nodes: tuple[str, ...], *, keep_majority: bool) -> Placed:
-        """Draws target and options; again where the fault alone would take away a majority that must be kept.
+    def fault(
+        self,
+        end_s: float,
+        placed: Sequence[Placed],
+        nodes: tuple[str, ...],
+        *,
+        keep_majority: bool,
+        take_majority: bool,
+    ) -> Placed:
+        """Draws target and options; again where the fault alone does with the majority what it must not do.
 
         The draws begin anew each time it is asked, so that waiting does not change them.
         """
@@ -85,11 +93,14 @@ class _Candidate:
         for _ in range(REDRAWS):
             target, options = self.choice.kind.fault.draw(drawing)
             drawn = Placed(choice=self.choice, start_s=self.start_s, end_s=end_s, target=target, options=options)
-            if not keep_majority or keep_together([drawn], nodes):
+            kept = not keep_majority or keep_together([drawn], nodes)
+            if kept and (not take_majority or takes_majority(drawn, nodes)):
                 return drawn
-        raise PlanError(
-            f"{self.choice.label} always takes the majority away from {len(nodes)} nodes, and it must be kept"
-        )
+        if keep_majority:
+            raise PlanError(
+                f"{self.choice.label} always takes the majority away from {len(nodes)} nodes, and it must be kept"
+            )
+        raise PlanError(f"{self.choice.label} never takes the majority away from {len(nodes)} nodes, and it must")
 
     def _stream(self, name: str) -> Random:
         return stream(self._seed, f"nemesis/{self.choice.label}/{name}")
@@ -103,6 +114,7 @@ def draw_plan(
     time_limit_s: float,
     rhythms: Mapping[str, Rhythm] | None = None,
     keep_majority: bool = False,
+    take_majority: bool = False,
     each_at_least_once: bool = True,
     in_turn: bool = False,
 ) -> tuple[PlannedFault, ...]:
@@ -115,6 +127,7 @@ def draw_plan(
         time_limit_s: How long the workload runs.
         rhythms: Rhythms by kind name; a kind that is not there has the default one.
         keep_majority: Whether some node must always be able to talk to a majority that is up, whoever leads.
+        take_majority: Whether each fault by itself must leave no node such a majority.
         each_at_least_once: Whether a kind that gets no turn is an error; else it is just not in the plan.
         in_turn: Whether each kind comes once, in the order of `choices`, one after the other and never two at once.
 
@@ -122,6 +135,8 @@ def draw_plan(
         PlanError: A kind has no room in the time, or cannot be had with these nodes or with the majority kept.
     """
     nodes = tuple(nodes)
+    if keep_majority and take_majority:
+        raise PlanError("the majority cannot be both kept and taken away")
     heap: list[tuple[float, int, _Candidate]] = []
     for index, choice in enumerate(choices):
         candidate = _Candidate(
@@ -146,7 +161,7 @@ def draw_plan(
                     "shorter on and off times, or fewer faults"
                 )
             continue
-        fault = candidate.fault(end_s, placed, nodes, keep_majority=keep_majority)
+        fault = candidate.fault(end_s, placed, nodes, keep_majority=keep_majority, take_majority=take_majority)
         wait_s = must_wait(fault, placed, nodes, keep_majority=keep_majority)
         if in_turn and placed:
             whole_s = placed[-1].end_s + candidate.rhythm.off_s[0]

@@ -29,6 +29,7 @@ def make(**changes: Any) -> Plan:
         "fault_off": "4-12",
         "fault_options": "",
         "keep_majority": False,
+        "take_majority": False,
         "in_turn": False,
         "plan_file": None,
     }

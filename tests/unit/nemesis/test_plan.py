@@ -164,6 +164,26 @@ def test_without_the_promise_a_majority_can_be_taken_away() -> None:
     assert any(len(fault.target) > 2 for faults in plans for fault in faults if fault.kind == "kill")
 
 
+@settings(max_examples=30)
+@given(st.integers(0, 10_000))
+def test_a_majority_is_taken_away_whoever_leads(seed: int) -> None:
+    """While a fault is on, no node can talk to a majority that is up, for every leader of it."""
+    kinds = ["kill", "pause:followers", "crash:majority"]
+    faults = plan(kinds, seed=seed, time_limit_s=240, take_majority=True, each_at_least_once=False)
+    assert faults
+    for fault in faults:
+        assert not any(has_quorum(impact.grudge, impact.down) for impact in possible(fault))
+
+
+@pytest.mark.parametrize("kind", ["leader-kill", "bridge", "leadership-transfer", "pause:minority"])
+def test_what_never_takes_the_majority_away_is_refused_where_it_must(kind: str) -> None:
+    """The sentence says so, and keeping and taking exclude each other."""
+    with pytest.raises(PlanError, match="never takes the majority away"):
+        plan([kind], take_majority=True)
+    with pytest.raises(PlanError, match="both kept and taken"):
+        plan([kind], take_majority=True, keep_majority=True)
+
+
 def test_a_healed_node_counts_as_down_until_it_can_have_caught_up() -> None:
     """With the majority kept, the next node is not killed while the one before may still be catching up."""
     faults = plan(["kill:minority", "pause:minority"], seed=3, time_limit_s=300, keep_majority=True)
