@@ -87,7 +87,8 @@ class _Candidate:
             options=self.choice.options,
             at_most=self.at_most,
             pool=self.pool,
-            held=room.held,
+            # A majority that must be taken is not looked for among the few that are free: the fault waits for its turn.
+            held=frozenset() if take_majority else room.held,
             worn=room.worn,
         )
         for _ in range(REDRAWS):
