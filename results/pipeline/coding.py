@@ -29,7 +29,6 @@ NEG: Final = -(2**63)
 GREATEST: Final = 10**18
 NIL: Final = -(2**62)
 
-SKIPPED: Final = -1  # it had no effect, or says nothing
 GENERAL: Final = 100  # only whole operations can say what it is
 
 
@@ -66,13 +65,6 @@ def coding_of(model: Model) -> RegisterCoding | None:
     )
 
 
-def _number(text: Column) -> Column:
-    """Returns the number of a text that is nil or the canonical JSON of an integer; null if it is anything else."""
-    number = text.try_cast("bigint")
-    fits = (number.cast("string") == text) & number.between(1 - GREATEST, GREATEST - 1)
-    return F.when(text.isNull() | (text == "null"), F.lit(NIL)).when(fits, number)
-
-
 def address(salt: int) -> Column:
     """Returns the number that stands for a row's run and key; `results.pipeline.keys` finds a salt that tells all apart."""
     return F.xxhash64(F.col("run"), F.col("key"), F.col("key").isNull(), F.lit(salt))
@@ -80,37 +72,70 @@ def address(salt: int) -> Column:
 
 def coded(operations: DataFrame, coding: RegisterCoding, salt: int) -> DataFrame:
     """Returns the operations that say something; `f` is `GENERAL` where integers cannot say it."""
-    f, kind = F.col("f"), F.col("type")
-    value, result = F.col("value"), F.col("result")
-    failed = kind == "fail"
-    one = _number(F.when(f == "read", result).otherwise(value))
-    silent = kind != "ok"
+    speaking = operations.where(~F.coalesce(_silent(coding), F.lit(col=False)))
+    # Each text is read in a step of its own: within one step Spark would read it again wherever it is named.
+    return _said(_numbered(_texts(speaking, coding, salt)))
+
+
+def _silent(coding: RegisterCoding) -> Column:
+    """Says whether an operation had no effect, or says nothing."""
+    f, kind, result = F.col("f"), F.col("type"), F.col("result")
+    unread = kind != "ok"
     if coding.nil_says_nothing:
-        silent = silent | result.isNull() | (result == "null")
-    code = (
-        F.when((f == "read") & silent, SKIPPED)
-        .when(failed & ((f != "cas") if coding.failed_observes and coding.has_cas else F.lit(col=True)), SKIPPED)
-        .when((kind != "info") & F.col("complete_index").isNull(), GENERAL)
-        .when((f == "read") & one.isNotNull(), READ)
-        .when((f == "write") & one.isNotNull(), WRITE)
-    )
-    a, b = one, F.lit(0).cast("bigint")
+        unread = unread | result.isNull() | (result == "null")
+    failed = kind == "fail"
+    if coding.failed_observes and coding.has_cas:
+        failed = failed & (f != "cas")
+    return ((f == "read") & unread) | failed
+
+
+def _texts(operations: DataFrame, coding: RegisterCoding, salt: int) -> DataFrame:
+    """Puts the texts of an operation's one or two values into `first` and `second`; `pair`: they are a cas's."""
+    is_cas, value = F.col("f") == "cas", F.col("value")
+    pair, first, second = F.lit(col=False), value, F.lit(None).cast("string")
     if coding.has_cas:
-        inner = F.substring(value, F.lit(2), F.greatest(F.length(value) - 2, F.lit(0)))
-        first, second = (_number(F.substring_index(inner, ",", count)) for count in (1, -1))
-        canonical = F.concat(F.lit("["), _said(first), F.lit(","), _said(second), F.lit("]")) == value
-        pair = (f == "cas") & F.coalesce(canonical, F.lit(col=False))
-        code = code.when(pair & failed, CAS_FAIL).when(pair, CAS)
-        a, b = F.when(f == "cas", first).otherwise(one), F.when(pair & ~failed, second).otherwise(b)
+        comma = F.locate(",", value)
+        pair = F.coalesce(is_cas & value.startswith("[") & value.endswith("]") & (comma > 1), pair)
+        first = F.when(is_cas, F.substring(value, F.lit(2), comma - 2)).otherwise(first)
+        second = F.when(is_cas, F.substring(value, comma + 1, F.length(value) - comma - 1))
     return operations.select(
         address(salt).alias("h"),
-        code.otherwise(GENERAL).cast("tinyint").alias("f"),
-        F.coalesce(a, F.lit(0)).alias("a"),
-        F.coalesce(b, F.lit(0)).alias("b"),
+        *("f", "type", "invoke_index", "complete_index"),
+        pair.alias("pair"),
+        F.when(F.col("f") == "read", F.col("result")).otherwise(first).alias("first"),
+        second.alias("second"),
+    )
+
+
+def _numbered(texts: DataFrame) -> DataFrame:
+    """Puts numbers in the place of texts that are nil or the canonical JSON of integers, and null in that of all others."""
+    names = ("first", "second")
+    parsed = texts.withColumns({f"{name}_number": F.col(name).try_cast("bigint") for name in names})
+    checked = {}
+    for name in names:
+        text, number = F.col(name), F.col(f"{name}_number")
+        fits = (number.cast("string") == text) & number.between(1 - GREATEST, GREATEST - 1)
+        checked[name] = F.when(text.isNull() | (text == "null"), F.lit(NIL)).when(fits, number)
+    return parsed.withColumns(checked)
+
+
+def _said(numbered: DataFrame) -> DataFrame:
+    f, kind, end = F.col("f"), F.col("type"), F.col("complete_index")
+    first, second = F.col("first"), F.col("second")
+    code = (
+        F.when((kind != "info") & end.isNull(), GENERAL)
+        .when(first.isNull(), GENERAL)
+        .when(f == "read", READ)
+        .when(f == "write", WRITE)
+        .when(F.col("pair") & second.isNotNull(), F.when(kind == "fail", CAS_FAIL).otherwise(CAS))
+        .otherwise(GENERAL)
+    )
+    zero = F.lit(0).cast("bigint")
+    return numbered.select(
+        "h",
+        code.cast("tinyint").alias("f"),
+        F.coalesce(first, zero).alias("a"),
+        F.when(F.col("pair") & (kind != "fail"), F.coalesce(second, zero)).otherwise(zero).alias("b"),
         F.col("invoke_index").alias("s"),
-        F.when(kind == "info", F.lit(INF)).otherwise(F.coalesce("complete_index", F.lit(INF))).alias("e"),
-    ).where(F.col("f") != SKIPPED)
-
-
-def _said(number: Column) -> Column:
-    return F.when(number == NIL, F.lit("null")).otherwise(number.cast("string"))
+        F.when(kind == "info", F.lit(INF)).otherwise(F.coalesce(end, F.lit(INF))).alias("e"),
+    )

@@ -1,0 +1,89 @@
+"""Registers' operations become integers in the JVM: what is said of which text, and at what cost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from checker.models import model as model_of
+from checker.models.opcodes import CAS, CAS_FAIL, READ, WRITE
+from results.pipeline.coding import GENERAL, NIL, coded, coding_of
+from results.pipeline.schema import OPERATIONS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+# HotSpot never compiles a method of more bytes than this.
+COMPILED_BYTES = 8000
+
+# f, type, value, result and what is said of them; None: nothing.
+SAYINGS: list[tuple[str, str, str | None, str | None, tuple[int, ...] | None]] = [
+    ("read", "ok", None, "5", (READ, 5, 0)),
+    ("read", "ok", None, None, (READ, NIL, 0)),
+    ("read", "ok", None, "null", (READ, NIL, 0)),
+    ("read", "ok", None, '"5"', (GENERAL,)),
+    ("read", "info", None, None, None),
+    ("read", "fail", None, None, None),
+    ("write", "ok", "-7", None, (WRITE, -7, 0)),
+    ("write", "info", "0", None, (WRITE, 0, 0)),
+    ("write", "fail", "8", None, None),
+    *(("write", "ok", text, None, (GENERAL,)) for text in ("007", "-0", " 7", "1.0", "true", "1" * 19, "1" * 30, "")),
+    ("cas", "ok", "[1,2]", None, (CAS, 1, 2)),
+    ("cas", "info", "[null,-2]", None, (CAS, NIL, -2)),
+    ("cas", "fail", "[1,2]", None, (CAS_FAIL, 1, 0)),
+    ("cas", "ok", "3", None, (GENERAL,)),
+    ("cas", "ok", None, None, (GENERAL,)),
+    ("add", "ok", "3", None, (GENERAL,)),
+]
+# What is no pair of two integers as we write it; the numbers beside it say nothing.
+NO_PAIRS = (
+    "[]",
+    "[",
+    "[1]",
+    "[,]",
+    "[1,]",
+    "[,2]",
+    "[1, 2]",
+    "[1,2,3]",
+    "[01,2]",
+    "[[1,2],3]",
+    "1,2",
+    '["1",2]',
+    "(1,2)",
+)
+
+
+def operations(spark: SparkSession, rows: list[tuple[Any, ...]]) -> DataFrame:
+    """Returns operations of one key from f, type, value and result."""
+    filled = [
+        ("run", "k", 0, f, kind, 0, 1, value, result, None, None, None, None, 2 * place, 2 * place + 1)
+        for place, (f, kind, value, result) in enumerate(rows)
+    ]
+    return spark.createDataFrame(filled, OPERATIONS)
+
+
+def test_what_is_said_of_texts(spark: SparkSession) -> None:
+    """Nil and integers in canonical text are said in integers; what is anything else is left to whole operations."""
+    coding = coding_of(model_of("cas-register", failed_cas="observe"))
+    assert coding is not None
+    rows = coded(operations(spark, [row[:4] for row in SAYINGS]), coding, 0).collect()
+    found = {row["s"] // 2: (GENERAL,) if row["f"] == GENERAL else (row["f"], row["a"], row["b"]) for row in rows}
+    assert found == {place: said for place, (*_, said) in enumerate(SAYINGS) if said is not None}
+    rows = coded(operations(spark, [("cas", "ok", text, None) for text in NO_PAIRS]), coding, 0).collect()
+    assert [row["f"] for row in rows] == [GENERAL] * len(NO_PAIRS)
+
+
+def test_coding_is_compiled(spark: SparkSession) -> None:
+    """What runs for each operation is small enough for the JVM to compile it; else it takes ten times as long."""
+    coding = coding_of(model_of("cas-register", failed_cas="observe", nil_read="any"))
+    assert coding is not None
+    rows = operations(spark, [("read", "ok", None, "5")]).localCheckpoint()
+    made = coded(rows, coding, 0)._jdf.queryExecution().debug().codegenToSeq().iterator()
+    sizes = []
+    while made.hasNext():
+        sizes.append(made.next()._3().maxMethodCodeSize())
+    assert sizes
+    assert max(sizes) < COMPILED_BYTES
