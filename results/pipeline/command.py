@@ -77,16 +77,24 @@ def analyze(ctx: click.Context, /, **given: Any) -> None:
 
     from rich.console import Console
 
-    from results.pipeline.session import SessionOptions, is_local, is_submitted, require_spark, spark_session
+    from results.pipeline.session import (
+        MASTER,
+        SessionOptions,
+        has_executors,
+        require_spark,
+        spark_session,
+        submitted_settings,
+    )
 
     require_spark()
     settings = _settings(given["conf"])
     folder = Path(tempfile.mkdtemp(prefix="labrys-spark-"))
     log = folder / "spark.log"
-    if not is_submitted() and given["master"] is not None and not is_local(given["master"]):
+    decided = ({} if given["master"] is None else {MASTER: given["master"]}) | submitted_settings() | settings
+    if has_executors(decided):
         from results.pipeline.ship import shipped
 
-        settings = shipped(settings, folder)
+        settings |= shipped(decided, folder)
     session = SessionOptions(
         master=given["master"],
         driver_memory=given["driver_memory"],

@@ -29,6 +29,9 @@ ARROW_ROWS: Final = 1 << 16
 PARTITION_BYTES: Final = 64 << 20
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 _WORKER_PYTHON: Final = "PYSPARK_PYTHON"
+MASTER: Final = "spark.master"
+OWN_PYTHON: Final = "spark.pyspark.python"
+_DEPLOY_MODE: Final = "spark.submit.deployMode"
 _JAVA_OPTIONS: Final = "-XX:+UseParallelGC"
 
 
@@ -56,9 +59,24 @@ def is_submitted() -> bool:
     return _SUBMITTED in os.environ
 
 
+def submitted_settings() -> dict[str, str]:
+    """Returns what `spark-submit` has decided; nothing if it did not start this process."""
+    if not is_submitted():
+        return {}
+    from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - an extra that most commands do without
+
+    SparkContext._ensure_initialized()  # noqa: SLF001 - the settings are in the JVM, to which this connects
+    return dict(SparkConf().getAll())
+
+
 def is_local(master: str) -> bool:
     """Says whether a master does all work in this process."""
     return master == "local" or master.startswith("local[")
+
+
+def has_executors(settings: Mapping[str, str]) -> bool:
+    """Says whether this process is the driver of executors elsewhere, to which it can bring files as it starts them."""
+    return not is_local(settings.get(MASTER, LOCAL_MASTER)) and settings.get(_DEPLOY_MODE) != "cluster"
 
 
 def settings_of(options: SessionOptions) -> dict[str, str]:
@@ -83,7 +101,7 @@ def settings_of(options: SessionOptions) -> dict[str, str]:
     if not is_submitted():
         master = options.master or LOCAL_MASTER
         chosen |= {
-            "spark.master": master,
+            MASTER: master,
             "spark.driver.memory": options.driver_memory,
             "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
             "spark.ui.enabled": "false",
@@ -121,7 +139,7 @@ def spark_session(options: SessionOptions) -> Iterator[SparkSession]:
     builder: Any = Session.builder
     for name, value in settings.items():
         builder = builder.config(name, value)
-    with _environment(settings.get("spark.master", "")), _stderr_to(options.log):
+    with _environment(settings), _stderr_to(options.log):
         try:
             spark = builder.getOrCreate()
         except (PySparkException, OSError, RuntimeError) as error:
@@ -135,10 +153,11 @@ def spark_session(options: SessionOptions) -> Iterator[SparkSession]:
 
 
 @contextlib.contextmanager
-def _environment(master: str) -> Iterator[None]:
+def _environment(settings: Mapping[str, str]) -> Iterator[None]:
     """Sets what the JVM and the workers take from the environment, while the JVM starts."""
-    wanted = {_WORKER_PYTHON: os.environ.get(_WORKER_PYTHON, sys.executable)}
-    if is_local(master):
+    # Only `spark-submit` heeds the setting of this name; where Python starts the JVM, it is the variable that counts.
+    wanted = {_WORKER_PYTHON: settings.get(OWN_PYTHON) or os.environ.get(_WORKER_PYTHON) or sys.executable}
+    if is_local(settings.get(MASTER, "")):
         wanted["SPARK_LOCAL_IP"] = LOOPBACK
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)

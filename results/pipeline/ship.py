@@ -13,6 +13,8 @@ import tarfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from results.pipeline.session import OWN_PYTHON
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -21,7 +23,6 @@ KERNEL: Final = "checker._kernel"
 FOLDER: Final = "labrys-package"
 ARCHIVES: Final = "spark.archives"
 PYTHON_PATH: Final = "spark.executorEnv.PYTHONPATH"
-_OWN_PYTHON: Final = "spark.pyspark.python"
 
 
 def pack(path: Path) -> None:
@@ -49,19 +50,18 @@ def _file_of(module: str) -> Path:
 
 
 def shipped(settings: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """Returns the settings that bring the archive, which is written to `folder`, to executors.
+    """Returns the settings, beside these, that bring the archive, which is written to `folder`, to executors.
 
     Where the user ships a virtual environment (`spark.archives` with its own `spark.pyspark.python`), Labrys is in it, and
-    nothing is changed.
+    nothing is added.
     """
-    if ARCHIVES in settings and _OWN_PYTHON in settings:
-        return dict(settings)
+    if ARCHIVES in settings and OWN_PYTHON in settings:
+        return {}
     path = folder / f"{FOLDER}.tar.gz"
     pack(path)
     archives = [settings[ARCHIVES]] if ARCHIVES in settings else []
     python_path = [FOLDER, *([settings[PYTHON_PATH]] if PYTHON_PATH in settings else [])]
     return {
-        **settings,
         ARCHIVES: ",".join([*archives, f"{path.as_uri()}#{FOLDER}"]),
         PYTHON_PATH: os.pathsep.join(python_path),
     }

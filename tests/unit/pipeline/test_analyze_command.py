@@ -111,4 +111,4 @@ def test_the_archive_has_what_executors_import(tmp_path: Path) -> None:
     assert settings["spark.archives"] == f"other.zip#other,{tmp_path.as_uri()}/labrys-package.tar.gz#labrys-package"
     assert settings["spark.executorEnv.PYTHONPATH"] == "labrys-package:lib"
     whole = {"spark.archives": "env.tar.gz#env", "spark.pyspark.python": "./env/bin/python"}
-    assert shipped(whole, tmp_path) == whole
+    assert shipped(whole, tmp_path) == {}
