@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from checker.command import check
@@ -13,6 +15,7 @@ from nemesis.planfile import from_json
 
 FINDINGS = Path(__file__).parents[2] / "data" / "findings"
 DROPPED = FINDINGS / "dledger-0.4.0-log-dropped"
+STUCK = FINDINGS / "dledger-0.4.0-followers-stuck"
 
 
 def test_the_writes_that_dledger_lost_are_found_lost() -> None:
@@ -29,8 +32,32 @@ def test_the_writes_that_dledger_lost_are_found_lost() -> None:
     assert "process 76's cas had replaced 857 by 932 at 14.999 s" in json.dumps(found)
 
 
-def test_the_plan_of_a_finding_can_be_read() -> None:
-    """A kept plan is of no use if `--plan` does not take it."""
-    plan = from_json((DROPPED / "plan.json").read_text(), nodes=["n1", "n2", "n3", "n4", "n5"], source="plan.json")
+def test_where_the_service_ended_no_write_is_acknowledged_and_no_read_is_wrong() -> None:
+    """From the second cut of one of three nodes on no write succeeds, though it was healed; all reads are right."""
+    history = STUCK / "history.jsonl.gz"
+    done = CliRunner().invoke(
+        check, [str(history), "--model", "cas-register", "--format", "json"], catch_exceptions=False
+    )
 
-    assert {fault.kind for fault in plan.faults} == {"leader-kill", "leader-pause"}
+    assert done.exit_code == ExitCode.VALID
+    with gzip.open(history, "rt") as lines:
+        events = [json.loads(line) for line in lines][1:]
+    cuts = [event for event in events if event["f"] == "start-partition-leader" and event["value"]["targets"]]
+    heals = [event for event in events if event["f"] == "stop-partition-leader"]
+    writes = [event for event in events if event["f"] in {"write", "cas"}]
+    assert max(write["time"] for write in writes if write["type"] == "ok") < cuts[1]["time"]
+    assert sum(write["type"] == "invoke" and write["time"] > heals[-1]["time"] for write in writes) >= 50
+
+
+@pytest.mark.parametrize(
+    ("finding", "nodes", "kinds"),
+    [
+        (DROPPED, ["n1", "n2", "n3", "n4", "n5"], {"leader-kill", "leader-pause"}),
+        (STUCK, ["n1", "n2", "n3"], {"partition-leader"}),
+    ],
+)
+def test_the_plan_of_a_finding_can_be_read(finding: Path, nodes: list[str], kinds: set[str]) -> None:
+    """A kept plan is of no use if `--plan` does not take it."""
+    plan = from_json((finding / "plan.json").read_text(), nodes=nodes, source="plan.json")
+
+    assert {fault.kind for fault in plan.faults} == kinds
