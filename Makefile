@@ -29,7 +29,7 @@ export MATURIN_NO_INSTALL_RUST := 1
 
 demo: setup $(JAR)
 	$(SUDO) $(BIN)/labrys test --cluster local --system dledger --workload register \
-	    --nemesis partition-random-halves --time-limit 60
+	    --nemesis partition-random-halves --rate 15 --time-limit 60
 
 test: setup $(JAR) build/kernel-test.stamp build/node-test.stamp
 	$(BIN)/pytest

@@ -21,6 +21,9 @@ as its value is a dimension of a matrix:
 
 That is nine cases. A case's seed is drawn from the suite's seed and the case's own name, so adding a case shifts no other. A
 definite failure decides over an error of the tool, that over an unknown, and that over valid.
+
+`known-failures = ["recovered=invalid"]` lets a suite tell what is new in a system with a known defect: parts of the verdict
+that are named there may come out like that, and the summary says that they did.
 """
 
 from __future__ import annotations
@@ -41,7 +44,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TOP_KEYS = frozenset({"name", "defaults", "test"})
-OWN_KEYS = frozenset({"name", "repeat", "expect"})
+KNOWN_FAILURES = "known-failures"
+OWN_KEYS = frozenset({"name", "repeat", "expect", KNOWN_FAILURES})
 MAX_CASES = 10_000
 
 
@@ -55,6 +59,7 @@ class Case:
         options: The options of `labrys test`, by long name without dashes in front, in the order of the file.
         seed: The root seed.
         expect: The verdict that is a success; a negative control expects `invalid`.
+        known_failures: Parts of the verdict, `name=verdict`, that may come out like that without failing the suite.
     """
 
     name: str
@@ -62,6 +67,7 @@ class Case:
     options: Mapping[str, str | int | float | bool]
     seed: int
     expect: Verdict
+    known_failures: frozenset[str] = frozenset()
 
     def arguments(self) -> list[str]:
         """Returns the arguments of `labrys` that run this case."""
@@ -84,6 +90,7 @@ class CaseResult:
         reason: The verdict's sentence, or the end of its errors.
         seconds: How long it took.
         run: The run's folder; None if it did not get that far.
+        failures: The parts of its verdict that are not valid, `name=verdict`.
     """
 
     case: Case
@@ -91,6 +98,7 @@ class CaseResult:
     reason: str
     seconds: float
     run: str | None
+    failures: Sequence[str] = ()
 
     @property
     def verdict(self) -> Verdict | None:
@@ -98,9 +106,15 @@ class CaseResult:
         return {code.exit_code.value: code for code in Verdict}.get(self.exit_code)
 
     @property
+    def failed_as_known(self) -> bool:
+        """Returns whether it is not valid, and only by what is known to fail."""
+        definite = self.verdict in {Verdict.INVALID, Verdict.UNKNOWN}
+        return definite and bool(self.failures) and self.case.known_failures.issuperset(self.failures)
+
+    @property
     def passed(self) -> bool:
-        """Returns whether the verdict is the expected one."""
-        return self.verdict is self.case.expect
+        """Returns whether the verdict is the expected one, or differs from it only by what is known to fail."""
+        return self.verdict is self.case.expect or (self.case.expect is Verdict.VALID and self.failed_as_known)
 
     @property
     def reproduce(self) -> str:
@@ -167,6 +181,13 @@ def _cases(where: str, table: Mapping[str, Any], *, seed: int, known: Collection
         expect = Verdict(table.get("expect", Verdict.VALID))
     except ValueError:
         raise InputError(f"{where} ({name}): expect takes valid, invalid or unknown, not {table['expect']!r}") from None
+    parts = table.get(KNOWN_FAILURES, [])
+    if not isinstance(parts, list) or not all(
+        isinstance(part, str) and part.endswith((f"={Verdict.INVALID}", f"={Verdict.UNKNOWN}")) for part in parts
+    ):
+        raise InputError(
+            f"{where} ({name}): {KNOWN_FAILURES} takes a list of PART=invalid or PART=unknown, not {parts!r}"
+        )
     options = {key: value for key, value in table.items() if key not in OWN_KEYS}
     for key, value in options.items():
         if key not in known or key == "seed":
@@ -188,6 +209,7 @@ def _cases(where: str, table: Mapping[str, Any], *, seed: int, known: Collection
                 options={**options, **chosen},
                 seed=stream(seed, f"suite/{full}").getrandbits(SEED_BITS),
                 expect=expect,
+                known_failures=frozenset(parts),
             )
 
 

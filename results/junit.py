@@ -102,6 +102,7 @@ def of_cases(name: str, results: Sequence[CaseResult]) -> JunitSuite:
         if not result.passed:
             problem = "error" if result.verdict in {None, Verdict.UNKNOWN} else "failure"
         where = f"\nrun: {result.run}" if result.run else ""
+        where += f"\nfailed, as known: {', '.join(result.failures)}" if result.failed_as_known else ""
         cases.append(
             JunitCase(
                 name=result.case.name,

@@ -20,6 +20,7 @@ from rich.text import Text
 
 from harness.errors import ExitCode, InputError, Terminated
 from harness.suite import CaseResult
+from harness.verdict import Verdict
 from results.junit import junit_xml, of_cases
 from results.plain import one_line
 from results.spoken import seconds
@@ -160,11 +161,17 @@ def print_table(console: Console, results: list[CaseResult]) -> None:
     failed = [result for result in results if not result.passed]
     for result in failed:
         console.print(Text.assemble(("reproduce  ", "dim"), result.reproduce), soft_wrap=True)
-    console.print(f"{len(results) - len(failed)} of {len(results)} cases were as expected")
+    as_known = sum(result.failed_as_known for result in results)
+    console.print(
+        f"{len(results) - len(failed)} of {len(results)} cases were as expected"
+        + (f", {as_known} of them by known failures" if as_known else "")
+    )
 
 
 def _word(result: CaseResult) -> str:
-    return str(result.verdict) if result.verdict is not None else f"error {result.exit_code}"
+    if result.verdict is None:
+        return f"error {result.exit_code}"
+    return f"{result.verdict}, as known" if result.failed_as_known else str(result.verdict)
 
 
 def _run_case(case: Case, folder: SuiteFolder, store: Path, suite: str) -> CaseResult:
@@ -196,6 +203,11 @@ def _run_case(case: Case, folder: SuiteFolder, store: Path, suite: str) -> CaseR
         reason=str(document.get("reason") or " / ".join(errors[-REASON_LINES:]) or "it said nothing"),
         seconds=time.monotonic() - began_s,
         run=document.get("run"),
+        failures=[
+            f"{name}={Verdict.UNKNOWN if part['valid'] is not False else Verdict.INVALID}"
+            for name, part in document.get("parts", {}).items()
+            if part["valid"] is not True
+        ],
     )
 
 
@@ -208,4 +220,10 @@ def _document(output: str) -> Mapping[str, Value]:
 
 
 def _result_json(result: CaseResult) -> dict[str, Value]:
-    return {"exit_code": result.exit_code, "reason": result.reason, "seconds": result.seconds, "run": result.run}
+    return {
+        "exit_code": result.exit_code,
+        "reason": result.reason,
+        "seconds": result.seconds,
+        "run": result.run,
+        "failures": list(result.failures),
+    }

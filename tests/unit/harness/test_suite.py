@@ -74,6 +74,7 @@ def test_a_new_case_shifts_no_seed(tmp_path: Path) -> None:
         ("[[test]]\nname = 'a'\nrepeat = 0", "repeat takes"),
         ("[[test]]\nname = 'a'\nexpect = 'good'", "expect takes"),
         ("[[test]]\nname = 'a'\nnemesis = {}", "takes a value"),
+        ("[[test]]\nname = 'a'\nknown-failures = ['recovered']", "takes a list of PART=invalid"),
         ("[[test]]\nname = 'a'\n[[test]]\nname = 'a'", "two cases are named 'a'"),
         ("[[test]", "cannot be read as TOML"),
     ],
@@ -104,3 +105,25 @@ def test_a_definite_failure_is_never_masked(tmp_path: Path, codes: list[int], ex
     ]
 
     assert exit_code(results) is expected
+
+
+@pytest.mark.parametrize(
+    ("code", "failures", "passed"),
+    [
+        (1, ["recovered=invalid"], True),
+        (1, ["recovered=invalid", "replicas-equal=unknown"], True),
+        (2, ["replicas-equal=unknown"], True),
+        (1, ["recovered=invalid", "replicas-equal=invalid"], False),
+        (1, ["linearizable=invalid", "recovered=invalid"], False),
+        (1, [], False),
+        (255, ["recovered=invalid"], False),
+    ],
+)
+def test_only_what_is_known_may_fail(tmp_path: Path, code: int, failures: list[str], passed: bool) -> None:
+    """A case passes by known failures if there are no others, and a broken run never does."""
+    known = SUITE.replace("time-limit = 60", "known-failures = ['recovered=invalid', 'replicas-equal=unknown']")
+    suite = load_suite(write(tmp_path, known), seed=7, known=KNOWN)
+    result = CaseResult(case=suite.cases[0], exit_code=code, reason="", seconds=1.0, run=None, failures=failures)
+    assert result.passed is passed
+    control = CaseResult(case=suite.cases[4], exit_code=2, reason="", seconds=1.0, run=None, failures=failures)
+    assert not control.passed
