@@ -81,6 +81,7 @@ def analyze(ctx: click.Context, /, **given: Any) -> None:
         MASTER,
         SessionOptions,
         has_executors,
+        is_submitted,
         require_spark,
         spark_session,
         submitted_settings,
@@ -126,7 +127,8 @@ def analyze(ctx: click.Context, /, **given: Any) -> None:
     )
     # py4j tells the root logger what it raises as well; an interrupt needs no traceback.
     logging.getLogger().addHandler(logging.NullHandler())
-    console = Console(stderr=True)
+    # spark-submit joins standard error to standard output, where a document has to stand alone.
+    console = Console(stderr=True, quiet=is_submitted() and given["output"] == "json")
     try:
         with spark_session(session) as spark:
             watch = Watch(spark, console)
