@@ -266,14 +266,19 @@ def _previous_ok(path: Path, key: str | None, op: Operation) -> Operation | None
 
 
 def _part(path: Path, part: Part, outcome: Outcome) -> list[Operation]:
-    """Returns a part of a key's operations that is likely to be invalid by itself; none if there is no small one."""
-    s, e = part.s, part.e
+    """Returns the operations of `likely_invalid`."""
+    rows = likely_invalid(part, outcome)
+    return read_rows_of(path, np.sort(part.s[rows])) if len(rows) else []
+
+
+def likely_invalid(part: Part, outcome: Outcome) -> Int64s:
+    """Returns rows of a key that are likely to be invalid by themselves, `OBJECTS` at most; none if there are no such few."""
     op = outcome["op"]
-    end = NEVER if op is None else int(e[op])
-    rows = np.flatnonzero(s <= end)
+    end = NEVER if op is None else int(part.e[op])
+    rows = np.flatnonzero(part.s <= end)
     if len(rows) > OBJECTS:
         rows = _closure(part, rows, outcome["core"])
-    return read_rows_of(path, np.sort(s[rows])) if 0 < len(rows) <= OBJECTS else []
+    return rows if len(rows) <= OBJECTS else rows[:0]
 
 
 def _closure(part: Part, rows: Int64s, core: Sequence[int]) -> Int64s:

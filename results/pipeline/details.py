@@ -27,11 +27,12 @@ from results.pipeline.rows import BYTES_PER_OPERATION, groups
 from results.pipeline.schema import OPERATIONS, VERDICTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pyspark.sql import DataFrame
 
     from checker.models import Model
+    from harness.op import Operation
     from results.pipeline.rows import Group
 
 # How a key came to its verdict.
@@ -39,8 +40,9 @@ DATAFLOW: Final = "dataflow"
 KERNEL: Final = "kernel"
 OBJECTS: Final = "operations"
 
-# What is known about a key before its operations are looked at. `part` holds the invokes of the operations to look at, null for
-# all; `whole` says that those are to be decided, and not only named; `shrink` that a counterexample is wanted.
+# What is known about a key before its operations are looked at. `wanted` holds the invokes of the operations to look at, null
+# for all. `whole` says that operations are to be decided, and not only named: those whose invokes `part` holds, null for all;
+# `shrink` says that a counterexample is wanted.
 TARGET: Final = (
     "operations",
     "verdict",
@@ -53,6 +55,7 @@ TARGET: Final = (
     "core",
     "unsuited",
     "part",
+    "wanted",
     "whole",
     "shrink",
 )
@@ -87,6 +90,11 @@ class Work:
     time_limit_s: float | None
     memory_limit: int
 
+    @property
+    def most(self) -> int:
+        """How many operations of a key can be looked at as a whole."""
+        return max(self.memory_limit // BYTES_PER_OPERATION, 1)
+
 
 def examined(operations: DataFrame, targets: DataFrame, work: Work, *, count: int, partitions: int) -> DataFrame:
     """Returns a row of verdicts, and `h`, for each target.
@@ -104,22 +112,26 @@ def examined(operations: DataFrame, targets: DataFrame, work: Work, *, count: in
         ADDRESS,
         *(F.col(name).alias(f"t_{name}") for name in TARGET),
     )
-    about = F.broadcast(about) if count <= _SENT_TO_ALL else about
     index = F.col("invoke_index")
     wanted = operations.select(*OPERATIONS.names).join(
-        about,
+        F.broadcast(about) if count <= _SENT_TO_ALL else about,
         (F.col("run") == F.col("its_run"))
         & F.col("key").eqNullSafe(F.col("its_key"))
-        & (F.col("t_part").isNull() | F.array_contains("t_part", index)),
+        & (F.col("t_wanted").isNull() | F.array_contains("t_wanted", index)),
     )
-    spread = wanted.drop("its_run", "its_key").repartition(partitions, ADDRESS)
+    # A target of which nothing is wanted is told of, too: each brings a row that is no operation.
+    known = {"run": F.col("its_run"), "key": F.col("its_key")}
+    without = about.withColumns(
+        known | {f.name: F.lit(None).cast(f.dataType) for f in OPERATIONS if f.name not in known}
+    )
+    spread = wanted.unionByName(without).drop("its_run", "its_key").repartition(partitions, ADDRESS)
     ordered = spread.sortWithinPartitions(ADDRESS, "invoke_index", "complete_index", "process")
     return ordered.mapInArrow(partial(_examine, work=work), _OUT_DDL)
 
 
 def _examine(batches: Iterator[pa.RecordBatch], work: Work) -> Iterator[pa.RecordBatch]:
     rows: list[dict[str, Any]] = []
-    for group in groups(batches, most=max(work.memory_limit // BYTES_PER_OPERATION, 1)):
+    for group in groups(batches, most=work.most):
         rows.append(_row(group, work))
         if len(rows) == _ROWS_PER_BATCH:
             yield pa.RecordBatch.from_pylist(rows, schema=_OUT)
@@ -152,37 +164,46 @@ def _row(group: Group, work: Work) -> dict[str, Any]:
 
 
 def _analysis(group: Group, work: Work) -> Analysis:
-    about, operations = group.about, group.operations
     if group.trouble is not None:
         return _unknown(group, work, "error", group.trouble)
-    if about["t_whole"] and group.too_many:
-        most = work.memory_limit // BYTES_PER_OPERATION
-        known = Verdict(about["t_verdict"]) if about["t_verdict"] else Verdict.UNKNOWN
-        text = f"The key has more operations than fit into its memory limit, {most}"
-        if known is Verdict.INVALID:
-            return _named(
-                group, work, explanation=f"It is invalid ({about['t_kind']}). {text}: no counterexample was looked for."
-            )
-        return _unknown(group, work, "out-of-memory", f"{text}.")
-    if not about["t_whole"]:
+    if group.too_many and group.about["t_whole"]:
+        text = f"The key has more operations than fit into its memory limit, {work.most}."
+        return _unknown(group, work, "out-of-memory", text)
+    if not group.about["t_whole"]:
         return _named(group, work)
     try:
-        result = analysis(
-            work.model,
-            operations,
-            time_limit=work.time_limit_s,
-            memory_limit=work.memory_limit,
-            threads=1,
-            counterexample=about["t_shrink"],
-        )
-        if about["t_engine"] == DATAFLOW and (result.op is None or result.op.complete_index != about["t_op_e"]):
-            raise Disagreement(
-                f"dataflow says invalid from event {about['t_op_e']} on, the kernel says {result.valid}", operations
-            )
+        result = _decided(group, work)
     except LabrysError as error:
         return _unknown(group, work, "error", str(error))
-    else:
+    if group.about["t_engine"] != KERNEL or group.about["t_part"] is None:
         return result
+    # The kernel has looked at all of the key; the part is there to tell of it.
+    known = _named(group, work)
+    told = result if result.valid is Verdict.INVALID else known
+    return replace(known, explanation=told.explanation, counterexample=told.counterexample)
+
+
+def _decided(group: Group, work: Work) -> Analysis:
+    about, part = group.about, group.about["t_part"]
+    operations = group.operations if part is None else _of_invokes(group.operations, part)
+    result = analysis(
+        work.model,
+        operations,
+        time_limit=work.time_limit_s,
+        memory_limit=work.memory_limit,
+        threads=1,
+        counterexample=about["t_shrink"],
+    )
+    if about["t_engine"] == DATAFLOW and (result.op is None or result.op.complete_index != about["t_op_e"]):
+        raise Disagreement(
+            f"dataflow says invalid from event {about['t_op_e']} on, the kernel says {result.valid}", operations
+        )
+    return result
+
+
+def _of_invokes(operations: Sequence[Operation], invokes: Sequence[int]) -> list[Operation]:
+    chosen = frozenset(invokes)
+    return [op for op in operations if op.invoke_index in chosen]
 
 
 def _unknown(group: Group, work: Work, cause: str, explanation: str) -> Analysis:
@@ -197,7 +218,7 @@ def _unknown(group: Group, work: Work, cause: str, explanation: str) -> Analysis
     )
 
 
-def _named(group: Group, work: Work, explanation: str | None = None) -> Analysis:
+def _named(group: Group, work: Work) -> Analysis:
     """Says what was found in columns, with the operations that it names."""
     about = group.about
     by_start = {op.invoke_index: op for op in group.operations}
@@ -212,5 +233,4 @@ def _named(group: Group, work: Work, explanation: str | None = None) -> Analysis
         kind=about["t_kind"],
     )
     core = [by_start[start] for start in about["t_core"] or () if start in by_start]
-    told = explanation or explain(result, work.model, core, about["t_unsuited"])
-    return replace(result, explanation=told)
+    return replace(result, explanation=explain(result, work.model, core, about["t_unsuited"]))

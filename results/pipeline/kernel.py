@@ -8,14 +8,15 @@ searched by itself, within the limits of a key.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from checker._kernel import Problem
+from checker.coding import Part
 from checker.solving import Limits, solve
+from checker.tables import OBJECTS, likely_invalid
 from results.pipeline.coding import GENERAL
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 # What the kernel's answer for a key is called on its way; `details` turns it into a row of verdicts.
 ANSWER: Final = (
     "h bigint, verdict string, analyzer string, cause string, kind string, op_s bigint, op_e bigint, core array<bigint>, "
-    "tied boolean, unsuited string"
+    "tied boolean, unsuited string, part array<bigint>"
 )
 _ANSWER_TYPES: Final = pa.schema(
     [
@@ -40,12 +41,13 @@ _ANSWER_TYPES: Final = pa.schema(
         ("core", pa.list_(pa.int64())),
         ("tied", pa.bool_()),
         ("unsuited", pa.string()),
+        ("part", pa.list_(pa.int64())),
     ]
 )
 TO_GENERAL: Final = "general"
 _COLUMNS: Final = ("h", "f", "a", "b", "s", "e")
-# What a key's operation takes: its columns twice, while they are put in order, and what the analyzers keep.
-BYTES_PER_OPERATION: Final = 160
+# What a key's operation takes at most, as measured: 41 for its columns, and what the analyzers and the allocator keep.
+BYTES_PER_OPERATION: Final = 120
 _ROWS_PER_CALL: Final = 1 << 19
 
 
@@ -67,37 +69,46 @@ class Budget:
 def decide(batches: Iterator[pa.RecordBatch], budget: Budget) -> Iterator[pa.RecordBatch]:
     """Answers for each key of a partition, whose rows are sorted by `h`."""
     pending: list[list[Any]] = []
-    rows, due = 0, _ROWS_PER_CALL
+    rows = 0
     too_large: int | None = None
     for batch in batches:
-        columns = [batch.column(name).to_numpy() for name in _COLUMNS]
+        # A batch is one piece of memory, which goes when its columns are copied.
+        columns = [batch.column(name).to_numpy().copy() for name in _COLUMNS]
         if too_large is not None:
             columns = _without(columns, too_large)
         if not len(columns[0]):
             continue
         pending.append(columns)
         rows += len(columns[0])
-        if rows < due and rows * BYTES_PER_OPERATION <= budget.memory_limit:
+        if rows < _ROWS_PER_CALL and rows * BYTES_PER_OPERATION <= budget.memory_limit:
             continue
-        # All keys but the last are whole.
-        joined = _joined(pending)
-        last = joined[0][-1]
-        cut = int(np.searchsorted(joined[0], last))
-        if cut:
-            yield _answers(_decided([column[:cut] for column in joined], budget))
-        pending, rows = [[column[cut:] for column in joined]], len(joined[0]) - cut
+        last = int(columns[0][-1])
+        if pending[0][0][0] != last:
+            # All keys but the last are whole.
+            joined = _joined(pending)
+            cut = int(np.searchsorted(joined[0], last))
+            whole, pending = [column[:cut] for column in joined], [[column[cut:].copy() for column in joined]]
+            del joined
+            rows = len(pending[0][0])
+            yield _answers(_decided(whole, budget))
         if rows * BYTES_PER_OPERATION > budget.memory_limit:
-            too_large = int(last)
+            too_large = last
             yield _answers([_unknown(too_large)])
             pending, rows = [], 0
-        # Doubled, so that the parts of one large key are not joined again for each batch.
-        due = max(_ROWS_PER_CALL, 2 * rows)
     if rows:
         yield _answers(_decided(_joined(pending), budget))
 
 
 def _joined(parts: Sequence[list[Any]]) -> list[Any]:
-    return parts[0] if len(parts) == 1 else [np.concatenate(columns) for columns in zip(*parts, strict=True)]
+    """Joins parts, and takes their columns away one by one, so that only one is there twice at a time."""
+    if len(parts) == 1:
+        return parts[0]
+    joined = []
+    for place in range(len(_COLUMNS)):
+        joined.append(np.concatenate([part[place] for part in parts]))
+        for part in parts:
+            part[place] = None
+    return joined
 
 
 def _without(columns: list[Any], key: int) -> list[Any]:
@@ -109,51 +120,64 @@ def _unknown(key: int) -> dict[str, Any]:
     return {"h": key, "verdict": "unknown", "analyzer": "none", "cause": "out-of-memory", "core": [], "tied": False}
 
 
+def _in_order(columns: list[Any]) -> None:
+    """Sorts rows by key, start and end in their place, one column after the other."""
+    h, s, e = columns[0], columns[4], columns[5]
+    # Most histories come as they were written.
+    if not ((h[1:] > h[:-1]) | ((h[1:] == h[:-1]) & (s[1:] > s[:-1]))).all():
+        order = np.lexsort((e, s, h))
+        del h, s, e
+        for place in range(len(columns)):
+            columns[place] = columns[place][order]
+
+
 def _decided(columns: list[Any], budget: Budget) -> list[dict[str, Any]]:
-    """Answers for the keys whose rows these are."""
+    """Answers for the keys whose rows these are; takes the columns away."""
+    _in_order(columns)
     h, f, a, b, s, e = columns
-    order = np.lexsort((e, s, h))
-    h, a, b, s, e = (np.ascontiguousarray(column[order]) for column in (h, a, b, s, e))
-    f = f[order].astype(np.uint8)
-    bounds = [0, *(np.flatnonzero(h[1:] != h[:-1]) + 1).tolist(), len(h)]
-    spans = list(pairwise(bounds))
+    f = f.view(np.uint8)
+    new = h[1:] != h[:-1]
+    bounds = [0, *(np.flatnonzero(new) + 1).tolist(), len(h)]
     general = np.logical_or.reduceat(f >= GENERAL, bounds[:-1])
-    ties = np.zeros(len(h), bool)
-    ties[1:] = (s[1:] == s[:-1]) & (h[1:] == h[:-1])
+    ties = np.concatenate([[False], (s[1:] == s[:-1]) & ~new])
     tied = np.logical_or.reduceat(ties, bounds[:-1])
+    names = h[bounds[:-1]].tolist()
+    # The analyzers need memory now.
+    del h, new, ties
+    columns.clear()
     answers = [
-        {"h": int(h[low]), "verdict": TO_GENERAL, "analyzer": "none", "core": [], "tied": True}
-        for (low, _), whole in zip(spans, general, strict=True)
+        {"h": name, "verdict": TO_GENERAL, "analyzer": "none", "core": [], "tied": True}
+        for name, whole in zip(names, general, strict=True)
         if whole
     ]
     places = np.flatnonzero(~general).tolist()
-    problems = [
-        Problem("register", *(column[slice(*spans[i])] for column in (f, a, b, s, e)), initial=[budget.initial])
-        for i in places
-    ]
+    parts = [Part(*(column[bounds[i] : bounds[i + 1]] for column in (f, a, b, s, e))) for i in places]
+    problems = [Problem("register", *part, initial=[budget.initial]) for part in parts]
     near = Limits(algorithm="zones", memory_limit=budget.memory_limit, threads=1)
     searched = replace(near, algorithm="auto", time_limit_s=budget.time_limit_s)
-    for i, problem, first in zip(places, problems, solve(problems, near), strict=True):
+    for i, part, problem, first in zip(places, parts, problems, solve(problems, near), strict=True):
         outcome = first if first["unsuited"] is None else solve([problem], searched)[0]
-        low = spans[i][0]
-        answers.append(_answer(int(h[low]), outcome, s[low:], e[low:], tied=bool(tied[i])))
+        answers.append(_answer(names[i], outcome, part, tied=bool(tied[i])))
     return answers
 
 
-def _answer(key: int, outcome: Outcome, s: Any, e: Any, *, tied: bool) -> dict[str, Any]:
+def _answer(key: int, outcome: Outcome, part: Part, *, tied: bool) -> dict[str, Any]:
     op = outcome["op"] if outcome["verdict"] != "valid" else None
-    return {
+    answer = {
         "h": key,
         "verdict": outcome["verdict"],
         "analyzer": outcome["analyzer"],
         "cause": outcome["cause"],
         "kind": outcome["kind"],
-        "op_s": None if op is None else int(s[op]),
-        "op_e": None if op is None else int(e[op]),
-        "core": [int(s[i]) for i in outcome["core"]],
+        "op_s": None if op is None else int(part.s[op]),
+        "op_e": None if op is None else int(part.e[op]),
+        "core": part.s[outcome["core"]].tolist(),
         "tied": tied,
         "unsuited": outcome["unsuited"],
     }
+    if outcome["verdict"] == "invalid" and len(part.s) > OBJECTS:
+        answer["part"] = part.s[likely_invalid(part, outcome)].tolist()
+    return answer
 
 
 def _answers(rows: list[dict[str, Any]]) -> pa.RecordBatch:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 # What an operation takes as a Python object, with what the checker and the search for a counterexample keep of it.
 BYTES_PER_OPERATION: Final = 2000
 _REMEMBERED: Final = 1 << 12
+_INVOKE: Final = NAMES.index("invoke_index")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -38,7 +39,7 @@ class Group:
 
 
 def groups(batches: Iterator[pa.RecordBatch], *, most: int) -> Iterator[Group]:
-    """Yields the keys of a partition that is sorted by `h`.
+    """Yields the keys of a partition that is sorted by `h`; a row without an invoke stands for its key alone.
 
     Args:
         batches: Rows with the columns of operations and others, `h` among them.
@@ -56,6 +57,8 @@ def groups(batches: Iterator[pa.RecordBatch], *, most: int) -> Iterator[Group]:
                     yield group
                 about = {name: batch.column(name)[row].as_py() for name in others}
                 group = Group(about={**about, "run": fields[0], "key": fields[1]})
+            if fields[_INVOKE] is None:
+                continue
             if len(group.operations) >= most:
                 group.too_many = True
                 group.operations.clear()
@@ -64,7 +67,7 @@ def groups(batches: Iterator[pa.RecordBatch], *, most: int) -> Iterator[Group]:
             try:
                 group.operations.append(_operation(dict(zip(NAMES, fields, strict=True)), decode))
             except ValueError as error:
-                group.trouble = f"event {fields[NAMES.index('invoke_index')]}: {error}"
+                group.trouble = f"event {fields[_INVOKE]}: {error}"
     if group is not None:
         yield group
 

@@ -27,9 +27,10 @@ from results.pipeline.blame import blame
 from results.pipeline.clusters import clusters
 from results.pipeline.coding import coded, coding_of
 from results.pipeline.details import DATAFLOW, KERNEL, OBJECTS, TARGET, Work, examined
-from results.pipeline.kernel import ANSWER, TO_GENERAL, Budget, decide
+from results.pipeline.kernel import ANSWER, BYTES_PER_OPERATION, TO_GENERAL, Budget, decide
 from results.pipeline.keys import ADDRESS, Keys, keys_of
 from results.pipeline.schema import VERDICTS, conform
+from results.pipeline.tables import union
 from results.pipeline.zones import scanned, zones
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ class VerdictOptions:
         conventions: `nil_read`, `failed_cas` and `crashed_dequeue`, where they are not those of our own formats.
         time_limit_s: Wall time for the search of one key; None for no limit.
         memory_limit: Bytes for one key in a worker.
-        hot_operations: A register's key with more operations than this is decided by dataflow.
+        hot_operations: A register's key with more operations than this is decided by dataflow; None: with more than the
+            memory limit allows in one worker.
         bucket_events: How many events of a hot key make a slice of its timeline.
         explained: For how many invalid keys of a run a counterexample is looked for, those that show it earliest.
     """
@@ -63,9 +65,14 @@ class VerdictOptions:
     conventions: Mapping[str, str] = field(default_factory=dict)
     time_limit_s: float | None = 60.0
     memory_limit: int = 1 << 30
-    hot_operations: int = 500_000
+    hot_operations: int | None = None
     bucket_events: int = 1 << 17
     explained: int = 3
+
+    @property
+    def most_in_kernel(self) -> int:
+        """How many operations a key has at most that goes to the kernel without being looked at."""
+        return self.memory_limit // BYTES_PER_OPERATION if self.hot_operations is None else self.hot_operations
 
 
 def verdicts(operations: DataFrame, options: VerdictOptions | None = None) -> DataFrame:
@@ -87,11 +94,12 @@ def verdicts(operations: DataFrame, options: VerdictOptions | None = None) -> Da
     keys = keys_of(operations)
     coding = coding_of(model)
     if coding is None:
-        answers, general = None, keys.table
+        answers, general, counts = None, keys.table, {TO_GENERAL: keys.count}
     else:
         answers = _answers(operations, keys, coding, options).localCheckpoint()
         general = keys.table.join(answers.where(F.col("verdict") == TO_GENERAL).select(ADDRESS), ADDRESS)
-    told = _told(operations, keys, answers, general, work=work, options=options)
+        counts = {row["verdict"]: row["count"] for row in answers.groupBy("verdict").count().collect()}
+    told = _told(operations, keys, answers, general, counts, work=work, options=options)
     return _table(keys, answers, told, model.name)
 
 
@@ -99,12 +107,12 @@ def _answers(operations: DataFrame, keys: Keys, coding: RegisterCoding, options:
     """Returns what columns alone say of each key that has an operation that says anything."""
     budget = Budget(initial=coding.initial, time_limit_s=options.time_limit_s, memory_limit=options.memory_limit)
     touches = coded(operations, coding, keys.salt)
-    if keys.greatest <= options.hot_operations:
-        return by_kernel(touches, budget, _tasks(keys))
-    hot = F.broadcast(keys.table.where(F.col("operations") > options.hot_operations).select(ADDRESS))
-    cold = by_kernel(touches.join(hot, ADDRESS, "left_anti"), budget, _tasks(keys))
+    if keys.greatest <= options.most_in_kernel:
+        return by_kernel(touches, budget, _tasks(keys, keys.count))
+    hot = F.broadcast(keys.table.where(F.col("operations") > options.most_in_kernel).select(ADDRESS))
+    cold = by_kernel(touches.join(hot, ADDRESS, "left_anti"), budget, _tasks(keys, keys.count))
     return cold.unionByName(
-        by_dataflow(touches.join(hot, ADDRESS, "left_semi"), budget, _tasks(keys), options.bucket_events)
+        by_dataflow(touches.join(hot, ADDRESS, "left_semi"), budget, _tasks(keys, keys.count), options.bucket_events)
     )
 
 
@@ -128,9 +136,9 @@ def by_dataflow(touches: DataFrame, budget: Budget, partitions: int, bucket_even
         for h, each in blame(touches.join(theirs, ADDRESS, "left_semi"), bad, budget.initial, bucket_events).items():
             whole = {"op_s": each.start, "op_e": each.end, "part": list(each.part), "core": [], "tied": False}
             answers.append({"h": h, "verdict": str(Verdict.INVALID), "analyzer": ZONES, **whole})
-    columns = [part.split()[0] for part in ANSWER.split(", ")] + ["part"]
+    columns = [part.split()[0] for part in ANSWER.split(", ")]
     rows = [tuple(answer.get(name) for name in columns) for answer in answers]
-    decided = spark.createDataFrame(rows, f"{ANSWER}, part array<bigint>").withColumn("engine", F.lit(DATAFLOW))
+    decided = spark.createDataFrame(rows, ANSWER).withColumn("engine", F.lit(DATAFLOW))
     if not unsuited:
         return decided
     theirs = F.broadcast(spark.createDataFrame(unsuited, "h bigint"))
@@ -140,14 +148,14 @@ def by_dataflow(touches: DataFrame, budget: Budget, partitions: int, bucket_even
 def by_kernel(touches: DataFrame, budget: Budget, partitions: int) -> DataFrame:
     """Lets the kernel decide keys from their coded operations."""
     spread = touches.repartition(partitions, ADDRESS).sortWithinPartitions(ADDRESS)
-    answers = spread.mapInArrow(partial(decide, budget=budget), ANSWER)
-    return answers.withColumns({"engine": F.lit(KERNEL), "part": F.lit(None).cast("array<bigint>")})
+    return spread.mapInArrow(partial(decide, budget=budget), ANSWER).withColumn("engine", F.lit(KERNEL))
 
 
-def _tasks(keys: Keys) -> int:
+def _tasks(keys: Keys, count: int) -> int:
+    """Returns over how many tasks so many of the keys are spread."""
     spark = keys.table.sparkSession
     least = 2 * spark.sparkContext.defaultParallelism
-    return max(1, min(keys.count, max(least, keys.operations // _OPERATIONS_PER_TASK)))
+    return max(1, min(count, max(least, keys.operations // _OPERATIONS_PER_TASK)))
 
 
 def _told(
@@ -155,65 +163,62 @@ def _told(
     keys: Keys,
     answers: DataFrame | None,
     general: DataFrame,
+    counts: Mapping[str, int],
     *,
     work: Work,
     options: VerdictOptions,
 ) -> DataFrame | None:
     """Returns rows of verdicts, with `h`, for all keys that more has to be said of; None if there are none."""
-    nothing = {name: F.lit(None) for name in TARGET if name != "operations"}
-    types = {"op_s": "bigint", "op_e": "bigint", "core": "array<bigint>", "part": "array<bigint>"}
-    first = general.withColumns(
-        {name: value.cast(types.get(name, "string")) for name, value in nothing.items()}
-        | {"engine": F.lit(OBJECTS), "whole": F.lit(col=True), "shrink": F.lit(col=False)}
-    )
-    decided = _examined(operations, first, keys, work)
-    bad = None
-    if answers is not None:
+    columns = ["run", "key", ADDRESS, *(name for name in TARGET if name not in {"wanted", "whole", "shrink"}), "tied"]
+    bad: list[DataFrame] = []
+    count = counts.get(str(Verdict.INVALID), 0) + counts.get(str(Verdict.UNKNOWN), 0)
+    if answers is not None and count:
         doubtful = answers.where(F.col("verdict").isin(str(Verdict.INVALID), str(Verdict.UNKNOWN)))
-        bad = keys.table.join(doubtful, ADDRESS)
-    if decided is not None:
-        # Those that were decided as whole operations are looked at again only for a counterexample.
-        again = first.join(
-            decided.where(F.col("verdict") == str(Verdict.INVALID)).select(
-                ADDRESS,
-                F.col("verdict").alias("found"),
-                F.col("op_complete_index").alias("at"),
-                F.col("kind").alias("what"),
-            ),
-            ADDRESS,
-        ).withColumns({"verdict": F.col("found"), "op_e": F.col("at"), "kind": F.col("what"), "tied": F.lit(col=True)})
-        columns = ["run", "key", ADDRESS, *(name for name in TARGET if name not in {"whole", "shrink"}), "tied"]
-        bad = again.select(*columns) if bad is None else bad.select(*columns).unionByName(again.select(*columns))
-    if bad is None:
+        bad.append(keys.table.join(doubtful, ADDRESS).select(*columns))
+    decided = None
+    if of_objects := counts.get(TO_GENERAL, 0):
+        first = _undecided(general)
+        tasks = _tasks(keys, of_objects)
+        decided = examined(operations, first, work, count=of_objects, partitions=tasks).localCheckpoint()
+        refuted = decided.where(F.col("verdict") == str(Verdict.INVALID))
+        if again := refuted.count():
+            # They are looked at again only for a counterexample.
+            count += again
+            found = refuted.select(ADDRESS, "verdict", "kind", F.col("op_complete_index").alias("op_e"))
+            others = first.drop("verdict", "kind", "op_e").withColumn("tied", F.lit(col=True))
+            bad.append(others.join(found, ADDRESS).select(*columns))
+    if not bad:
         return decided
+    targets = _targets(union(bad), work, options.explained).localCheckpoint()
+    told = examined(operations, targets, work, count=count, partitions=_tasks(keys, count)).localCheckpoint()
+    return told if decided is None else told.unionByName(decided.join(told.select(ADDRESS), ADDRESS, "left_anti"))
+
+
+def _undecided(keys: DataFrame) -> DataFrame:
+    """Returns targets of keys of which nothing is known."""
+    types = {"op_s": "bigint", "op_e": "bigint"} | dict.fromkeys(("core", "part", "wanted"), "array<bigint>")
+    nothing = {name: F.lit(None).cast(types.get(name, "string")) for name in TARGET if name != "operations"}
+    known = {"engine": F.lit(OBJECTS), "whole": F.lit(col=True), "shrink": F.lit(col=False)}
+    return keys.withColumns(nothing | known)
+
+
+def _targets(bad: DataFrame, work: Work, explained: int) -> DataFrame:
+    """Returns what has to be looked at of keys that are not valid, and to what end."""
     invalid = F.col("verdict") == str(Verdict.INVALID)
     place = F.row_number().over(Window.partitionBy("run", invalid).orderBy(F.col("op_e").asc_nulls_last(), "key"))
-    shrink = invalid & (place <= options.explained)
-    named = F.array_distinct(
-        F.concat(F.coalesce("core", F.array()), F.filter(F.array("op_s"), lambda s: s.isNotNull()))
-    )
-    kernel = F.col("engine") == KERNEL
-    targets = (
-        bad.withColumn("shrink", shrink)
-        .withColumn(
-            "whole",
-            F.col("shrink") | (F.col("engine") == DATAFLOW) | (invalid & (F.col("tied") | (F.col("kind") == "search"))),
-        )
+    size = F.coalesce(F.array_size("part"), F.col("operations"))
+    columns_cannot = (F.col("engine") == DATAFLOW) | (invalid & (F.col("tied") | F.col("kind").eqNullSafe("search")))
+    part = F.coalesce("part", F.array())
+    named = F.concat(F.coalesce("core", F.array()), F.filter(F.array("op_s"), lambda s: s.isNotNull()))
+    all_of_it = F.col("whole") & F.col("part").isNull()
+    return (
+        bad.withColumn("shrink", invalid & (place <= explained))
+        .withColumn("whole", (F.col("shrink") | columns_cannot) & size.between(1, work.most))
         .where((F.col("engine") != OBJECTS) | F.col("shrink"))
-        .withColumn("part", F.when(~F.col("whole") & kernel, named).otherwise(F.col("part")))
-        .localCheckpoint()
+        .withColumn(
+            "wanted", F.when(~all_of_it, F.array_union(named, F.when(F.col("whole"), part).otherwise(F.array())))
+        )
     )
-    told = _examined(operations, targets, keys, work)
-    if told is None or decided is None:
-        return decided if told is None else told
-    return told.unionByName(decided.join(told.select(ADDRESS), ADDRESS, "left_anti"))
-
-
-def _examined(operations: DataFrame, targets: DataFrame, keys: Keys, work: Work) -> DataFrame | None:
-    count = targets.count()
-    if count == 0:
-        return None
-    return examined(operations, targets, work, count=count, partitions=_tasks(keys)).localCheckpoint()
 
 
 def _table(keys: Keys, answers: DataFrame | None, told: DataFrame | None, model: str) -> DataFrame:

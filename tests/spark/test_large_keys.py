@@ -1,0 +1,73 @@
+"""Keys that are large for one worker: what fits is decided and told of there, and what does not is said to be unknown."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from checker.checking import make_model
+from checker.result import operation_json
+from checker.solving import Limits
+from checker.tables import OBJECTS, check_table, read_table
+from harness.op import Operation, OpType
+from results.pipeline.details import KERNEL
+from results.pipeline.kernel import BYTES_PER_OPERATION
+from results.pipeline.schema import OPERATIONS
+from results.pipeline.verdicts import VerdictOptions, verdicts
+from tests.spark.histories import write_runs
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+
+def history(size: int) -> list[Operation]:
+    """Returns writes and reads in turn, where the last read sees what has been overwritten long ago."""
+    operations = [
+        Operation(
+            process=place % 5,
+            f="read" if place % 2 else "write",
+            value=None if place % 2 else place,
+            result=place - 1 if place % 2 else None,
+            type=OpType.OK,
+            start_ns=place,
+            end_ns=place,
+            invoke_index=2 * place,
+            complete_index=2 * place + 1,
+        )
+        for place in range(size)
+    ]
+    return [*operations[:-1], replace(operations[-1], f="read", value=None, result=10)]
+
+
+def test_a_large_key_is_told_of_by_a_part(spark: SparkSession, tmp_path: Path) -> None:
+    """Of a key with too many operations for objects the kernel chooses a part, and what is said is what `labrys check` says."""
+    [path] = write_runs(tmp_path, {"large": history(OBJECTS + 1000)})
+    options = VerdictOptions(model="register")
+    [found] = verdicts(spark.read.schema(OPERATIONS).parquet(path), options).collect()
+    table = read_table(Path(path), "large", make_model("register", None, {}))
+    assert table is not None
+    expected = check_table(table, Limits(), cross_check=False).worst
+    assert expected is not None
+    assert expected.op is not None
+    assert expected.counterexample
+    assert found["engine"] == KERNEL
+    assert (found["verdict"], found["kind"], found["analyzer"]) == ("invalid", expected.kind, expected.analyzer)
+    assert found["op_invoke_index"] == expected.op.invoke_index
+    assert found["explanation"] == expected.explanation
+    assert json.loads(found["counterexample"]) == [operation_json(op) for op in expected.counterexample]
+
+
+def test_a_key_that_does_not_fit_is_unknown(spark: SparkSession, tmp_path: Path) -> None:
+    """A key that goes to the kernel and does not fit there is unknown with that cause, and its neighbour is decided."""
+    paths = write_runs(tmp_path, {"large": history(200), "small": history(20)})
+    options = VerdictOptions(model="register", hot_operations=1000, memory_limit=100 * BYTES_PER_OPERATION)
+    found = {row["run"]: row for row in verdicts(spark.read.schema(OPERATIONS).parquet(*paths), options).collect()}
+    assert (found["large"]["verdict"], found["large"]["cause"]) == ("unknown", "out-of-memory")
+    assert found["small"]["verdict"] == "invalid"
+    assert found["small"]["op_invoke_index"] == 38
