@@ -135,7 +135,7 @@ def wrong(made: Plan, found: Sequence[Any]) -> list[str]:
     return problems
 
 
-def compare(spark: SparkSession, made: Plan, folder: Path, *, native: bool) -> int:
+def compare(spark: SparkSession, made: Plan, folder: Path, *, native: bool, hot: int | None) -> int:
     """Makes the history, does everything once, and prints the table."""
     data, out = folder / "operations", folder / "verdicts"
     generating_s, _, _ = timed(lambda: generate(spark, made).write.mode("overwrite").parquet(str(data)))
@@ -146,7 +146,7 @@ def compare(spark: SparkSession, made: Plan, folder: Path, *, native: bool) -> i
     print(f"made in {generating_s:.1f} s; planted: {len(made.planted)}\n", flush=True)
     floor_s, floor_bytes, _ = timed(lambda: floor(rows))
     told: list[tuple[str, float, int]] = [("floor: read and sort", floor_s, floor_bytes)]
-    options = VerdictOptions(model=MODEL)
+    options = VerdictOptions(model=MODEL) if hot is None else VerdictOptions(model=MODEL, hot_operations=hot)
     job_s, job_bytes, _ = timed(lambda: verdicts(rows, options).write.mode("overwrite").parquet(str(out)))
     told.append(("verdicts", job_s, job_bytes))
     there = spark.read.parquet(str(out))
@@ -183,6 +183,7 @@ def main() -> int:
     parser.add_argument("--cas", type=float, help="share of compare-and-sets; 0.1 on many keys, else 0")
     parser.add_argument("--plant", choices=[*KINDS, "none"], help="only this anomaly; on one key `stale`, if not given")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--hot", type=lambda text: int(float(text)), help="decide greater keys by dataflow")
     parser.add_argument("--no-check", action="store_true", help="without the check in one process")
     parser.add_argument("--memory", default="4g", help="of the driver")
     parser.add_argument("--folder", type=Path, help="where the data goes; else a temporary folder")
@@ -197,7 +198,7 @@ def main() -> int:
     options = SessionOptions(driver_memory=args.memory, log=folder / "spark.log", scratch=folder / "scratch")
     try:
         with spark_session(options) as spark:
-            return compare(spark, made, folder, native=not args.no_check)
+            return compare(spark, made, folder, native=not args.no_check, hot=args.hot)
     finally:
         if args.folder is None:
             shutil.rmtree(folder, ignore_errors=True)

@@ -49,15 +49,17 @@ UNWRITTEN: Final = INF - 1  # with a value that nobody wrote
 LOOSE: Final = INF - 2  # with something that contradicts and was told of
 _LEAST_WORD: Final = LOOSE
 
-# What a row says.
+# What a row says; of several contradictions the kernel tells of the one that comes first here.
 OPEN: Final = 0  # a piece whose neighbours are still to come
 BLOCK: Final = 1  # a whole chain
-ORDER: Final = 2  # something of the value `ends_v` ends before something of the earlier value `starts_v` starts
-LOST: Final = 3  # two took effect on one value: by the return `ends`, the pieces that begin with them show it
-PHANTOM: Final = 4  # one took effect on a value that nobody wrote
-CIRCLE: Final = 5  # there is no first one
+PHANTOM: Final = 2  # one took effect on a value that nobody wrote: something of `ends_v` shows it by the return `ends`
+LOST: Final = (
+    3  # two took effect on one value, of which something of `starts_v` and `ends_v` shows it by the return `ends`
+)
+CIRCLE: Final = 4  # there is no first one: something of `ends_v` shows it by the return `ends`
+ORDER: Final = 5  # something of the value `ends_v` ends before something of the earlier value `starts_v` starts
 UNSOLVED: Final = 6  # nothing can be said of the key
-CONTRADICTIONS: Final = (ORDER, LOST, PHANTOM, CIRCLE)
+CONTRADICTIONS: Final = (PHANTOM, LOST, CIRCLE, ORDER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,17 +125,22 @@ class _Work:
 
     def link(self) -> None:
         """Finds which piece follows on which; tells of those of which none can."""
-        pieces, parent, ends = self._pieces, self._parent, self._pieces["ends"]
+        parent, ends = self._parent, self._pieces["ends"]
         kids = np.flatnonzero(self._alive & (parent >= 0))
         kids = kids[np.lexsort((ends[kids], parent[kids]))]
         above = parent[kids]
         second = np.zeros(len(kids), bool)
         second[1:] = above[1:] == above[:-1]
         lost = np.flatnonzero(second & ~np.roll(second, 1))
-        one, two = kids[lost - 1], kids[lost]
-        self._tell(LOST, two, starts=ends[one], starts_v=pieces["ends_v"][one])
         nowhere = self._head[above] == UNWRITTEN
-        self._tell(PHANTOM, kids[nowhere & ~second])
+        phantom = np.flatnonzero(nowhere & ~second)
+        if len(lost) or len(phantom):
+            least = self._shown()
+            one, two = kids[lost - 1], kids[lost]
+            shown = np.maximum(ends[least[one]], ends[least[two]])
+            self._tell(LOST, two, ends=shown, **self._values(least[one], least[two]))
+            seen = least[kids[phantom]]
+            self._tell(PHANTOM, kids[phantom], ends=ends[seen], **self._values(seen, seen))
         loose = second | nowhere
         self._head[kids[loose]] = LOOSE
         np.subtract.at(self._rest, above[loose], 1)
@@ -141,6 +148,22 @@ class _Work:
         sure = (self._rest[above] == 1) | self._whole
         self._before[kids[sure]] = above[sure]
         self._rest[above[sure]] = 0
+
+    def _shown(self) -> Integers:
+        """Returns for each piece which of those that rest on it, or itself, ends first and so shows it first."""
+        order = np.argsort(self._pieces["ends"], kind="stable")
+        rank, above = _inverse(order), np.where(self._alive, self._parent, -1)
+        for _ in range(len(rank).bit_length() + 1):
+            below = np.flatnonzero(above >= 0)
+            if not len(below):
+                break
+            np.minimum.at(rank, above[below], rank[below].copy())
+            above = np.where(above >= 0, above[above], -1)
+        return order[rank]
+
+    def _values(self, one: Integers, two: Integers) -> Mapping[str, Integers]:
+        values = self._pieces["ends_v"]
+        return {"starts": self._pieces["ends"][one], "starts_v": values[one], "ends_v": values[two]}
 
     def joined(self) -> Contracted:
         """Puts together what follows on each other."""

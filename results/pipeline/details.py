@@ -198,7 +198,8 @@ def _decided(group: Group, work: Work) -> Analysis:
         raise Disagreement(
             f"dataflow says invalid from event {about['t_op_e']} on, the kernel says {result.valid}", operations
         )
-    return result
+    # A part of a history with compare-and-sets may have none.
+    return replace(result, analyzer=about["t_analyzer"]) if about["t_engine"] == DATAFLOW else result
 
 
 def _of_invokes(operations: Sequence[Operation], invokes: Sequence[int]) -> list[Operation]:

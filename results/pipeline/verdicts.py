@@ -24,14 +24,14 @@ from checker.explain import VALID
 from checker.formats.read import PARQUET
 from harness.verdict import Verdict
 from results.pipeline.blame import blame
-from results.pipeline.clusters import clusters
+from results.pipeline.clusters import has_cas
 from results.pipeline.coding import coded, coding_of
 from results.pipeline.details import DATAFLOW, KERNEL, OBJECTS, TARGET, Work, examined
 from results.pipeline.kernel import ANSWER, BYTES_PER_OPERATION, TO_GENERAL, Budget, decide
 from results.pipeline.keys import ADDRESS, Keys, keys_of
+from results.pipeline.scan import Scan, Scanning
 from results.pipeline.schema import VERDICTS, conform
 from results.pipeline.tables import union
-from results.pipeline.zones import scanned, zones
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 _OPERATIONS_PER_TASK: Final = 1 << 20
 ZONES: Final = "zones"
+CHAIN: Final = "chain"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,24 +119,48 @@ def _answers(operations: DataFrame, keys: Keys, coding: RegisterCoding, options:
 
 def by_dataflow(touches: DataFrame, budget: Budget, partitions: int, bucket_events: int) -> DataFrame:
     """Decides keys by dataflow as far as that can, and lets the kernel decide the others, within the limits of a key."""
-    found = scanned(zones(clusters(touches), budget.initial), budget.initial, bucket_events).collect()
+    chained = has_cas(touches)
+    scanning = Scanning(
+        initial=budget.initial, bucket_events=bucket_events, memory_limit=budget.memory_limit, chained=chained
+    )
+    scan = Scan(touches, scanning)
+    found = scan.found()
+    scan.release()
     spark = touches.sparkSession
     answers: list[dict[str, object]] = []
     unsuited, bad = [], []
-    for row in found:
-        if row["general"]:
-            answers.append({"h": row["h"], "verdict": TO_GENERAL, "tied": True})
-        elif row["doubled"] or row["failed"] or row["cas"]:
-            unsuited.append((row["h"],))
-        elif row["late"] is not None or row["limits"]:
-            bad.append(row)
+    for each in found:
+        if each.general:
+            answers.append({"h": each.h, "verdict": TO_GENERAL, "tied": True})
+        elif each.unsuited:
+            unsuited.append((each.h,))
+        elif each.bad:
+            bad.append(each)
         else:
-            answers.append({"h": row["h"], "verdict": str(Verdict.VALID), "analyzer": ZONES, "tied": False})
+            analyzer = CHAIN if each.chained else ZONES
+            answers.append({"h": each.h, "verdict": str(Verdict.VALID), "analyzer": analyzer, "tied": False})
     if bad:
-        theirs = F.broadcast(spark.createDataFrame([(row["h"],) for row in bad], "h bigint"))
-        for h, each in blame(touches.join(theirs, ADDRESS, "left_semi"), bad, budget.initial, bucket_events).items():
-            whole = {"op_s": each.start, "op_e": each.end, "part": list(each.part), "core": [], "tied": False}
-            answers.append({"h": h, "verdict": str(Verdict.INVALID), "analyzer": ZONES, **whole})
+        theirs = F.broadcast(spark.createDataFrame([(each.h,) for each in bad], "h bigint"))
+        blamed = blame(touches.join(theirs, ADDRESS, "left_semi"), bad, scanning)
+        for each in bad:
+            whom = blamed.get(each.h)
+            if whom is None:
+                unsuited.append((each.h,))
+                continue
+            answers.append(
+                {
+                    "h": each.h,
+                    "verdict": str(Verdict.INVALID),
+                    "analyzer": CHAIN if each.chained else ZONES,
+                    "kind": whom.kind,
+                    "op_s": whom.start,
+                    "op_e": whom.end,
+                    "core": [] if whom.kind is None else list(whom.part),
+                    "tied": False,
+                    # Where a kind is told, it rests on too many operations to be decided apart from the others.
+                    "part": list(whom.part) if whom.kind is None else [],
+                }
+            )
     columns = [part.split()[0] for part in ANSWER.split(", ")]
     rows = [tuple(answer.get(name) for name in columns) for answer in answers]
     decided = spark.createDataFrame(rows, ANSWER).withColumn("engine", F.lit(DATAFLOW))

@@ -20,6 +20,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
 from results.pipeline.coding import INF, NEG
+from results.pipeline.contraction import BLOCK, MARKS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -32,23 +33,50 @@ def zones(clusters: DataFrame, initial: int) -> DataFrame:
     """Adds its zone to each cluster.
 
     New columns: `m`, `big`, `low`, `high`, `forward`; `limit`, the index that no forward zone before it may pass, which is
-    the zone's alone; `late`, the end of a read that has no write, or one that begins only later; `placed`, whether it is a zone
-    that others can meet.
+    the zone's alone; `late`, the end of an operation that saw a value that has no write, or one that begins only later;
+    `placed`, whether it is a zone that others can meet; `ends_v` and `starts_v`, the values of the operations that end first
+    and start last.
     """
     is_initial = F.col("v") == initial
-    unwritten = (F.col("writers") == 0) & ~is_initial
-    early = (F.col("reads") > 0) & (F.col("writers") > 0) & (F.col("re") < F.col("ws"))
+    seen = F.least("re", "ke")
     nothing = F.lit(NEG)
+    zoned = clusters.withColumns(
+        {
+            # What nobody wrote has a write that never began.
+            "late": F.when(~is_initial & (seen < F.col("ws")), seen),
+            "m": F.when(is_initial, nothing).otherwise(F.least("we", "re")),
+            "big": F.greatest(F.when(F.col("writers") > 0, F.col("ws")).otherwise(nothing), "rs"),
+            "ends_v": F.col("v"),
+            "starts_v": F.col("v"),
+        }
+    )
+    return _shaped(zoned, F.col("late").isNull() & ((F.col("writers") > 0) | is_initial))
+
+
+def blocks(pieces: DataFrame) -> DataFrame:
+    """Returns the zones of whole chains, in the columns of `zones`; a chain goes by its first value."""
+    told = ("h", "ends_v", "starts_v", *(name for name in MARKS if name in pieces.columns))
+    counts = ("writers", "cas", "failed", "general")
+    chains = pieces.where(F.col("kind") == BLOCK).select(
+        *told,
+        F.col("first").alias("v"),
+        F.col("at").alias("ws"),
+        F.col("ends").alias("m"),
+        F.col("starts").alias("big"),
+        F.lit(None).cast("long").alias("late"),
+        *(F.lit(0).cast("long").alias(name) for name in counts),
+    )
+    return _shaped(chains, F.lit(col=True))
+
+
+def _shaped(zoned: DataFrame, possible: Column) -> DataFrame:
     return (
-        clusters.withColumn("late", F.when((unwritten & (F.col("reads") > 0)) | early, F.col("re")))
-        .withColumn("m", F.when(is_initial, nothing).otherwise(F.least("we", "re")))
-        .withColumn("big", F.greatest(F.when(F.col("writers") > 0, F.col("ws")).otherwise(nothing), "rs"))
-        .withColumn("forward", F.col("m") < F.col("big"))
+        zoned.withColumn("forward", F.col("m") < F.col("big"))
         .withColumn("low", F.least("m", "big"))
         .withColumn("high", F.greatest("m", "big"))
         .withColumn("limit", F.when(F.col("forward"), F.col("low")).otherwise(F.col("high")))
         # What was never read and perhaps never written can stand anywhere.
-        .withColumn("placed", F.col("late").isNull() & (F.col("high") != INF) & ~unwritten)
+        .withColumn("placed", possible & (F.col("high") != INF))
     )
 
 
@@ -56,8 +84,8 @@ def scanned(zoned: DataFrame, initial: int, bucket_events: int) -> DataFrame:
     """Returns a row for each key.
 
     Columns: `h`; `doubled`, whether a value was written twice or is the initial one, so that zones do not decide; `cas`,
-    `failed` and `general`, how many operations are such; `late`, the first end of a read without an earlier write; `limits`,
-    the limits of a few zones that others meet, of the first slices in which there are any.
+    `failed` and `general`, how many operations are such; `late`, the first end of one that saw what was not written yet;
+    `limits`, the limits of a few zones that others meet, of the first slices in which there are any.
     """
     placed, forward = F.col("placed"), F.col("forward")
     reach = F.when(placed & forward, F.col("high"))
@@ -66,7 +94,8 @@ def scanned(zoned: DataFrame, initial: int, bucket_events: int) -> DataFrame:
     doubled = (F.col("writers") > 1) | ((F.col("v") == initial) & (F.col("writers") > 0))
     slices = (
         zoned.withColumn(
-            "bucket", F.when(placed, _slice(F.col("low"), bucket_events)).otherwise(_slice(F.col("ws"), bucket_events))
+            "bucket",
+            F.when(placed, slice_of(F.col("low"), bucket_events)).otherwise(slice_of(F.col("ws"), bucket_events)),
         )
         .withColumn("before", F.max(reach).over(within))
         .groupBy("h", "bucket")
@@ -91,5 +120,6 @@ def scanned(zoned: DataFrame, initial: int, bucket_events: int) -> DataFrame:
     )
 
 
-def _slice(index: Column, width: int) -> Column:
+def slice_of(index: Column, width: int) -> Column:
+    """Returns the slice of a timeline that an index lies in; what stands before or after everything has one too."""
     return F.floor(F.greatest(F.least(index, F.lit(2**52)), F.lit(-1)) / F.lit(width)).cast("long")

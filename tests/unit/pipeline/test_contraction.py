@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from checker._kernel import Problem
 from checker.models.opcodes import CAS, READ, WRITE
 from checker.solving import Limits, solve
 from harness.randomness import stream
+from results.pipeline import chains
 from results.pipeline.coding import INF, NEG
 from results.pipeline.contraction import (
     BLOCK,
-    COLUMNS,
     CONTRADICTIONS,
+    ORDER,
     ROOTED,
     UNSOLVED,
     UNWRITTEN,
@@ -24,8 +26,10 @@ from results.pipeline.contraction import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from random import Random
+
+    import pytest
 
     from results.pipeline.contraction import Pieces
 
@@ -149,7 +153,7 @@ def pieces_of(values: Mapping[int, Value], key: int) -> list[dict[str, int]]:
 
 def columns_of(rows: Sequence[Mapping[str, int]]) -> Pieces:
     """Returns rows as columns."""
-    return {name: np.array([row[name] for row in rows], np.int64) for name in COLUMNS}
+    return {name: np.array([row[name] for row in rows], np.int64) for name in rows[0]}
 
 
 def merged(parts: Sequence[Pieces]) -> dict[str, Any]:
@@ -171,14 +175,27 @@ def contracted(random: Random, rows: Sequence[Mapping[str, int]]) -> dict[str, A
     return merged(done)
 
 
+def blocks_of(done: Mapping[str, Any]) -> dict[int, list[dict[str, int]]]:
+    """Returns the blocks of each key that others can meet."""
+    blocks: dict[int, list[dict[str, int]]] = {}
+    for place in np.flatnonzero((done["kind"] == BLOCK) & (done["ends"] != INF)).tolist():
+        row = {name: int(column[place]) for name, column in done.items()}
+        blocks.setdefault(row["h"], []).append(row)
+    return blocks
+
+
+def met(blocks: Sequence[Mapping[str, int]]) -> tuple[Mapping[str, int], Mapping[str, int]] | None:
+    """Returns two blocks that must each come before the other."""
+    pairs = ((one, two) for i, one in enumerate(blocks) for two in blocks[:i])
+    meets = (p for p in pairs if p[0]["ends"] < p[1]["starts"] and p[1]["ends"] < p[0]["starts"])
+    return next(meets, None)
+
+
 def verdicts_of(values: Sequence[Mapping[int, Value]], done: Mapping[str, Any]) -> list[str]:
     """Decides keys from what became of their pieces."""
     bad = set(done["h"][np.isin(done["kind"], CONTRADICTIONS)].tolist())
     assert UNSOLVED not in done["kind"]
-    blocks: dict[int, list[tuple[int, int]]] = {}
-    for h, kind, least, greatest in zip(done["h"], done["kind"], done["ends"], done["starts"], strict=True):
-        if kind == BLOCK:
-            blocks.setdefault(int(h), []).append((int(least), int(greatest)))
+    blocks = blocks_of(done)
     answers = []
     for key, known in enumerate(values):
         for v, value in known.items():
@@ -186,11 +203,46 @@ def verdicts_of(values: Sequence[Mapping[int, Value]], done: Mapping[str, Any]) 
             early = value.written and min(value.re, value.ke) < value.ws
             if unwritten or early:
                 bad.add(key)
-        zones = [(m, big) for m, big in blocks.get(key, []) if m != INF]
-        if any(one[0] < two[1] and two[0] < one[1] for i, one in enumerate(zones) for two in zones[:i]):
+        if met(blocks.get(key, [])) is not None:
             bad.add(key)
         answers.append("invalid" if key in bad else "valid")
     return answers
+
+
+def marked(rows: Sequence[dict[str, int]], ops: Sequence[Op], afters: Sequence[int]) -> list[dict[str, int]]:
+    """Adds to pieces from when on something of them is seen that began after an index."""
+    asked = []
+    for row in rows:
+        own = [op for op in ops if op.value == row["tail"]]
+        marks: dict[str, int] = {}
+        for mark, after in enumerate(afters):
+            since = [op.e for op in own if op.f == READ and op.s > after]
+            since += [NEG for op in own if op.f == WRITE and op.s > after]
+            opened = any(op.f == CAS and op.s > after for op in own)
+            since += [row["ends"]] * opened
+            marks |= {f"since_{mark}": min(since, default=INF), f"opened_{mark}": int(opened)}
+        asked.append({**row, **marks})
+    return asked
+
+
+def until(ops: Sequence[Op], end: int) -> list[Op]:
+    """Returns the history up to and with a return."""
+    begun = [op if op.e <= end else replace(op, e=INF) for op in ops if op.s <= end]
+    return [op for op in begun if op.f != READ or op.e != INF]
+
+
+def assert_told_in_time(runs: Sequence[Sequence[Op]], done: Mapping[str, Any]) -> None:
+    """Holds what is told of to be there by the return that it is told with."""
+    for h, kind, end, value, start in zip(
+        *(done[name] for name in ("h", "kind", "ends", "starts_v", "starts")), strict=True
+    ):
+        ops, shown = runs[h], int(end)
+        if kind == ORDER:
+            late = [op.e if op.f == READ else NEG for op in ops if op.value == value and op.s > end]
+            assert start > end
+            shown = max(shown, min(late))
+        if kind in CONTRADICTIONS:
+            assert by_kernel(until(ops, shown)) == "invalid", (kind, shown, ops)
 
 
 def test_joining_says_what_the_kernel_says() -> None:
@@ -205,9 +257,61 @@ def test_joining_says_what_the_kernel_says() -> None:
         done = contracted(random, rows)
         expected = [by_kernel(ops) for ops in runs]
         ours = verdicts_of(values, done)
+        assert_told_in_time(runs, done)
         for ops, one, other in zip(runs, ours, expected, strict=True):
             assert one == other, ops
         kinds.update(done["kind"].tolist())
         told.update(ours)
     assert {BLOCK, *CONTRADICTIONS} <= kinds.keys()
     assert min(told.values()) > 500
+
+
+def test_it_is_known_from_when_on_two_chains_meet() -> None:
+    """The return that is told for two chains that meet is the first by which they do, as far as they alone are looked at."""
+    random = stream(2, "contraction")
+    looked_at = exact = 0
+    while looked_at < 40:
+        ops = random_history(random, random.randint(4, 14))
+        if not ops:
+            continue
+        rows = pieces_of(values_of(ops), 0)
+        done = contracted(random, rows)
+        pair = met(blocks_of(done).get(0, []))
+        if pair is None:
+            continue
+        afters = (pair[1]["ends"], pair[0]["ends"])
+        asked = contracted(random, marked(rows, ops, afters))
+        known = {each["first"]: each for each in blocks_of(asked)[0]}
+        end = max(*afters, *(known[block["first"]][f"since_{mark}"] for mark, block in enumerate(pair)))
+        assert by_kernel(until(ops, end)) == "invalid", ops
+        exact += by_kernel(until(ops, end - 1)) == "valid"
+        looked_at += 1
+    assert exact > looked_at // 3
+
+
+def chain_of(size: int, key: int, at: Callable[[int], int]) -> list[dict[str, int]]:
+    """Returns the pieces of a chain from the initial value on, each compare-and-set right after the one before."""
+    ops = [Op(CAS, place, place + 1, 2 * place, 2 * place + 1) for place in range(size)]
+    rows = [{**row, "h": key, "at": at(row["tail"])} for row in pieces_of(values_of(ops), key)]
+    return sorted(rows, key=lambda row: row["at"])
+
+
+def test_a_worker_keeps_only_what_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chain far longer than what is kept is joined as it comes; one whose neighbours stay away is given up, alone."""
+    monkeypatch.setattr(chains, "_ROWS_PER_CALL", 7)
+    rows = chain_of(1000, 1, lambda v: v)
+    rows += chain_of(1000, 2, lambda v: v if v % 2 else 10_000 + v)
+    rows += chain_of(1000, 3, lambda v: v ^ 3)
+    random = stream(3, "contraction")
+    batches = []
+    while rows:
+        size = random.randint(1, 20)
+        columns = columns_of(rows[:size])
+        batches.append(pa.RecordBatch.from_arrays([pa.array(c) for c in columns.values()], names=list(columns)))
+        rows = rows[size:]
+    answers = [row for batch in chains._join_all(iter(batches), most=50) for row in batch.to_pylist()]
+    assert sorted((row["h"], row["kind"], row["tail"]) for row in answers if row["h"] != 2) == [
+        (1, BLOCK, 1000),
+        (3, BLOCK, 1000),
+    ]
+    assert [row["kind"] for row in answers if row["h"] == 2] == [UNSOLVED]
