@@ -22,6 +22,7 @@ Process: TypeAlias = int | str
 
 NEMESIS = "nemesis"
 NO_KEY: str | None = None
+FINAL_PHASE = "final"
 
 
 class OpType(enum.StrEnum):
@@ -49,7 +50,7 @@ class Op(NamedTuple):
         node: The node that the client was connected to, if it is a client's.
         error: Why it failed or is unknown: `code` or `code: text`.
         scheduled_ns: When an open-loop arrival was due; None in a closed loop.
-        phase: None for the workload itself; `"final"` for reads after healing.
+        phase: None for the workload itself; `FINAL_PHASE` for reads after healing.
     """
 
     index: int  # type: ignore[assignment]  # hides tuple.index, which no one needs here

@@ -12,7 +12,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from harness.errors import headline
-from harness.op import OpType
+from harness.op import FINAL_PHASE, OpType
 from harness.verdict import Part, Verdict
 
 if TYPE_CHECKING:
@@ -49,10 +49,14 @@ def faults_effective(faults: Sequence[FaultRecord]) -> Part:
     return Part(name=name, verdict=Verdict.VALID, reason=f"{total} faults were seen to take effect.", details=details)
 
 
-def progress(operations: Iterable[Operation], faults: Sequence[FaultRecord]) -> Part:
-    """Says whether clients got answers at all, while faults were on, and after the last one was healed."""
+def progress(operations: Iterable[Operation], faults: Sequence[FaultRecord], recovery: Recovery | None) -> Part:
+    """Says whether clients got answers at all, while faults were on, and after the last one was healed.
+
+    After a restart of every node the final reads say nothing of what the faults have left, so they count only without one.
+    """
     name = "progress"
     last_heal_ns = max((fault.end_ns for fault in faults), default=0)
+    restarted = recovery is not None and recovery.restarted
     total = during = after = 0
     for operation in operations:
         if operation.type is not OpType.OK:
@@ -60,7 +64,7 @@ def progress(operations: Iterable[Operation], faults: Sequence[FaultRecord]) -> 
         total += 1
         start_ns = operation.start_ns
         during += any(fault.start_ns <= start_ns < fault.end_ns for fault in faults)
-        after += start_ns >= last_heal_ns
+        after += start_ns >= last_heal_ns and not (restarted and operation.phase == FINAL_PHASE)
     details = {"ok": total, "ok_during_faults": during, "ok_after_faults": after}
     if not total:
         reason = "No operation succeeded, so nothing was tested."

@@ -125,7 +125,7 @@ def _judge(test: Test, result: RunResult, operations: Sequence[Operation]) -> li
         parts.replicas_equal(result.replicas),
         parts.recovered(result.recovery),
         parts.faults_effective(result.faults),
-        parts.progress(operations, result.faults),
+        parts.progress(operations, result.faults, result.recovery),
         parts.client_errors(operations),
         parts.log_patterns(result.logs, test.system.fatal_log_patterns()),
         parts.completed(

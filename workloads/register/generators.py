@@ -6,7 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from harness.generator import Later
-from harness.op import Invocation, OpType
+from harness.op import FINAL_PHASE, Invocation, OpType
 from workloads.register.options import Values
 from workloads.register.streams import Stream
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from harness.op import Op, Process
     from workloads.register.options import RegisterOptions
 
-FINAL = "final"
 FINAL_ATTEMPTS = 5
 
 
@@ -67,7 +66,7 @@ class FinalReads:
             return Later() if self._in_flight else None
         key, attempts = self._due.popleft()
         self._in_flight[asker.process] = key, attempts - 1
-        return Invocation("read", None, key, FINAL)
+        return Invocation("read", None, key, FINAL_PHASE)
 
     def told(self, event: Op) -> None:
         """Takes a key up again whose read did not succeed."""

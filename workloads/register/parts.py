@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 from checker.identity import identity
 from checker.independent import check_keys
 from checker.result import operation_json
-from harness.op import OpType
+from harness.op import FINAL_PHASE, OpType
 from harness.verdict import Part, Verdict
-from workloads.register.generators import FINAL
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -78,9 +77,9 @@ def final_reads(operations: Sequence[Operation]) -> Part | None:
     through: dict[str | None, set[str | None]] = {}
     for operation in operations:
         nodes = through.setdefault(operation.key, set())
-        if operation.phase == FINAL and operation.type is OpType.OK:
+        if operation.phase == FINAL_PHASE and operation.type is OpType.OK:
             nodes.add(operation.node)
-    if not any(operation.phase == FINAL for operation in operations):
+    if not any(operation.phase == FINAL_PHASE for operation in operations):
         return None
     name = "final-reads"
     unread = [key for key, nodes in through.items() if not nodes]

@@ -8,7 +8,7 @@ import pytest
 
 from harness import parts
 from harness.faults import FaultRecord, PlannedFault, Proof
-from harness.op import Operation, OpType
+from harness.op import FINAL_PHASE, Operation, OpType
 from harness.recovery import Recovery, Replicas
 from harness.verdict import Verdict, worst
 
@@ -83,7 +83,7 @@ def test_one_effective_fault_of_each_kind_is_enough() -> None:
 )
 def test_a_run_without_answers_where_they_matter_is_unknown(operations: list[Operation], word: str) -> None:
     """No ok at all, none during the faults, or none after them: nothing was tested."""
-    part = parts.progress(operations, [fault("kill", effective=True)])
+    part = parts.progress(operations, [fault("kill", effective=True)], None)
 
     assert part.verdict is Verdict.UNKNOWN
     assert word in part.reason
@@ -91,10 +91,18 @@ def test_a_run_without_answers_where_they_matter_is_unknown(operations: list[Ope
 
 def test_answers_during_and_after_faults_are_progress() -> None:
     """An ok counts for a fault if it was invoked while that was on."""
-    part = parts.progress([operation(start_ns=15), operation(start_ns=20)], [fault("kill", effective=True)])
+    part = parts.progress([operation(start_ns=15), operation(start_ns=20)], [fault("kill", effective=True)], None)
 
     assert part.verdict is Verdict.VALID
     assert part.details == {"ok": 2, "ok_during_faults": 1, "ok_after_faults": 1}
+
+
+@pytest.mark.parametrize(("restarted", "verdict"), [(True, Verdict.UNKNOWN), (False, Verdict.VALID)])
+def test_final_reads_after_a_restart_are_no_progress(restarted: bool, verdict: Verdict) -> None:
+    """What answers only because every node was started anew does not show that the system came through its faults."""
+    operations = [operation(start_ns=15), operation(start_ns=25, phase=FINAL_PHASE)]
+    recovery = Recovery(seconds=31.0, restarted=restarted, first_error=None, error=None)
+    assert parts.progress(operations, [fault("kill", effective=True)], recovery).verdict is verdict
 
 
 def test_recovery_only_by_restart_is_a_finding() -> None:

@@ -329,7 +329,7 @@ def record(
             details={"seconds": 1.4},
         ),
         faults_effective(faults),
-        progress(done, faults),
+        progress(done, faults, None),
         client_errors(done),
     ]
     name = "dledger-register-unsafe" if stale else "dledger-register"

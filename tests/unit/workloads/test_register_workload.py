@@ -14,12 +14,12 @@ from harness.generator import Asker
 from harness.history import pair
 from harness.load import ClosedLoop
 from harness.node import Node
-from harness.op import Fail, Info, Invocation, Ok, Op, Operation, OpType
+from harness.op import FINAL_PHASE, Fail, Info, Invocation, Ok, Op, Operation, OpType
 from harness.simulation import simulate
 from harness.verdict import Verdict
 from workloads.options import OPTIONS, make_workload
 from workloads.register import RegisterOptions, RegisterWorkload, Values
-from workloads.register.generators import FINAL, FINAL_ATTEMPTS, FinalReads, RegisterGenerator, keys_of
+from workloads.register.generators import FINAL_ATTEMPTS, FinalReads, RegisterGenerator, keys_of
 from workloads.register.parts import final_reads, linearizable, reads_saw_writes
 from workloads.register.streams import Stream
 
@@ -148,7 +148,7 @@ def test_every_key_is_read_at_the_end() -> None:
     ops = simulate(workload.final_generator(history=history, node=NODE), load=ClosedLoop(concurrency=5))
     read = [op for op in ops if op.type is OpType.INVOKE]
     assert [op.key for op in read] == keys_of(history)
-    assert {(op.f, op.phase) for op in ops} == {("read", FINAL)}
+    assert {(op.f, op.phase) for op in ops} == {("read", FINAL_PHASE)}
     assert len({op.process for op in read}) > 1
 
 
@@ -251,13 +251,13 @@ def test_final_reads_are_counted_by_key_and_node() -> None:
     """A key that could not be read is unknown, and named; without such reads there is no part."""
     written = [operation(0, 0, "write", 1), operation(1, 0, "write", 1, key="k0")]
     assert final_reads(written) is None
-    first = operation(2, 1, "read", 1, phase=FINAL, node="n2")
-    lost = operation(3, 1, "read", None, OpType.INFO, phase=FINAL, node="n2", key="k0")
+    first = operation(2, 1, "read", 1, phase=FINAL_PHASE, node="n2")
+    lost = operation(3, 1, "read", None, OpType.INFO, phase=FINAL_PHASE, node="n2", key="k0")
     part = final_reads([*written, first, lost])
     assert part is not None
     assert part.verdict is Verdict.UNKNOWN
     assert part.details == {"keys": 2, "unread": ["k0"], "keys_by_node": {"n2": 1}}
-    found = operation(4, 2, "read", 1, phase=FINAL, node="n1", key="k0")
+    found = operation(4, 2, "read", 1, phase=FINAL_PHASE, node="n1", key="k0")
     part = final_reads([*written, first, lost, found])
     assert part is not None
     assert part.verdict is Verdict.VALID
