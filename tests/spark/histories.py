@@ -110,6 +110,26 @@ def _interleaved(random: Random, parts: Sequence[Sequence[Operation]]) -> list[O
     return sorted(moved, key=lambda op: op.invoke_index)
 
 
+def two_writes_and_a_read(*, stale: bool, key: str = "k", since: int = 0) -> list[Operation]:
+    """Returns two writes, one after the other, and a read after both; it returns the first one's value if it is stale."""
+    told = [("write", 1, 1), ("write", 2, 2), ("read", None, 1 if stale else 2)]
+    return [
+        Operation(
+            process=number,
+            f=f,
+            value=value,
+            result=result,
+            type=OpType.OK,
+            start_ns=since + 2 * number,
+            end_ns=since + 2 * number + 1,
+            invoke_index=since + 2 * number,
+            complete_index=since + 2 * number + 1,
+            key=key,
+        )
+        for number, (f, value, result) in enumerate(told)
+    ]
+
+
 def write_runs(folder: Path, runs: Mapping[str, Sequence[Operation]]) -> list[str]:
     """Writes each run's operations; returns the files."""
     import pyarrow as pa  # noqa: PLC0415 - only tests of Spark need it

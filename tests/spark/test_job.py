@@ -13,13 +13,13 @@ from rich.console import Console
 
 from checker.formats.parquet import write_operations
 from harness.errors import ExitCode
-from harness.op import Operation, OpType
 from results.pipeline import job
 from results.pipeline.errors import BadOutput, RowsRefused
 from results.pipeline.files import Files
 from results.pipeline.job import AnalysisOptions, analyze
 from results.pipeline.output import GENERATIONS, LOCK, load_manifest, read_table
 from results.pipeline.progress import Watch
+from tests.spark.histories import two_writes_and_a_read
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,22 +35,7 @@ def make_run(store: Path, stamp: str, *, stale: bool) -> Path:
     """Makes the folder of a run in which a read is stale, or is not."""
     folder = store / "demo" / stamp
     folder.mkdir(parents=True)
-    told = [("write", 1, 1), ("write", 2, 2), ("read", None, 1 if stale else 2)]
-    operations = [
-        Operation(
-            process=number,
-            f=f,
-            value=value,
-            result=result,
-            type=OpType.OK,
-            start_ns=2 * number,
-            end_ns=2 * number + 1,
-            invoke_index=2 * number,
-            complete_index=2 * number + 1,
-            key="k",
-        )
-        for number, (f, value, result) in enumerate(told)
-    ]
+    operations = two_writes_and_a_read(stale=stale)
     write_operations(folder / "operations.parquet", operations, run=f"demo/{stamp}")
     test = {
         "format": "labrys-test",

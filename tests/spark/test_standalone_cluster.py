@@ -12,23 +12,26 @@ import subprocess
 import sys
 import sysconfig
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyspark
 import pytest
 
+import cli
 from checker.formats.parquet import write_operations
-from harness.op import Operation, OpType
+from tests.spark.histories import two_writes_and_a_read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
 
 WAIT_S = 240.0
-LONGEST_S = 1200  # for daemons whose test was killed
+LONGEST_S = 2400  # for daemons whose test was killed
 LOOPBACK = "127.0.0.1"
+SPARK = Path(pyspark.__file__).parent
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # these JVMs live too short for more
 
 
@@ -39,13 +42,17 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def without_labrys() -> dict[str, str]:
+    """Returns the environment without what may lead to an installation of Labrys."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+
+
 @contextlib.contextmanager
 def daemon(name: str, *arguments: str, log: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Runs a class of Spark in a process group of its own, and ends that group."""
-    home = Path(pyspark.__file__).parent
     environment = {
-        **os.environ,
-        "SPARK_HOME": str(home),
+        **without_labrys(),
+        "SPARK_HOME": str(SPARK),
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_DAEMON_JAVA_OPTS": QUICK_START,
         "SPARK_LOCAL_IP": LOOPBACK,
@@ -54,7 +61,7 @@ def daemon(name: str, *arguments: str, log: Path) -> Iterator[subprocess.Popen[b
     with log.open("wb") as output:
         process = subprocess.Popen(
             [
-                "timeout", str(LONGEST_S), str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}",
+                "timeout", str(LONGEST_S), str(SPARK / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}",
                 "--host", LOOPBACK, *arguments,
             ],
             stdout=output,
@@ -84,72 +91,78 @@ def wait_for(log: Path, pattern: str, process: subprocess.Popen[bytes]) -> None:
         time.sleep(0.2)
 
 
-@pytest.fixture
-def master(tmp_path: Path) -> Iterator[str]:
-    """Returns the URL of a master with two workers."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """A master with workers.
+
+    Attributes:
+        url: The master's.
+        folders: Where each worker keeps what it has run.
+    """
+
+    url: str
+    folders: Sequence[Path]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Returns a master with two workers."""
+    home = tmp_path_factory.mktemp("cluster")
     port = free_port()
     url = f"spark://{LOOPBACK}:{port}"
-    log = tmp_path / "master.log"
+    folders = [home / f"work-{number}" for number in range(2)]
     with contextlib.ExitStack() as stack:
-        started = daemon("master.Master", "--port", str(port), "--webui-port", "0", log=log)
-        first = stack.enter_context(started)
+        log = home / "master.log"
+        first = stack.enter_context(daemon("master.Master", "--port", str(port), "--webui-port", "0", log=log))
         wait_for(log, r"I have been elected leader", first)
-        for number in range(2):
-            worker_log = tmp_path / f"worker-{number}.log"
-            options = (
-                "--webui-port",
-                "0",
-                "--cores",
-                "1",
-                "--memory",
-                "512m",
-                "--work-dir",
-                str(tmp_path / f"work-{number}"),
-            )
-            worker = stack.enter_context(daemon("worker.Worker", *options, url, log=worker_log))
-            wait_for(worker_log, r"Successfully registered with master", worker)
-        yield url
-
-
-def register(key: str, *, stale: bool) -> list[Operation]:
-    """Returns two writes and a read after both, which returns the first of them if it is to be stale."""
-    seen = 1 if stale else 2
-    told = [("write", 1, 1), ("write", 2, 2), ("read", None, seen)]
-    base = 0 if key == "good" else 6
-    return [
-        Operation(
-            process=number,
-            f=f,
-            value=value,
-            result=result,
-            type=OpType.OK,
-            start_ns=base + 2 * number,
-            end_ns=base + 2 * number + 1,
-            invoke_index=base + 2 * number,
-            complete_index=base + 2 * number + 1,
-            key=key,
-        )
-        for number, (f, value, result) in enumerate(told)
-    ]
+        workers = {}
+        for folder in folders:
+            log = folder.with_suffix(".log")
+            options = ("--webui-port", "0", "--cores", "1", "--memory", "512m", "--work-dir", str(folder))
+            workers[log] = stack.enter_context(daemon("worker.Worker", *options, url, log=log))
+        for log, worker in workers.items():
+            wait_for(log, r"Successfully registered with master", worker)
+        yield Cluster(url=url, folders=folders)
 
 
 def bare_python(folder: Path) -> Path:
-    """Returns an interpreter that knows no installation of Labrys: an editable one is a .pth file, which only `site` reads."""
+    """Returns an interpreter that knows no installation of Labrys: an editable one is a .pth file, which only `site` reads.
+
+    Each time that it starts it adds a line to a file beside it, `started`.
+    """
     path = folder / "bare-python"
-    path.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')
+    path.write_text(f'#!/bin/sh\necho >> "{folder}/started"\nexec "{sys.executable}" -S "$@"\n')
     path.chmod(0o755)
     return path
 
 
-def test_workers_without_labrys_judge_what_is_shipped_to_them(master: str, tmp_path: Path) -> None:
-    """`labrys analyze --master spark://...` brings the package and its kernel along, and finds what is planted."""
-    operations = [*register("good", stale=False), *register("bad", stale=True)]
+def by_analyze(*options: str) -> list[str]:
+    """Returns the command `labrys analyze`, which begins to work where the options of Spark end."""
+    return [sys.executable, "-m", "cli", "analyze", *options]
+
+
+def by_submit(*options: str) -> list[str]:
+    """Returns the same through `spark-submit`."""
+    return [str(SPARK / "bin" / "spark-submit"), *options, str(cli.__file__), "analyze"]
+
+
+@pytest.mark.parametrize("command", [by_analyze, by_submit])
+def test_workers_without_labrys_judge_what_is_shipped_to_them(
+    cluster: Cluster, tmp_path: Path, command: Callable[..., list[str]]
+) -> None:
+    """The job brings the package and its kernel along, whoever starts it, and finds what is planted."""
+    operations = [
+        *two_writes_and_a_read(stale=False, key="good"),
+        *two_writes_and_a_read(stale=True, key="bad", since=6),
+    ]
     write_operations(tmp_path / "operations.parquet", operations, run="planted")
     python = bare_python(tmp_path)
     nothing = subprocess.run(
-        [str(python), "-c", "import checker"], capture_output=True, text=True, check=False, cwd="/", timeout=60
-    )
+        [str(python), "-c", "import checker"],
+        capture_output=True, text=True, check=False, cwd="/", timeout=60, env=without_labrys(),
+    )  # fmt: skip
     assert "No module named 'checker'" in nothing.stderr
+    (tmp_path / "started").unlink()
     settings = {
         "spark.driver.host": LOOPBACK,
         "spark.driver.bindAddress": LOOPBACK,
@@ -159,21 +172,28 @@ def test_workers_without_labrys_judge_what_is_shipped_to_them(master: str, tmp_p
         "spark.pyspark.python": str(python),
         "spark.pyspark.driver.python": sys.executable,
         "spark.executorEnv.PYTHONPATH": sysconfig.get_path("purelib"),
-        "spark.sql.shuffle.partitions": "2",
         "spark.local.dir": str(tmp_path / "scratch"),
+        "spark.ui.enabled": "false",
+        # For a few rows, compiling plans is most of the work.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.shuffle.partitions": "2",
     }
     words = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+    before = {folder: set(folder.glob("app-*/*")) for folder in cluster.folders}
     done = subprocess.run(
         [
-            sys.executable, "-m", "cli", "analyze", str(tmp_path / "operations.parquet"), "--master", master,
-            "--driver-memory", "512m", "--out", str(tmp_path / "out"), "--format", "json", *words,
+            *command("--master", cluster.url, "--driver-memory", "512m", *words),
+            "operations.parquet", "--out", "out", "--no-pictures", "--format", "json",
         ],
-        capture_output=True, text=True, check=False, timeout=900, cwd=tmp_path,
+        capture_output=True, text=True, check=False, timeout=1100, cwd=tmp_path,
+        env={**os.environ, "SPARK_HOME": str(SPARK), "SPARK_LOCAL_IP": LOOPBACK},
     )  # fmt: skip
     assert done.returncode == 1, done.stderr[-4000:]
     found = json.loads(done.stdout)
     assert found["verdicts"] == {"valid": 1, "invalid": 1, "unknown": 0}
     # The kernel ran in workers whose interpreter has no other Labrys than the one that was shipped.
     assert [(row["key"], row["engine"]) for row in found["invalid"]] == [("bad", "kernel")]
-    worked = sum(1 for number in range(2) for _ in (tmp_path / f"work-{number}").glob("app-*/*"))
-    assert worked == 2, "both workers have run an executor"
+    assert (tmp_path / "started").exists()
+    for folder in cluster.folders:
+        assert set(folder.glob("app-*/*")) - before[folder], "both workers have run an executor"
