@@ -12,6 +12,7 @@ In a history up to some return a compare-and-set that returned later is open: it
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,7 +27,7 @@ from results.pipeline.paths import Path, paths
 from results.pipeline.scan import Scan
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pyspark.sql import DataFrame
 
@@ -60,6 +61,8 @@ class Blame:
 
 def blame(touches: DataFrame, found: Sequence[Found], scanning: Scanning) -> Mapping[int, Blame]:
     """Looks at keys that are not linearizable.
+
+    A key is left out if one of those operations begins or ends at the index of another: then their indexes do not name them.
 
     Args:
         touches: Coded operations of these keys, all with unique values.
@@ -214,17 +217,32 @@ class _History:
         named, kinds = self._contradicting(scan, ops)
         resting = self._paths(scan, {h: [v for v, _ in each] for h, each in named.items()})
         members = self._members(rows, named, resting)
+        parts = {h: {row["s"], *members.get(h, ())} for h, row in ops.items()}
+        tied = self._tied(rows, parts)
         scan.release()
         rows.unpersist()
         return {
             h: Blame(
                 start=row["s"],
                 end=ends[h],
-                part=tuple(sorted({row["s"], *members.get(h, ())})),
+                part=tuple(sorted(parts[h])),
                 kind=None if h in resting else kinds[h],
             )
             for h, row in ops.items()
+            if h not in tied
         }
+
+    def _tied(self, rows: DataFrame, parts: Mapping[int, set[int]]) -> set[int]:
+        """Returns the keys of which an operation, given by its invoke, shares an index with another one."""
+        begun = self._at(rows, "s", {(h, s) for h, part in parts.items() for s in part})
+        ended = self._at(rows, "e", {(row["h"], row["e"]) for row in begun if row["e"] != INF})
+        invokes = Counter((row["h"], row["s"]) for row in begun)
+        returns = Counter((row["h"], row["e"]) for row in ended)
+        return {h for found in (invokes, returns) for (h, _), count in found.items() if count > 1}
+
+    def _at(self, rows: DataFrame, name: str, indexes: Iterable[tuple[int, int]]) -> list[Any]:
+        known = self._spark.createDataFrame(list(indexes), f"h bigint, {name} bigint")
+        return rows.join(F.broadcast(known), ["h", name]).select("h", "s", "e").collect()
 
     def _paths(self, scan: Scan, values: Mapping[int, Sequence[int]]) -> Mapping[int, Path]:
         if self._scanning.chained:
