@@ -146,7 +146,7 @@ def compare(spark: SparkSession, made: Plan, folder: Path, *, native: bool, hot:
     print(f"made in {generating_s:.1f} s; planted: {len(made.planted)}\n", flush=True)
     floor_s, floor_bytes, _ = timed(lambda: floor(rows))
     told: list[tuple[str, float, int]] = [("floor: read and sort", floor_s, floor_bytes)]
-    options = VerdictOptions(model=MODEL) if hot is None else VerdictOptions(model=MODEL, hot_operations=hot)
+    options = VerdictOptions(model=MODEL, hot_operations=hot)
     job_s, job_bytes, _ = timed(lambda: verdicts(rows, options).write.mode("overwrite").parquet(str(out)))
     told.append(("verdicts", job_s, job_bytes))
     there = spark.read.parquet(str(out))
