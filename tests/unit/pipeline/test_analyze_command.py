@@ -112,3 +112,19 @@ def test_the_archive_has_what_executors_import(tmp_path: Path) -> None:
     assert settings["spark.executorEnv.PYTHONPATH"] == "labrys-package:lib"
     whole = {"spark.archives": "env.tar.gz#env", "spark.pyspark.python": "./env/bin/python"}
     assert shipped(whole, tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("settings", "packed"),
+    [
+        ({}, False),
+        ({"spark.master": "local[2]"}, False),
+        ({"spark.master": "spark://head:7077", "spark.submit.deployMode": "client"}, True),
+        ({"spark.master": "yarn", "spark.submit.deployMode": "cluster"}, False),
+    ],
+)
+def test_files_are_brought_to_executors_elsewhere(settings: dict[str, str], packed: bool) -> None:
+    """A driver that works alone needs no archive, and one inside a cluster is in that of its user."""
+    from results.pipeline.session import has_executors  # noqa: PLC0415 - beside its test
+
+    assert has_executors(settings) is packed
