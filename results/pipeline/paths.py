@@ -51,7 +51,7 @@ def paths(values: DataFrame, wanted: Wanted, memory_limit: int) -> dict[int, Pat
     """
     keys = F.broadcast(values.sparkSession.createDataFrame([(h,) for h in wanted], "h bigint"))
     links = values.where(F.col("cas") > 0).join(keys, "h", "left_semi").select("h", "v", "expected")
-    walk = partial(_walk, wanted=wanted, most=memory_limit // BYTES_PER_LINK)
+    walk = partial(_walk, wanted=wanted, most=memory_limit // BYTES_PER_LINK, longest=LONGEST)
     rows = (
         links.repartition("h")
         .sortWithinPartitions("h")
@@ -68,7 +68,7 @@ def paths(values: DataFrame, wanted: Wanted, memory_limit: int) -> dict[int, Pat
     return found
 
 
-def _walk(batches: Iterator[pa.RecordBatch], wanted: Wanted, most: int) -> Iterator[pa.RecordBatch]:
+def _walk(batches: Iterator[pa.RecordBatch], wanted: Wanted, most: int, longest: int) -> Iterator[pa.RecordBatch]:
     parts: list[tuple[Any, Any]] = []
     key, rows = None, 0
     for batch in batches:
@@ -79,7 +79,7 @@ def _walk(batches: Iterator[pa.RecordBatch], wanted: Wanted, most: int) -> Itera
                 continue
             if h[low] != key:
                 if key is not None:
-                    yield _row(key, _path(parts, wanted[key]) if rows <= most else None)
+                    yield _row(key, _path(parts, wanted[key], longest) if rows <= most else None)
                 key, rows, parts = int(h[low]), 0, []
             rows += high - low
             if rows > most:
@@ -87,10 +87,10 @@ def _walk(batches: Iterator[pa.RecordBatch], wanted: Wanted, most: int) -> Itera
             else:
                 parts.append((v[low:high], expected[low:high]))
     if key is not None:
-        yield _row(key, _path(parts, wanted[key]) if rows <= most else None)
+        yield _row(key, _path(parts, wanted[key], longest) if rows <= most else None)
 
 
-def _path(parts: Sequence[tuple[Any, Any]], values: Sequence[int]) -> Path | None:
+def _path(parts: Sequence[tuple[Any, Any]], values: Sequence[int], longest: int) -> Path | None:
     v, expected = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     order = np.argsort(v)
     v, expected = v[order], expected[order]
@@ -100,7 +100,7 @@ def _path(parts: Sequence[tuple[Any, Any]], values: Sequence[int]) -> Path | Non
         at = value
         while at not in path:
             path.add(at)
-            if len(path) > LONGEST:
+            if len(path) > longest:
                 return None
             place = int(np.searchsorted(v, at))
             if place == len(v) or v[place] != at:

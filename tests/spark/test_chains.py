@@ -1,0 +1,116 @@
+"""Registers with compare-and-set, decided by dataflow: what the job says is what `labrys check` says."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from checker.checking import make_model
+from harness.op import Operation, OpType
+from harness.randomness import stream
+from results.pipeline import paths
+from results.pipeline.details import DATAFLOW
+from results.pipeline.schema import OPERATIONS
+from results.pipeline.verdicts import VerdictOptions, verdicts
+from tests.spark.histories import by_check, write_runs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+    from random import Random
+
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+
+LENGTH = 60
+
+
+def operations_of(spark: SparkSession, folder: Path, runs: Mapping[str, Sequence[Operation]]) -> DataFrame:
+    """Returns the operations of runs in an order and a partitioning that say nothing."""
+    return spark.read.schema(OPERATIONS).parquet(*write_runs(folder, runs)).repartition(2)
+
+
+def history(random: Random, size: int) -> list[Operation]:
+    """Returns a history of mostly compare-and-sets with values of their own, with lies and crashes."""
+    lies, crashes = random.choice([0.0, 0.05, 0.3]), random.choice([0.0, 0.2])
+    spread = random.choice([0.8, 3.0])
+    times = [(place - spread * random.random(), place + spread * random.random()) for place in range(size)]
+    rank = {time: index for index, time in enumerate(sorted(time for pair in times for time in pair))}
+    written: list[int | None] = [None]
+    done = []
+    for place, (start, end) in enumerate(times):
+        f = random.choice(["read", "write", "cas", "cas"])
+        seen = random.choice([*written, 1000]) if random.random() < lies else written[-1]
+        crashed = random.random() < crashes
+        done.append(
+            Operation(
+                process=place,
+                f=f,
+                value={"read": None, "write": place, "cas": [seen, place]}[f],
+                result=seen if f == "read" and not crashed else None,
+                type=OpType.INFO if crashed else OpType.OK,
+                start_ns=rank[start],
+                end_ns=rank[end],
+                invoke_index=rank[start],
+                complete_index=rank[end],
+            )
+        )
+        if f != "read" and (not crashed or random.random() < 0.5):
+            written.append(place)
+    return sorted(done, key=lambda op: op.invoke_index)
+
+
+def chain(length: int, lies: Mapping[int, int]) -> list[Operation]:
+    """Returns a history of compare-and-sets one after the other, with reads at the places of `lies` instead of them."""
+    done, state = [], None
+    for place in range(length):
+        value, result = (None, lies[place]) if place in lies else ((state, place), None)
+        done.append(
+            Operation(
+                process=place % 3,
+                f="read" if place in lies else "cas",
+                value=None if value is None else list(value),
+                result=result,
+                type=OpType.OK,
+                start_ns=place,
+                end_ns=place,
+                invoke_index=2 * place,
+                complete_index=2 * place + 1,
+            )
+        )
+        state = state if place in lies else place
+    return done
+
+
+def test_chains_say_what_the_checker_says(spark: SparkSession, tmp_path: Path) -> None:
+    """Crashes, lies, two on one value, circles, long chains: what is said of them is what the checker says."""
+    random = stream(1, "chains")
+    runs = {f"run-{number}": history(random, random.randint(1, 14)) for number in range(120)}
+    runs |= {"valid": chain(LENGTH, {}), "stale": chain(LENGTH, {LENGTH // 2: 3, LENGTH - 5: 7})}
+    theirs = by_check(make_model("cas-register", None, {}), runs)
+    found = verdicts(operations_of(spark, tmp_path, runs), VerdictOptions(hot_operations=0, bucket_events=3)).collect()
+    ours = {(row["run"], row["key"]): row.asDict() for row in found}
+    assert len(found) == len(ours) == len(runs)
+    for name, expected in theirs.items():
+        ours[name]["counterexample"] = json.loads(ours[name]["counterexample"] or "[]")
+        assert {field: ours[name][field] for field in expected} == expected, name
+    assert Counter(row["engine"] for row in found)[DATAFLOW] == len(runs)
+    assert {row["kind"] for row in found} >= {None, "phantom", "stale", "order", "lost-update"}
+
+
+def test_what_rests_on_a_long_chain_is_named(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where too many values lead to a contradiction, verdict and operation are the checker's, and it is told in short."""
+    monkeypatch.setattr(paths, "LONGEST", 3)
+    runs = {"stale": chain(LENGTH, {LENGTH // 2: 3, LENGTH - 5: 7})}
+    [expected] = by_check(make_model("cas-register", None, {}), runs).values()
+    [row] = verdicts(operations_of(spark, tmp_path, runs), VerdictOptions(hot_operations=0, bucket_events=3)).collect()
+    for field in ("verdict", "analyzer", "kind", "operations", "op_invoke_index", "op_complete_index"):
+        assert row[field] == expected[field], field
+    assert row["counterexample"] is None
+    assert "read of 3" in row["explanation"]
