@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 # Of how many contradictions within the chains of a key one is looked at.
 TOLD: Final = 4
+_COLUMNS: Final = ("kind", "ends", "ends_v", "starts", "starts_v")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +125,7 @@ class Scan:
         told: dict[int, list[Any]] = {}
         if self._chains is None:
             return told, set()
-        rows = self._chains.where(F.col("kind") != BLOCK).select("h", *_TOLD).collect()
+        rows = self._chains.where(F.col("kind") != BLOCK).select("h", *_COLUMNS).collect()
         for row in sorted(rows, key=lambda row: max(row["ends"], row["starts"])):
             if row["kind"] in CONTRADICTIONS and len(told.setdefault(row["h"], [])) < TOLD:
                 told[row["h"]].append(row)
@@ -135,6 +136,3 @@ class Scan:
         for rows in reversed(self._kept):
             rows.unpersist()
         self._kept.clear()
-
-
-_TOLD: Final = ("kind", "ends", "ends_v", "starts", "starts_v")
