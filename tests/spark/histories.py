@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from checker.formats.parquet import write_operations
+from checker.formats.parquet import NAMES, json_text, schema
 from checker.independent import check_keys
 from checker.result import operation_json
 from harness.op import Operation, OpType
 from harness.randomness import stream
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
     from random import Random
 
@@ -21,25 +21,64 @@ if TYPE_CHECKING:
     from harness.op import Value
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """What a register's history is like.
+
+    Attributes:
+        cas: Whether there is compare-and-set.
+        unique: Whether no value is written twice.
+        size: How many operations.
+        events: How many events have one index on average; more than one makes ties.
+        spoken: Which values are not said as integers of up to 18 digits; None: none.
+    """
+
+    cas: bool
+    unique: bool
+    size: int
+    events: int = 1
+    spoken: Callable[[int], Value] | None = None
+
+
+SPOKEN: Sequence[Callable[[int], Value]] = (
+    lambda number: f"v{number}",
+    lambda number: number * 10**18,
+    lambda number: number + 0.5,
+    lambda number: [number, None],
+    lambda number: bool(number % 2),
+)
+
+
+def any_kind(random: Random) -> Kind:
+    """Draws a kind."""
+    return Kind(
+        cas=random.random() < 0.4,
+        unique=random.random() < 0.6,
+        size=random.randint(1, random.choice([3, 8, 14, 14, 25])),
+        events=random.choice([1, 1, 2, 3, 5]),
+        spoken=random.choice(SPOKEN) if random.random() < 0.05 else None,
+    )
+
+
 class Register:
     """A register that mostly does what it is asked, in the order of what it is asked."""
 
-    def __init__(self, random: Random, *, cas: bool, unique: bool, lies: float) -> None:
+    def __init__(self, random: Random, kind: Kind) -> None:
         """Begins with nil."""
         self._random = random
-        self._functions = ["read", "write", "cas"] if cas else ["read", "read", "write"]
-        self._unique = unique
-        self._lies = lies
-        self._written: list[Value] = [None]
+        self._functions = ["read", "write", "cas"] if kind.cas else ["read", "read", "write"]
+        self._unique = kind.unique
+        self._lies = random.choice([0.0, 0.05, 0.3])
+        self._written: list[int | None] = [None]
 
-    def do(self) -> tuple[str, Value, Value, bool]:
+    def do(self) -> tuple[str, Any, int | None, bool]:
         """Returns a function, its argument, its result and whether it succeeded."""
         random, state = self._random, self._written[-1]
         f = random.choice(self._functions)
         lie = random.random() < self._lies
         if f == "read":
             return f, None, random.choice([*self._written, 77]) if lie else state, True
-        new: Value = len(self._written) if self._unique else random.randrange(3)
+        new = len(self._written) if self._unique else random.choice([0, 1, 2, None])
         if f == "write":
             self._written.append(new)
             return f, new, None, True
@@ -50,47 +89,63 @@ class Register:
         return f, [expected, new], None, succeeds
 
 
-def register_history(random: Random, *, size: int, cas: bool, unique: bool, key: str | None) -> list[Operation]:
-    """Returns a history of one register, with lies, crashes and failures; its events have the indexes 0, 1, ..."""
-    register = Register(random, cas=cas, unique=unique, lies=random.choice([0.0, 0.05, 0.3]))
-    done = [register.do() for _ in range(size)]
+def register_history(random: Random, kind: Kind, key: str | None) -> list[Operation]:
+    """Returns a history of one register, with lies, crashes and failures; n operations have indexes below 2 * n."""
+    register = Register(random, kind)
+    done = [register.do() for _ in range(kind.size)]
     spread = random.choice([0.8, 3.0])
-    times = [(place - spread * random.random(), place + spread * random.random()) for place in range(size)]
-    rank = {time: index for index, time in enumerate(sorted(time for pair in times for time in pair))}
+    times = [(place - spread * random.random(), place + spread * random.random()) for place in range(len(done))]
+    rank = {time: index // kind.events for index, time in enumerate(sorted(time for pair in times for time in pair))}
     operations = []
     for process, ((f, value, result, ok), (start, end)) in enumerate(zip(done, times, strict=True)):
-        kind = OpType.OK if ok else OpType.FAIL
+        outcome = OpType.OK if ok else OpType.FAIL
         if random.random() < 0.1:
-            kind = random.choice([OpType.INFO, OpType.FAIL])
+            outcome = random.choice([OpType.INFO, OpType.FAIL])
+        first, last = rank[start], max(rank[end], rank[start] + 1)
         operations.append(
             Operation(
                 process=process,
                 f=f,
-                value=value,
-                result=result if kind is OpType.OK else None,
-                type=kind,
-                start_ns=rank[start] * 1000,
-                end_ns=rank[end] * 1000,
-                invoke_index=rank[start],
-                complete_index=rank[end],
+                value=_said(value, kind),
+                result=_said(result, kind) if outcome is OpType.OK else None,
+                type=outcome,
+                start_ns=first * 1000,
+                end_ns=last * 1000,
+                invoke_index=first,
+                complete_index=last,
                 key=key,
                 node=f"n{process % 3}",
             )
         )
-    return sorted(operations, key=lambda op: op.invoke_index)
+    return sorted(operations, key=row_order)
 
 
-def histories(
-    seed: int, count: int, *, cas: bool, unique: bool, keys: int = 1, size: int = 14
+def _said(value: Any, kind: Kind) -> Value:
+    if value is None or kind.spoken is None:
+        return value
+    return [_said(each, kind) for each in value] if isinstance(value, list) else kind.spoken(value)
+
+
+def row_order(op: Operation) -> tuple[int, int, Any]:
+    """Returns where an operation stands in its table; the job puts ties in this order too."""
+    return op.invoke_index, op.complete_index or 0, op.process
+
+
+def histories(seed: int, count: int, *, cas: bool, unique: bool, size: int = 14) -> dict[str, list[Operation]]:
+    """Returns runs of one key by name, with at most so many operations."""
+    return mixed_histories(seed, count, lambda random: Kind(cas=cas, unique=unique, size=random.randint(1, size)))
+
+
+def mixed_histories(
+    seed: int, count: int, kind: Callable[[Random], Kind], keys: Sequence[int] = ()
 ) -> dict[str, list[Operation]]:
-    """Returns runs by name; each has so many keys, or none if it is one."""
+    """Returns runs by name; each has one of these numbers of keys, or one. The key of a run with only one has no name."""
     random = stream(seed, "histories")
     runs = {}
     for number in range(count):
-        names = [str(k) for k in range(keys)] if keys > 1 else [None]
-        parts = [
-            register_history(random, size=random.randint(1, size), cas=cas, unique=unique, key=name) for name in names
-        ]
+        named = random.choice(keys) if keys else 1
+        names = [str(k) for k in range(named)] if named > 1 else [None]
+        parts = [register_history(random, kind(random), name) for name in names]
         runs[f"run-{number}"] = _interleaved(random, parts)
     return runs
 
@@ -107,7 +162,7 @@ def _interleaved(random: Random, parts: Sequence[Sequence[Operation]]) -> list[O
         for k, part in enumerate(parts)
         for op in part
     ]
-    return sorted(moved, key=lambda op: op.invoke_index)
+    return sorted(moved, key=row_order)
 
 
 def two_writes_and_a_read(*, stale: bool, key: str = "k", since: int = 0) -> list[Operation]:
@@ -131,19 +186,19 @@ def two_writes_and_a_read(*, stale: bool, key: str = "k", since: int = 0) -> lis
 
 
 def write_runs(folder: Path, runs: Mapping[str, Sequence[Operation]]) -> list[str]:
-    """Writes each run's operations; returns the files."""
+    """Writes the operations of all runs as one table, ties too; returns its files."""
     import pyarrow as pa  # noqa: PLC0415 - only tests of Spark need it
     from pyarrow import parquet  # noqa: PLC0415
 
-    tables = []
-    for name, operations in runs.items():
-        path = folder / "part.parquet"
-        write_operations(path, operations, run=name)
-        tables.append(parquet.read_table(path))
-    path.unlink()
-    whole = folder / "operations.parquet"
-    parquet.write_table(pa.concat_tables(tables).unify_dictionaries(), whole, row_group_size=5000)
-    return [str(whole)]
+    rows = [
+        {name: json_text(getattr(op, name)) if name in {"value", "result"} else getattr(op, name) for name in NAMES[1:]}
+        | {"run": run, "type": str(op.type)}
+        for run, operations in runs.items()
+        for op in operations
+    ]
+    path = folder / "operations.parquet"
+    parquet.write_table(pa.Table.from_pylist(rows, schema=schema()), path, row_group_size=5000)
+    return [str(path)]
 
 
 def by_check(model: Model, runs: Mapping[str, Sequence[Operation]]) -> dict[tuple[str, str | None], dict[str, Any]]:

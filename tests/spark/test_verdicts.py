@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from checker.checking import make_model
 from harness.op import Operation, OpType
+from harness.randomness import stream
 from results.pipeline.details import DATAFLOW, KERNEL, OBJECTS
 from results.pipeline.rows import BYTES_PER_OPERATION
 from results.pipeline.schema import OPERATIONS, VERDICTS
 from results.pipeline.verdicts import VerdictOptions, verdicts
-from tests.spark.histories import by_check, histories, write_runs
+from tests.spark.histories import Kind, any_kind, by_check, mixed_histories, row_order, write_runs
+from tests.unit.checker.conftest import draw_history
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
+    from random import Random
 
     from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
-BUCKET_EVENTS = 3
+RUNS = 700
+SHUFFLES = "spark.sql.shuffle.partitions"
 
 
 def by_spark(
@@ -35,13 +38,20 @@ def by_spark(
     options: VerdictOptions,
     *,
     cuts: int = 3,
+    shuffles: int = 4,
 ) -> dict[tuple[str, str | None], dict[str, Any]]:
     """Returns the job's rows, from operations in an order and a partitioning that say nothing."""
     operations = spark.read.schema(OPERATIONS).parquet(*write_runs(folder, runs)).repartition(cuts)
-    found = verdicts(operations, options)
+    before = str(spark.conf.get(SHUFFLES))
+    spark.conf.set(SHUFFLES, str(shuffles))
+    try:
+        found = verdicts(operations, options)
+        collected = found.collect()
+    finally:
+        spark.conf.set(SHUFFLES, before)
     assert found.schema.names == VERDICTS.names
     rows = {}
-    for row in found.collect():
+    for row in collected:
         assert (row["run"], row["key"]) not in rows
         fields = row.asDict()
         fields["counterexample"] = json.loads(row["counterexample"] or "[]")
@@ -57,50 +67,84 @@ def assert_same(ours: Mapping[Any, Mapping[str, Any]], theirs: Mapping[Any, Mapp
         assert found == expected, name
 
 
-def test_dataflow_says_what_the_checker_says(spark: SparkSession, tmp_path: Path) -> None:
-    """However a timeline is cut, dataflow gives the checker's verdict, operation, explanation and counterexample."""
-    runs = histories(1, 1200, cas=False, unique=True) | long_runs()
-    ours = by_spark(
-        spark, tmp_path, runs, VerdictOptions(model="register", hot_operations=0, bucket_events=BUCKET_EVENTS)
-    )
-    assert_same(ours, by_check(make_model("register", None, {}), runs))
-    assert Counter(row["engine"] for row in ours.values())[DATAFLOW] > len(runs) // 2
-    assert {(row["verdict"], row["kind"]) for row in ours.values()} >= {
-        ("valid", None),
-        ("invalid", "phantom"),
-        ("invalid", "stale"),
-    }
-    for name in LIES:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draw:
+    """Random histories, how they are judged, and how their table is cut.
+
+    Attributes:
+        seed: Of the histories.
+        options: How they are judged. Keys of ordinary size are hot here, and slices few events wide.
+        shuffles: Over how many tasks Spark spreads what it groups.
+        cuts: In how many parts the table comes.
+        cas: Whether some histories have compare-and-set.
+    """
+
+    seed: int
+    options: VerdictOptions
+    shuffles: int
+    cuts: int
+    cas: bool
+
+    def kind(self, random: Random) -> Kind:
+        """Draws what a history is like."""
+        kind = any_kind(random)
+        return kind if self.cas else replace(kind, cas=False)
+
+
+DRAWS = [
+    Draw(
+        seed=1,
+        options=VerdictOptions(model="register", hot_operations=0, bucket_events=3),
+        shuffles=3,
+        cuts=5,
+        cas=False,
+    ),
+    Draw(
+        seed=2,
+        options=VerdictOptions(
+            initial="1",
+            conventions={"nil_read": "any", "failed_cas": "observe"},
+            hot_operations=8,
+            bucket_events=7,
+        ),
+        shuffles=2,
+        cuts=1,
+        cas=True,
+    ),
+]
+
+
+@pytest.mark.parametrize("draw", DRAWS, ids=lambda draw: draw.options.model)
+def test_every_route_says_what_the_checker_says(spark: SparkSession, tmp_path: Path, draw: Draw) -> None:
+    """However a table is cut, of thousands of keys: the same verdict, operation, explanation and counterexample."""
+    options = draw.options
+    runs = mixed_histories(draw.seed, RUNS, draw.kind, keys=(1, 2, 3, 5))
+    if not draw.cas:
+        runs |= long_runs()
+    ours = by_spark(spark, tmp_path, runs, options, cuts=draw.cuts, shuffles=draw.shuffles)
+    assert_same(ours, by_check(make_model(options.model, options.initial, options.conventions), runs))
+    assert len(ours) > 2 * RUNS
+    assert {row["engine"] for row in ours.values()} == {DATAFLOW, KERNEL, OBJECTS}
+    by_dataflow = {(row["verdict"], row["kind"]) for row in ours.values() if row["engine"] == DATAFLOW}
+    assert by_dataflow >= {("valid", None), ("invalid", "phantom")}
+    for name in LIES if not draw.cas else ():
+        assert ours[name, None]["engine"] == DATAFLOW
         assert ours[name, None]["op_invoke_index"] == 2 * LIED_AT, "what was planted is found where it was planted"
 
 
-def test_every_route_says_what_the_checker_says(spark: SparkSession, tmp_path: Path) -> None:
-    """Many keys, values that repeat, compare-and-set, failed ones that observe, values that are no integers: no difference."""
-    conventions = {"nil_read": "any", "failed_cas": "observe"}
-    unique = histories(2, 150, cas=True, unique=True, keys=5)
-    repeated = histories(3, 150, cas=True, unique=False, keys=2)
-    spoken = histories(4, 60, cas=False, unique=True, keys=2)
-    runs = {f"unique-{name}": ops for name, ops in unique.items()}
-    runs |= {f"repeated-{name}": ops for name, ops in repeated.items()}
-    runs |= {f"spoken-{name}": [_spoken(op) for op in ops] for name, ops in spoken.items()}
-    options = VerdictOptions(conventions=conventions, hot_operations=10, bucket_events=BUCKET_EVENTS)
-    ours = by_spark(spark, tmp_path, runs, options)
-    assert_same(ours, by_check(make_model("cas-register", None, conventions), runs))
-    assert {row["engine"] for row in ours.values()} == {DATAFLOW, KERNEL, OBJECTS}
-
-
-def test_a_key_beyond_its_budget_is_unknown(spark: SparkSession, tmp_path: Path) -> None:
-    """A key that does not fit into its memory limit is unknown with that cause, and the others are decided."""
-    runs = histories(5, 4, cas=False, unique=True, size=10)
-    large = [_operation(place, "enqueue", place) for place in range(200)]
-    runs = {
-        name: [replace(op, f="enqueue", value=op.invoke_index, result=None) for op in ops] for name, ops in runs.items()
-    }
-    options = VerdictOptions(model="fifo-queue", memory_limit=100 * BYTES_PER_OPERATION)
+@pytest.mark.parametrize("name", ["fifo-queue", "multi-register", "owner-mutex"])
+def test_other_models_are_judged_within_their_budget(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    """What is no register: no difference; and a key that does not fit into its memory limit is unknown with that cause."""
+    random = stream(3, name)
+    drawn = {f"run-{number}": draw_history(name, random, ties=number % 2 == 0)[1] for number in range(200)}
+    runs = {run: sorted(operations, key=row_order) for run, operations in drawn.items() if operations}
+    large = [_operation(number, "enqueue", number) for number in range(40)]
+    options = VerdictOptions(model=name, memory_limit=20 * BYTES_PER_OPERATION)
     ours = by_spark(spark, tmp_path, runs | {"large": large}, options)
-    assert ours["large", None]["verdict"] == "unknown"
-    assert ours["large", None]["cause"] == "out-of-memory"
-    assert {row["verdict"] for (name, _), row in ours.items() if name != "large"} == {"valid"}
+    too_large = ours.pop(("large", None))
+    assert (too_large["verdict"], too_large["cause"]) == ("unknown", "out-of-memory")
+    assert_same(ours, by_check(make_model(name, None, {}), runs))
+    assert {row["verdict"] for row in ours.values()} == {"valid", "invalid"}
 
 
 LIED_AT = 1501
@@ -142,9 +186,3 @@ def _operation(place: int, f: str, value: int | None, result: int | None = None)
         invoke_index=2 * place,
         complete_index=2 * place + 1,
     )
-
-
-def _spoken(op: Operation) -> Operation:
-    """Returns the operation with texts for numbers."""
-    value, result = (None if each is None else f"v{each}" for each in (op.value, op.result))
-    return replace(op, value=value, result=result)
