@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from harness.op import Value
     from harness.system import ReplicaState, System
 
-SETTLE_S = 8.0
+SETTLE_S = 20.0
 DUMP_TIMEOUT_S = 5.0
 POLL_S = 0.5
 MAX_DIFFERING = 20
