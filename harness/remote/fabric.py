@@ -57,6 +57,8 @@ REFUSED_S = 0.05
 MIN_TIMEOUT_S = 0.001  # for `timeout`, 0 is no deadline
 FRESH_S = 2.0
 PROHIBITED = 1  # SSH_OPEN_ADMINISTRATIVELY_PROHIBITED, RFC 4254 5.1
+# What paramiko says of a refusal whose reason another thread's refusal took away: it keeps one reason for a connection.
+REFUSED_TOO = "Unable to open channel."
 LOST = (paramiko.SSHException, OSError, EOFError)
 
 # What paramiko logs is raised here as well, in better words; without a handler Python would print it.
@@ -271,9 +273,14 @@ class FabricRemote:
         while True:
             try:
                 channel: paramiko.Channel = connection.transport.open_session(timeout=CHANNEL_TIMEOUT_S)
-            except paramiko.ChannelException as error:
-                if error.code == PROHIBITED or time.monotonic() > deadline_s:
-                    raise NodeError(self.node, f"{self._endpoint} grants no session: {error.text}") from error
+            except paramiko.SSHException as error:
+                code, text = (
+                    (error.code, error.text) if isinstance(error, paramiko.ChannelException) else (None, str(error))
+                )
+                if code is None and not (text == REFUSED_TOO and _alive(connection)):
+                    raise
+                if code == PROHIBITED or time.monotonic() > deadline_s:
+                    raise NodeError(self.node, f"{self._endpoint} grants no session: {text}") from error
                 time.sleep(REFUSED_S)
             else:
                 return channel

@@ -7,8 +7,9 @@ import hashlib
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import paramiko
 import pytest
 
 from clusters.local import LocalCluster, keys, namespaces
@@ -117,6 +118,21 @@ def test_32_commands_at_once(remote: FabricRemote) -> None:
         answers = list(pool.map(lambda number: remote.run(f"sleep 0.1; echo {number}").stdout, range(32)))
 
     assert answers == [f"{number}\n" for number in range(32)]
+
+
+def test_a_refusal_without_its_reason_is_asked_for_again(remote: FabricRemote, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two threads that are refused at once paramiko gives one the reason and the other none; neither command is lost."""
+    opened = paramiko.Transport.open_session
+    refusals = [paramiko.ChannelException(2, "Connect failed"), paramiko.SSHException("Unable to open channel.")]
+
+    def refuse_first(transport: paramiko.Transport, **options: Any) -> paramiko.Channel:
+        if refusals:
+            raise refusals.pop()
+        return opened(transport, **options)
+
+    monkeypatch.setattr(paramiko.Transport, "open_session", refuse_first)
+    assert remote.run("echo 1").stdout == "1\n"
+    assert not refusals
 
 
 def test_a_thread_from_outside_reaches_nodes(cluster: LocalCluster) -> None:

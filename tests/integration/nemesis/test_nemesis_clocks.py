@@ -147,10 +147,18 @@ def test_a_process_sees_time_jump(bench: Bench, own_time: Conductor) -> None:
     """A strobe is seen in the process' own answers: some are ahead and some are not; none is in the end."""
     fault = planned("clock-strobe", ["n2"], delta_ms=5000, period_ms=40)
 
+    async def answers() -> list[float]:
+        """Asks until both times were seen; what makes them jump may get little of a busy machine."""
+        seen: list[float] = []
+        deadline_s = time.monotonic() + 20.0
+        while len({off > 2.5 for off in seen}) < 2 and time.monotonic() < deadline_s:
+            seen.append(await off_s(bench, "n2"))
+        return seen
+
     async def work() -> tuple[Proof, list[float]]:
         await own_time.begin(fault)
         try:
-            return await own_time.prove(fault), [await off_s(bench, "n2") for _ in range(60)]
+            return await own_time.prove(fault), await answers()
         finally:
             await own_time.end(fault)
 
