@@ -21,6 +21,7 @@ from rich.text import Text
 from harness.errors import ExitCode, InputError, Terminated
 from harness.suite import CaseResult
 from harness.verdict import Verdict
+from results.document import parts_from
 from results.junit import junit_xml, of_cases
 from results.plain import one_line
 from results.spoken import seconds
@@ -178,9 +179,9 @@ def _run_case(case: Case, folder: SuiteFolder, store: Path, suite: str) -> CaseR
     name = re.sub(r"[^A-Za-z0-9._+-]", "_", f"{suite}-{case.test}")
     own = ["--store", str(store), "--format", "json", "--name", name]
     limit_s = float(case.options.get("time-limit", DEFAULT_TIME_LIMIT_S)) + BESIDE_S
-    said = folder.path / (re.sub(r"[^A-Za-z0-9._+-]", "_", case.name) + ".log")
+    log_path = folder.path / (re.sub(r"[^A-Za-z0-9._+-]", "_", case.name) + ".log")
     began_s = time.monotonic()
-    with said.open("w+", encoding="utf-8") as log:
+    with log_path.open("w+", encoding="utf-8") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "cli", *case.arguments(), *own], stdout=subprocess.PIPE, stderr=log, text=True
         )
@@ -197,17 +198,14 @@ def _run_case(case: Case, folder: SuiteFolder, store: Path, suite: str) -> CaseR
         log.seek(0)
         errors = [line.strip() for line in log if line.strip()]
     document = _document(output)
+    parts = parts_from(document) if "parts" in document else []
     return CaseResult(
         case=case,
         exit_code=process.returncode,
         reason=str(document.get("reason") or " / ".join(errors[-REASON_LINES:]) or "it said nothing"),
         seconds=time.monotonic() - began_s,
         run=document.get("run"),
-        failures=[
-            f"{name}={Verdict.UNKNOWN if part['valid'] is not False else Verdict.INVALID}"
-            for name, part in document.get("parts", {}).items()
-            if part["valid"] is not True
-        ],
+        failures=[f"{part.name}={part.verdict}" for part in parts if part.verdict is not Verdict.VALID],
     )
 
 

@@ -2,8 +2,8 @@
 
 The law: each verdict, operation, explanation and counterexample is the one that `labrys check` gives for the same operations,
 or `unknown` with its cause. There are three routes to it. Registers whose values are integers travel as a few integers for
-each operation: a key of ordinary size goes to the native kernel with many others, and a large one with reads and writes of
-unique values is decided by dataflow, however large it is. Everything else goes to the code of `labrys check` as whole
+each operation: a key of ordinary size goes to the native kernel with many others, and one that is too large for a worker and
+has unique values is decided by dataflow, however large it is. Everything else goes to the code of `labrys check` as whole
 operations, a key at a time.
 
 Jobs run while `verdicts` is called, because what is to be done depends on what is found; what they leave is small, a row for
@@ -108,13 +108,12 @@ def _answers(operations: DataFrame, keys: Keys, coding: RegisterCoding, options:
     """Returns what columns alone say of each key that has an operation that says anything."""
     budget = Budget(initial=coding.initial, time_limit_s=options.time_limit_s, memory_limit=options.memory_limit)
     touches = coded(operations, coding, keys.salt)
+    tasks = _tasks(keys, keys.count)
     if keys.greatest <= options.most_in_kernel:
-        return by_kernel(touches, budget, _tasks(keys, keys.count))
+        return by_kernel(touches, budget, tasks)
     hot = F.broadcast(keys.table.where(F.col("operations") > options.most_in_kernel).select(ADDRESS))
-    cold = by_kernel(touches.join(hot, ADDRESS, "left_anti"), budget, _tasks(keys, keys.count))
-    return cold.unionByName(
-        by_dataflow(touches.join(hot, ADDRESS, "left_semi"), budget, _tasks(keys, keys.count), options.bucket_events)
-    )
+    cold = by_kernel(touches.join(hot, ADDRESS, "left_anti"), budget, tasks)
+    return cold.unionByName(by_dataflow(touches.join(hot, ADDRESS, "left_semi"), budget, tasks, options.bucket_events))
 
 
 def by_dataflow(touches: DataFrame, budget: Budget, partitions: int, bucket_events: int) -> DataFrame:

@@ -185,6 +185,29 @@ def two_writes_and_a_read(*, stale: bool, key: str = "k", since: int = 0) -> lis
     ]
 
 
+def alone(place: int, f: str, value: Value, result: Value = None) -> Operation:
+    """Returns the operation at a place of a history in which they come one after the other."""
+    return Operation(
+        process=place % 5,
+        f=f,
+        value=value,
+        result=result,
+        type=OpType.OK,
+        start_ns=place,
+        end_ns=place,
+        invoke_index=2 * place,
+        complete_index=2 * place + 1,
+    )
+
+
+def writes_and_reads(size: int, lies: Mapping[int, int]) -> list[Operation]:
+    """Writes a number at each even place and reads it at the next; at the places of `lies` there are reads of these instead."""
+    right = [
+        alone(place, "read", None, place - 1) if place % 2 else alone(place, "write", place) for place in range(size)
+    ]
+    return [alone(place, "read", None, lies[place]) if place in lies else op for place, op in enumerate(right)]
+
+
 def write_runs(folder: Path, runs: Mapping[str, Sequence[Operation]]) -> list[str]:
     """Writes the operations of all runs as one table, ties too; returns its files."""
     import pyarrow as pa  # noqa: PLC0415 - only tests of Spark need it

@@ -15,7 +15,7 @@ from results.pipeline import paths
 from results.pipeline.details import DATAFLOW
 from results.pipeline.schema import OPERATIONS
 from results.pipeline.verdicts import VerdictOptions, verdicts
-from tests.spark.histories import by_check, write_runs
+from tests.spark.histories import alone, by_check, write_runs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -66,23 +66,14 @@ def history(random: Random, size: int) -> list[Operation]:
 
 def chain(length: int, lies: Mapping[int, int]) -> list[Operation]:
     """Returns a history of compare-and-sets one after the other, with reads at the places of `lies` instead of them."""
-    done, state = [], None
+    done: list[Operation] = []
+    state: int | None = None
     for place in range(length):
-        value, result = (None, lies[place]) if place in lies else ((state, place), None)
-        done.append(
-            Operation(
-                process=place % 3,
-                f="read" if place in lies else "cas",
-                value=None if value is None else list(value),
-                result=result,
-                type=OpType.OK,
-                start_ns=place,
-                end_ns=place,
-                invoke_index=2 * place,
-                complete_index=2 * place + 1,
-            )
-        )
-        state = state if place in lies else place
+        if place in lies:
+            done.append(alone(place, "read", None, lies[place]))
+        else:
+            done.append(alone(place, "cas", [state, place]))
+            state = place
     return done
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,36 +12,23 @@ from checker.checking import make_model
 from checker.result import operation_json
 from checker.solving import Limits
 from checker.tables import OBJECTS, check_table, read_table
-from harness.op import Operation, OpType
 from results.pipeline.details import KERNEL
 from results.pipeline.kernel import BYTES_PER_OPERATION
 from results.pipeline.schema import OPERATIONS
 from results.pipeline.verdicts import VerdictOptions, verdicts
-from tests.spark.histories import write_runs
+from tests.spark.histories import write_runs, writes_and_reads
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from harness.op import Operation
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
 def history(size: int) -> list[Operation]:
     """Returns writes and reads in turn, where the last read sees what has been overwritten long ago."""
-    operations = [
-        Operation(
-            process=place % 5,
-            f="read" if place % 2 else "write",
-            value=None if place % 2 else place,
-            result=place - 1 if place % 2 else None,
-            type=OpType.OK,
-            start_ns=place,
-            end_ns=place,
-            invoke_index=2 * place,
-            complete_index=2 * place + 1,
-        )
-        for place in range(size)
-    ]
-    return [*operations[:-1], replace(operations[-1], f="read", value=None, result=10)]
+    return writes_and_reads(size, {size - 1: 10})
 
 
 def test_a_large_key_is_told_of_by_a_part(spark: SparkSession, tmp_path: Path) -> None:

@@ -9,13 +9,21 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from checker.checking import make_model
-from harness.op import Operation, OpType
 from harness.randomness import stream
 from results.pipeline.details import DATAFLOW, KERNEL, OBJECTS
 from results.pipeline.rows import BYTES_PER_OPERATION
 from results.pipeline.schema import OPERATIONS, VERDICTS
 from results.pipeline.verdicts import VerdictOptions, verdicts
-from tests.spark.histories import Kind, any_kind, by_check, mixed_histories, row_order, write_runs
+from tests.spark.histories import (
+    Kind,
+    alone,
+    any_kind,
+    by_check,
+    mixed_histories,
+    row_order,
+    write_runs,
+    writes_and_reads,
+)
 from tests.unit.checker.conftest import draw_history
 
 if TYPE_CHECKING:
@@ -24,6 +32,8 @@ if TYPE_CHECKING:
     from random import Random
 
     from pyspark.sql import SparkSession
+
+    from harness.op import Operation
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -138,7 +148,7 @@ def test_other_models_are_judged_within_their_budget(spark: SparkSession, tmp_pa
     random = stream(3, name)
     drawn = {f"run-{number}": draw_history(name, random, ties=number % 2 == 0)[1] for number in range(200)}
     runs = {run: sorted(operations, key=row_order) for run, operations in drawn.items() if operations}
-    large = [_operation(number, "enqueue", number) for number in range(40)]
+    large = [alone(number, "enqueue", number) for number in range(40)]
     options = VerdictOptions(model=name, memory_limit=20 * BYTES_PER_OPERATION)
     ours = by_spark(spark, tmp_path, runs | {"large": large}, options)
     too_large = ours.pop(("large", None))
@@ -157,32 +167,5 @@ LIES: Mapping[str, Callable[[int], int]] = {
 
 def long_runs() -> dict[str, list[Operation]]:
     """Returns long runs of one register, a valid one and one with each kind of lie."""
-    runs = {"valid": _long_run(None)}
-    return runs | {name: _long_run(lie) for name, lie in LIES.items()}
-
-
-def _long_run(lie: Callable[[int], int] | None) -> list[Operation]:
-    """Writes a number at each even place and reads it at the next, where one read may say something else."""
-    run = []
-    for place in range(2 * LIED_AT):
-        if place % 2:
-            run.append(_operation(place, "read", None, place - 1))
-        else:
-            run.append(_operation(place, "write", place))
-    if lie is not None:
-        run[LIED_AT] = _operation(LIED_AT, "read", None, lie(LIED_AT))
-    return run
-
-
-def _operation(place: int, f: str, value: int | None, result: int | None = None) -> Operation:
-    return Operation(
-        process=place % 5,
-        f=f,
-        value=value,
-        result=result,
-        type=OpType.OK,
-        start_ns=place,
-        end_ns=place,
-        invoke_index=2 * place,
-        complete_index=2 * place + 1,
-    )
+    runs = {"valid": writes_and_reads(2 * LIED_AT, {})}
+    return runs | {name: writes_and_reads(2 * LIED_AT, {LIED_AT: lie(LIED_AT)}) for name, lie in LIES.items()}
