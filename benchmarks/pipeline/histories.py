@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 SPREAD: Final = 5
 SUBSLOTS: Final = 2 * SPREAD + 2
+# Between one index and the next: 50,000 operations a second, however many keys they are spread over.
+STEP_NS: Final = 1666
 CHUNK_OPERATIONS: Final = 1 << 16
 KEY_OPERATIONS: Final = 1000
 NODES: Final = 5
@@ -74,11 +76,6 @@ class Plan:
     def per_key(self) -> int:
         """How many operations a key has."""
         return self.operations // self.keys
-
-    @property
-    def step_ns(self) -> int:
-        """The time between one index and the next, so that an operation takes some milliseconds at most."""
-        return max(1, min(1666, 1_000_000 // (self.keys * SUBSLOTS)))
 
     def indexes(self, planted: Planted) -> tuple[int, int]:
         """Returns the indexes between which the operations of an anomaly lie."""
@@ -258,8 +255,8 @@ class _Chunk:
             "process": column(process),
             "f": named(["read", "write", "cas", "cas", "write", "write"], kind),
             "type": named(["ok", "ok", "ok", "fail", "info", "info"], kind),
-            "start_ns": column(invoke * self.plan.step_ns),
-            "end_ns": column(complete * self.plan.step_ns),
+            "start_ns": column(invoke * STEP_NS),
+            "end_ns": column(complete * STEP_NS),
             "value": value,
             "result": result,
             "node": named([f"n{number + 1}" for number in range(NODES)], process % NODES),
