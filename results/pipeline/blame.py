@@ -5,7 +5,7 @@ which `labrys check` names. Two zones that meet do so from a certain return on, 
 within a chain does so as well. So: take a few such contradictions, and of the returns from which on they are there the first;
 look at the history before that; and again, as long as it holds another contradiction. Each round looks at a shorter history,
 all keys at once. After a few rounds the middle of what is left is tried, so that their number is bounded by the logarithm of
-the length.
+the length. For all this only the operations are needed that `results.pipeline.components` takes.
 
 In a history up to some return a compare-and-set that returned later is open: it counts only if its value was observed by then.
 """
@@ -22,12 +22,13 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spar
 from checker.models.opcodes import CAS, READ
 from results.pipeline.clusters import AFTER, until, value_of
 from results.pipeline.coding import INF, NEG
+from results.pipeline.components import contradicting
 from results.pipeline.contraction import CIRCLE, LOST, ORDER, PHANTOM
 from results.pipeline.paths import Path, paths
 from results.pipeline.scan import Scan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame
 
@@ -59,31 +60,30 @@ class Blame:
     kind: str | None
 
 
-def blame(touches: DataFrame, found: Sequence[Found], scanning: Scanning) -> Mapping[int, Blame]:
+def blame(touches: DataFrame, scan: Scan, found: Sequence[Found], scanning: Scanning) -> Mapping[int, Blame]:
     """Looks at keys that are not linearizable.
 
     A key is left out if one of those operations begins or ends at the index of another: then their indexes do not name them.
 
     Args:
         touches: Coded operations of these keys, all with unique values.
-        found: What a scan says of them.
+        scan: The scan that found it, of these and perhaps of other keys.
+        found: What it says of them.
         scanning: How they were scanned.
 
     Returns:
         What is found by key; without those of which too much waited at once in some part of the history.
     """
-    history = _History(touches, scanning)
-    whole = {each.h: INF - 1 for each in found}
-    ends = history.ends(whole, found)
-    valid = dict.fromkeys(ends, -1)
-    rounds = 0
-    while undecided := [h for h in ends if valid[h] < ends[h] - 1]:
-        probes = {h: ends[h] - 1 if rounds < _GUESSES else (valid[h] + ends[h]) // 2 for h in undecided}
-        earlier = history.ends(probes)
-        valid |= {h: probe for h, probe in probes.items() if h not in earlier}
-        ends |= earlier
-        rounds += 1
-    return history.parts({h: end for h, end in ends.items() if h not in history.unsolved})
+    # Without the plan that it comes from, which everything that follows would have to look through.
+    few = contradicting(touches, scan, found, scanning).localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
+    history = _History(few, scanning)
+    ends = history.first(history.ends({each.h: INF - 1 for each in found}, found))
+    # A chain that contradicts itself may have met another one before it did so.
+    doubted = {each.h: ends[each.h] - 1 for each in found if each.h in ends and (each.told or each.early)}
+    whole = _History(touches, scanning)
+    earlier = whole.first(whole.ends(doubted)) if doubted else {}
+    first = {h: end for h, end in ends.items() if h not in earlier and h not in whole.unsolved}
+    return {**history.parts(first, touches), **whole.parts(earlier, touches)}
 
 
 class _History:
@@ -94,6 +94,19 @@ class _History:
         self._scanning = scanning
         self._spark = touches.sparkSession
         self.unsolved: set[int] = set()
+
+    def first(self, ends: Mapping[int, int]) -> dict[int, int]:
+        """Returns, for keys that are not linearizable up to some ends, the first ones by which they are not."""
+        ends = dict(ends)
+        valid = dict.fromkeys(ends, -1)
+        rounds = 0
+        while undecided := [h for h in ends if valid[h] < ends[h] - 1]:
+            probes = {h: ends[h] - 1 if rounds < _GUESSES else (valid[h] + ends[h]) // 2 for h in undecided}
+            earlier = self.ends(probes)
+            valid |= {h: probe for h, probe in probes.items() if h not in earlier}
+            ends |= earlier
+            rounds += 1
+        return {h: end for h, end in ends.items() if h not in self.unsolved}
 
     def ends(self, probes: Mapping[int, int], found: Sequence[Found] | None = None) -> dict[int, int]:
         """Returns, for each key whose prefix is not linearizable, an index by which it is not."""
@@ -205,8 +218,13 @@ class _History:
             .collect()
         )
 
-    def parts(self, ends: Mapping[int, int]) -> dict[int, Blame]:
-        """Returns the operation that ends at each end, and what it contradicts."""
+    def parts(self, ends: Mapping[int, int], touches: DataFrame) -> dict[int, Blame]:
+        """Returns the operation that ends at each end, and what it contradicts.
+
+        Args:
+            ends: The first returns by which keys are not linearizable.
+            touches: All operations of these keys, among which indexes have to name those that are told of.
+        """
         if not ends:
             return {}
         rows = until(self._touches, ends).persist(StorageLevel.DISK_ONLY)
@@ -218,7 +236,7 @@ class _History:
         resting = self._paths(scan, {h: [v for v, _ in each] for h, each in named.items()})
         members = self._members(rows, named, resting)
         parts = {h: {row["s"], *members.get(h, ())} for h, row in ops.items()}
-        tied = self._tied(rows, parts)
+        tied = _tied(touches, self._at(rows, parts))
         scan.release()
         rows.unpersist()
         return {
@@ -232,17 +250,10 @@ class _History:
             if h not in tied
         }
 
-    def _tied(self, rows: DataFrame, parts: Mapping[int, set[int]]) -> set[int]:
-        """Returns the keys of which an operation, given by its invoke, shares an index with another one."""
-        begun = self._at(rows, "s", {(h, s) for h, part in parts.items() for s in part})
-        ended = self._at(rows, "e", {(row["h"], row["e"]) for row in begun if row["e"] != INF})
-        invokes = Counter((row["h"], row["s"]) for row in begun)
-        returns = Counter((row["h"], row["e"]) for row in ended)
-        return {h for found in (invokes, returns) for (h, _), count in found.items() if count > 1}
-
-    def _at(self, rows: DataFrame, name: str, indexes: Iterable[tuple[int, int]]) -> list[Any]:
-        known = self._spark.createDataFrame(list(indexes), f"h bigint, {name} bigint")
-        return rows.join(F.broadcast(known), ["h", name]).select("h", "s", "e").collect()
+    def _at(self, rows: DataFrame, parts: Mapping[int, set[int]]) -> list[Any]:
+        """Returns the intervals of operations, given by their invokes."""
+        known = self._spark.createDataFrame([(h, s) for h, part in parts.items() for s in part], "h bigint, s bigint")
+        return rows.join(F.broadcast(known), ["h", "s"]).select("h", "s", "e").collect()
 
     def _paths(self, scan: Scan, values: Mapping[int, Sequence[int]]) -> Mapping[int, Path]:
         if self._scanning.chained:
@@ -342,6 +353,21 @@ class _History:
             partner = before if reach_before is not None and reach_before > limit else later
             partners += [(h, v) for v in partner or ()]
         return partners
+
+
+def _tied(touches: DataFrame, intervals: Sequence[Any]) -> set[int]:
+    """Returns the keys of which something begins or ends at an index at which one of these intervals does."""
+    spark = touches.sparkSession
+    begins = {(row["h"], row["s"], True) for row in intervals}
+    ends = {(row["h"], row["e"], True) for row in intervals if row["e"] != INF}
+    known = touches.select("h", "s", "e")
+    for name, indexes in (("s", begins), ("e", ends)):
+        named = spark.createDataFrame(sorted(indexes), f"h bigint, {name} bigint, at_{name} boolean")
+        known = known.join(F.broadcast(named), ["h", name], "left")
+    there = known.where("at_s or at_e").collect()
+    invokes = Counter((row["h"], row["s"]) for row in there if row["at_s"])
+    returns = Counter((row["h"], row["e"]) for row in there if row["at_e"])
+    return {h for found in (invokes, returns) for (h, _), count in found.items() if count > 1}
 
 
 def _valued(rows: DataFrame) -> DataFrame:

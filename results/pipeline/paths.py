@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
+from results.pipeline.whole import whole_keys
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from numpy.typing import NDArray
     from pyspark.sql import DataFrame
 
     Wanted = Mapping[int, Sequence[int]]
@@ -69,29 +71,12 @@ def paths(values: DataFrame, wanted: Wanted, memory_limit: int) -> dict[int, Pat
 
 
 def _walk(batches: Iterator[pa.RecordBatch], wanted: Wanted, most: int, longest: int) -> Iterator[pa.RecordBatch]:
-    parts: list[tuple[Any, Any]] = []
-    key, rows = None, 0
-    for batch in batches:
-        h, v, expected = (batch.column(name).to_numpy() for name in ("h", "v", "expected"))
-        bounds = [0, *(np.flatnonzero(h[1:] != h[:-1]) + 1).tolist(), len(h)]
-        for low, high in pairwise(bounds):
-            if low == high:
-                continue
-            if h[low] != key:
-                if key is not None:
-                    yield _row(key, _path(parts, wanted[key], longest) if rows <= most else None)
-                key, rows, parts = int(h[low]), 0, []
-            rows += high - low
-            if rows > most:
-                parts.clear()
-            else:
-                parts.append((v[low:high], expected[low:high]))
-    if key is not None:
-        yield _row(key, _path(parts, wanted[key], longest) if rows <= most else None)
+    for key, columns in whole_keys(batches, ("v", "expected"), most):
+        yield _row(key, None if columns is None else _path(columns, wanted[key], longest))
 
 
-def _path(parts: Sequence[tuple[Any, Any]], values: Sequence[int], longest: int) -> Path | None:
-    v, expected = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+def _path(links: Sequence[NDArray[np.int64]], values: Sequence[int], longest: int) -> Path | None:
+    v, expected = links
     order = np.argsort(v)
     v, expected = v[order], expected[order]
     path: set[int] = set()

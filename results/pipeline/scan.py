@@ -53,6 +53,7 @@ class Found:
         general: Whether an operation is not said in integers.
         unsuited: Whether values are not unique, a failed compare-and-set observes, or too much of the key waits at once.
         late: The first end of one that saw what was not written yet.
+        early: Whether a value of a chain was seen before it was written.
         limits: The limits of a few zones that others meet.
         told: A few contradictions within chains, as `results.pipeline.contraction` says them.
     """
@@ -62,6 +63,7 @@ class Found:
     general: bool
     unsuited: bool
     late: int | None
+    early: bool
     limits: Sequence[int]
     told: Sequence[Any]
 
@@ -115,6 +117,7 @@ class Scan:
                 general=bool(row["general"]),
                 unsuited=bool(row["doubled"] or row["failed"]) or row["h"] in unsolved,
                 late=row["late"],
+                early=row["early"],
                 limits=row["limits"],
                 told=told.get(row["h"], ()),
             )

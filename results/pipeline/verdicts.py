@@ -124,7 +124,6 @@ def by_dataflow(touches: DataFrame, budget: Budget, partitions: int, bucket_even
     )
     scan = Scan(touches, scanning)
     found = scan.found()
-    scan.release()
     spark = touches.sparkSession
     answers: list[dict[str, object]] = []
     unsuited, bad = [], []
@@ -140,7 +139,7 @@ def by_dataflow(touches: DataFrame, budget: Budget, partitions: int, bucket_even
             answers.append({"h": each.h, "verdict": str(Verdict.VALID), "analyzer": analyzer, "tied": False})
     if bad:
         theirs = F.broadcast(spark.createDataFrame([(each.h,) for each in bad], "h bigint"))
-        blamed = blame(touches.join(theirs, ADDRESS, "left_semi"), bad, scanning)
+        blamed = blame(touches.join(theirs, ADDRESS, "left_semi"), scan, bad, scanning)
         for each in bad:
             whom = blamed.get(each.h)
             if whom is None:
@@ -160,6 +159,7 @@ def by_dataflow(touches: DataFrame, budget: Budget, partitions: int, bucket_even
                     "part": list(whom.part) if whom.kind is None else [],
                 }
             )
+    scan.release()
     columns = [part.split()[0] for part in ANSWER.split(", ")]
     rows = [tuple(answer.get(name) for name in columns) for answer in answers]
     decided = spark.createDataFrame(rows, ANSWER).withColumn("engine", F.lit(DATAFLOW))

@@ -23,7 +23,7 @@ from results.pipeline.coding import INF, NEG
 from results.pipeline.contraction import BLOCK, MARKS
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, WindowSpec
 
 # Of how many slices that hold a contradiction one is named.
 WITNESSES: Final = 16
@@ -85,12 +85,14 @@ def scanned(zoned: DataFrame, initial: int, bucket_events: int) -> DataFrame:
 
     Columns: `h`; `doubled`, whether a value was written twice or is the initial one, so that zones do not decide; `cas`,
     `failed` and `general`, how many operations are such; `late`, the first end of one that saw what was not written yet;
-    `limits`, the limits of a few zones that others meet, of the first slices in which there are any.
+    `early`, whether there is such a value that compare-and-sets link with others; `limits`, the limits of a few zones that
+    others meet, of the first slices in which there are any.
     """
     placed, forward = F.col("placed"), F.col("forward")
     reach = F.when(placed & forward, F.col("high"))
     limit = F.when(placed, F.col("limit"))
     within = Window.partitionBy("h", "bucket").orderBy("low", "forward").rowsBetween(Window.unboundedPreceding, -1)
+    early = F.col("late").isNotNull() & ((F.col("cas") > 0) | (F.col("waits") > 0))
     doubled = (F.col("writers") > 1) | ((F.col("v") == initial) & (F.col("writers") > 0))
     slices = (
         zoned.withColumn(
@@ -104,6 +106,7 @@ def scanned(zoned: DataFrame, initial: int, bucket_events: int) -> DataFrame:
             F.min(limit).alias("weakest"),
             F.min(F.when(F.col("before") > limit, limit)).alias("met"),
             F.min("late").alias("late"),
+            F.max(F.coalesce(early, F.lit(col=False))).alias("early"),
             F.max(doubled).alias("doubled"),
             *(F.sum(name).alias(name) for name in ("cas", "failed", "general")),
         )
@@ -116,8 +119,38 @@ def scanned(zoned: DataFrame, initial: int, bucket_events: int) -> DataFrame:
         F.max("doubled").alias("doubled"),
         *(F.sum(name).alias(name) for name in ("cas", "failed", "general")),
         F.min("late").alias("late"),
+        F.max("early").alias("early"),
         F.slice(F.sort_array(F.collect_list(pair)), 1, WITNESSES)["named"].alias("limits"),
     )
+
+
+def meeting(zoned: DataFrame, bucket_events: int) -> DataFrame:
+    """Returns `h` and `v` of all zones that meet another one, whichever of the two is before the other."""
+    forward, high, limit = F.col("forward"), F.col("high"), F.col("limit")
+    reach = F.when(forward, high)
+    order = [F.col(name) for name in ("low", "forward", "v")]
+
+    def upto(keys: list[str], order: list[Column]) -> WindowSpec:
+        return Window.partitionBy(*keys).orderBy(*order).rowsBetween(Window.unboundedPreceding, -1)
+
+    def downto(keys: list[str], order: list[Column]) -> WindowSpec:
+        return upto(keys, [column.desc() for column in order])
+
+    sliced = zoned.where("placed").withColumn("bucket", slice_of(F.col("low"), bucket_events))
+    slices = sliced.groupBy("h", "bucket").agg(F.max(reach).alias("reach"), F.min(limit).alias("weakest"))
+    carried = slices.select(
+        "h",
+        "bucket",
+        F.max("reach").over(upto(["h"], [F.col("bucket")])).alias("reach_before"),
+        F.min("weakest").over(downto(["h"], [F.col("bucket")])).alias("weakest_after"),
+    )
+    within = ["h", "bucket"]
+    known = sliced.withColumns(
+        {"reach": F.max(reach).over(upto(within, order)), "weakest": F.min(limit).over(downto(within, order))}
+    ).join(F.broadcast(carried), within)
+    is_met = F.greatest("reach", "reach_before") > limit
+    meets = forward & (F.least("weakest", "weakest_after") < high)
+    return known.where(F.coalesce(is_met, F.lit(col=False)) | F.coalesce(meets, F.lit(col=False))).select("h", "v")
 
 
 def slice_of(index: Column, width: int) -> Column:
