@@ -12,6 +12,7 @@ In a history up to some return a compare-and-set that returned later is open: it
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -28,7 +29,7 @@ from results.pipeline.paths import Path, paths
 from results.pipeline.scan import Scan
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame
 
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     Named = tuple[int, int]
 
 _GUESSES: Final = 4
+_ROWS_PER_TASK: Final = 1 << 17
+_SHUFFLES: Final = "spark.sql.shuffle.partitions"
 # What the kernel calls it.
 _STALE: Final = "stale"
 _PHANTOM: Final = "phantom"
@@ -77,13 +80,28 @@ def blame(touches: DataFrame, scan: Scan, found: Sequence[Found], scanning: Scan
     # Without the plan that it comes from, which everything that follows would have to look through.
     few = contradicting(touches, scan, found, scanning).localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
     history = _History(few, scanning)
-    ends = history.first(history.ends({each.h: INF - 1 for each in found}, found))
+    with _tasks_for(few):
+        ends = history.first(history.ends({each.h: INF - 1 for each in found}, found))
     # A chain that contradicts itself may have met another one before it did so.
     doubted = {each.h: ends[each.h] - 1 for each in found if each.h in ends and (each.told or each.early)}
     whole = _History(touches, scanning)
     earlier = whole.first(whole.ends(doubted)) if doubted else {}
     first = {h: end for h, end in ends.items() if h not in earlier and h not in whole.unsolved}
-    return {**history.parts(first, touches), **whole.parts(earlier, touches)}
+    with _tasks_for(few):
+        blamed = history.parts(first, touches)
+    return {**blamed, **whole.parts(earlier, touches)}
+
+
+@contextlib.contextmanager
+def _tasks_for(rows: DataFrame) -> Iterator[None]:
+    """Lets as many tasks as so many rows need share what is done meanwhile, for each costs more than some thousand rows."""
+    spark = rows.sparkSession
+    usual = str(spark.conf.get(_SHUFFLES))
+    spark.conf.set(_SHUFFLES, str(min(int(usual), 1 + rows.count() // _ROWS_PER_TASK)))
+    try:
+        yield
+    finally:
+        spark.conf.set(_SHUFFLES, usual)
 
 
 class _History:

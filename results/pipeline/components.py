@@ -47,7 +47,9 @@ def contradicting(touches: DataFrame, scan: Scan, bad: Sequence[Found], scanning
     spark = touches.sparkSession
     keys = F.broadcast(spark.createDataFrame([(each.h,) for each in bad], "h bigint"))
     zoned = scan.zoned.join(keys, "h", "left_semi")
-    values = meeting(zoned, scanning.bucket_events).unionByName(zoned.where("late is not null").select("h", "v"))
+    assert scan.slices is not None  # noqa: S101 - it has found something
+    meet = meeting(zoned, scan.slices.join(keys, "h", "left_semi"), scanning.bucket_events)
+    values = meet.unionByName(zoned.where("late is not null").select("h", "v"))
     whole: list[int] = []
     if scanning.chained:
         told = [(each.h, told[name]) for each in bad for told in each.told for name in ("starts_v", "ends_v")]

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spar
 from results.pipeline.chains import joined_at_last, joined_in_slices, linked, pieces
 from results.pipeline.clusters import clusters
 from results.pipeline.contraction import BLOCK, CONTRADICTIONS, OPEN, UNSOLVED
-from results.pipeline.zones import blocks, scanned, zones
+from results.pipeline.zones import blocks, scanned, slices, zones
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -74,7 +74,13 @@ class Found:
 
 
 class Scan:
-    """The values of some keys, and what they say; holds files until it is released."""
+    """The values of some keys, and what they say; holds files until it is released.
+
+    Attributes:
+        values: The rows of `results.pipeline.clusters`.
+        zoned: Those of `results.pipeline.zones`.
+        slices: What is known of each slice of the timelines, once it was looked at.
+    """
 
     def __init__(self, touches: DataFrame, scanning: Scanning) -> None:
         """Takes coded operations. Nothing runs yet."""
@@ -82,6 +88,7 @@ class Scan:
         self._kept: list[DataFrame] = []
         self.values = clusters(touches, chained=scanning.chained)
         self.zoned = zones(self.values, scanning.initial)
+        self.slices: DataFrame | None = None
         self._chains: DataFrame | None = None
         if scanning.chained:
             self.values = self._keep(self.values)
@@ -108,7 +115,8 @@ class Scan:
 
     def found(self) -> list[Found]:
         """Decides the keys."""
-        rows = scanned(self.zoned, self._scanning.initial, self._scanning.bucket_events).collect()
+        self.slices = slices(self.zoned, self._scanning.initial, self._scanning.bucket_events).localCheckpoint()
+        rows = scanned(self.slices).collect()
         told, unsolved = self._contradictions()
         return [
             Found(

@@ -23,10 +23,13 @@ from results.pipeline.coding import INF, NEG
 from results.pipeline.contraction import BLOCK, MARKS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import Column, DataFrame, WindowSpec
 
 # Of how many slices that hold a contradiction one is named.
 WITNESSES: Final = 16
+_ORDER: Final = ("low", "forward", "v")
 
 
 def zones(clusters: DataFrame, initial: int) -> DataFrame:
@@ -80,26 +83,20 @@ def _shaped(zoned: DataFrame, possible: Column) -> DataFrame:
     )
 
 
-def scanned(zoned: DataFrame, initial: int, bucket_events: int) -> DataFrame:
-    """Returns a row for each key.
+def slices(zoned: DataFrame, initial: int, bucket_events: int) -> DataFrame:
+    """Returns a row for each key and slice of its timeline.
 
-    Columns: `h`; `doubled`, whether a value was written twice or is the initial one, so that zones do not decide; `cas`,
-    `failed` and `general`, how many operations are such; `late`, the first end of one that saw what was not written yet;
-    `early`, whether there is such a value that compare-and-sets link with others; `limits`, the limits of a few zones that
-    others meet, of the first slices in which there are any.
+    Columns: `h`, `bucket`; `reach`, the greatest end of its forward zones; `weakest`, the least limit; `met`, the least limit
+    of those that others of the slice meet; `late`, `early`, `doubled`, `cas`, `failed` and `general` as `scanned` has them.
     """
-    placed, forward = F.col("placed"), F.col("forward")
-    reach = F.when(placed & forward, F.col("high"))
+    placed = F.col("placed")
+    reach = F.when(placed & F.col("forward"), F.col("high"))
     limit = F.when(placed, F.col("limit"))
-    within = Window.partitionBy("h", "bucket").orderBy("low", "forward").rowsBetween(Window.unboundedPreceding, -1)
     early = F.col("late").isNotNull() & ((F.col("cas") > 0) | (F.col("waits") > 0))
     doubled = (F.col("writers") > 1) | ((F.col("v") == initial) & (F.col("writers") > 0))
-    slices = (
-        zoned.withColumn(
-            "bucket",
-            F.when(placed, slice_of(F.col("low"), bucket_events)).otherwise(slice_of(F.col("ws"), bucket_events)),
-        )
-        .withColumn("before", F.max(reach).over(within))
+    return (
+        _sliced(zoned, bucket_events)
+        .withColumn("before", F.max(reach).over(_before(["h", "bucket"], _ORDER)))
         .groupBy("h", "bucket")
         .agg(
             F.max(reach).alias("reach"),
@@ -111,8 +108,17 @@ def scanned(zoned: DataFrame, initial: int, bucket_events: int) -> DataFrame:
             *(F.sum(name).alias(name) for name in ("cas", "failed", "general")),
         )
     )
-    before = Window.partitionBy("h").orderBy("bucket").rowsBetween(Window.unboundedPreceding, -1)
-    carried = F.when(F.max("reach").over(before) > F.col("weakest"), F.col("weakest"))
+
+
+def scanned(slices: DataFrame) -> DataFrame:
+    """Returns a row for each key.
+
+    Columns: `h`; `doubled`, whether a value was written twice or is the initial one, so that zones do not decide; `cas`,
+    `failed` and `general`, how many operations are such; `late`, the first end of one that saw what was not written yet;
+    `early`, whether there is such a value that compare-and-sets link with others; `limits`, the limits of a few zones that
+    others meet, of the first slices in which there are any.
+    """
+    carried = F.when(F.max("reach").over(_before(["h"], ["bucket"])) > F.col("weakest"), F.col("weakest"))
     named = slices.withColumn("named", F.coalesce(carried, "met"))
     pair = F.when(F.col("named").isNotNull(), F.struct("bucket", "named"))
     return named.groupBy("h").agg(
@@ -124,33 +130,46 @@ def scanned(zoned: DataFrame, initial: int, bucket_events: int) -> DataFrame:
     )
 
 
-def meeting(zoned: DataFrame, bucket_events: int) -> DataFrame:
-    """Returns `h` and `v` of all zones that meet another one, whichever of the two is before the other."""
-    forward, high, limit = F.col("forward"), F.col("high"), F.col("limit")
-    reach = F.when(forward, high)
-    order = [F.col(name) for name in ("low", "forward", "v")]
+def meeting(zoned: DataFrame, slices: DataFrame, bucket_events: int) -> DataFrame:
+    """Returns `h` and `v` of all zones that meet another one, whichever of the two is before the other.
 
-    def upto(keys: list[str], order: list[Column]) -> WindowSpec:
-        return Window.partitionBy(*keys).orderBy(*order).rowsBetween(Window.unboundedPreceding, -1)
-
-    def downto(keys: list[str], order: list[Column]) -> WindowSpec:
-        return upto(keys, [column.desc() for column in order])
-
-    sliced = zoned.where("placed").withColumn("bucket", slice_of(F.col("low"), bucket_events))
-    slices = sliced.groupBy("h", "bucket").agg(F.max(reach).alias("reach"), F.min(limit).alias("weakest"))
-    carried = slices.select(
-        "h",
-        "bucket",
-        F.max("reach").over(upto(["h"], [F.col("bucket")])).alias("reach_before"),
-        F.min("weakest").over(downto(["h"], [F.col("bucket")])).alias("weakest_after"),
+    Args:
+        zoned: The zones.
+        slices: What `slices` says of them.
+        bucket_events: How wide those are.
+    """
+    known = slices.select(
+        *("h", "bucket", "reach", "weakest", "met"),
+        F.max("reach").over(_before(["h"], ["bucket"])).alias("reach_before"),
+        F.min("weakest").over(_after(["h"], ["bucket"])).alias("weakest_after"),
     )
+    # Nearly all slices have no zone that meets another one.
+    named = known.where("met is not null or reach_before > weakest or reach > weakest_after")
+    outside = named.select("h", "bucket", "reach_before", "weakest_after")
+    forward, high, limit = F.col("forward"), F.col("high"), F.col("limit")
+    reach, weakest = F.max(F.when(forward, high)), F.min(limit)
     within = ["h", "bucket"]
-    known = sliced.withColumns(
-        {"reach": F.max(reach).over(upto(within, order)), "weakest": F.min(limit).over(downto(within, order))}
-    ).join(F.broadcast(carried), within)
-    is_met = F.greatest("reach", "reach_before") > limit
-    meets = forward & (F.least("weakest", "weakest_after") < high)
-    return known.where(F.coalesce(is_met, F.lit(col=False)) | F.coalesce(meets, F.lit(col=False))).select("h", "v")
+    rows = (
+        _sliced(zoned.where("placed"), bucket_events)
+        .join(F.broadcast(outside), within)
+        .withColumn("reach", F.greatest(reach.over(_before(within, _ORDER)), "reach_before"))
+        .withColumn("weakest", F.least(weakest.over(_after(within, _ORDER)), "weakest_after"))
+    )
+    return rows.where((F.col("reach") > limit) | (forward & (F.col("weakest") < high))).select("h", "v")
+
+
+def _sliced(zoned: DataFrame, bucket_events: int) -> DataFrame:
+    at = F.when(F.col("placed"), F.col("low")).otherwise(F.col("ws"))
+    return zoned.withColumn("bucket", slice_of(at, bucket_events))
+
+
+def _before(keys: Sequence[str], order: Sequence[str]) -> WindowSpec:
+    return Window.partitionBy(*keys).orderBy(*order).rowsBetween(Window.unboundedPreceding, -1)
+
+
+def _after(keys: Sequence[str], order: Sequence[str]) -> WindowSpec:
+    backwards = [F.desc(name) for name in order]
+    return Window.partitionBy(*keys).orderBy(*backwards).rowsBetween(Window.unboundedPreceding, -1)
 
 
 def slice_of(index: Column, width: int) -> Column:
