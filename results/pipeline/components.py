@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from results.pipeline.scan import Found, Scan, Scanning
 
 # What a link takes: its value and the one it expects, in order, and where that leads.
-BYTES_PER_LINK: Final = 100
+BYTES_PER_LABEL: Final = 100
 _LABELS: Final = "h bigint, v bigint, root bigint"
 
 
@@ -79,16 +79,15 @@ def _labels(values: DataFrame, memory_limit: int) -> DataFrame:
     without a value.
     """
     links = values.where(F.col("cas") > 0).select("h", "v", "expected")
-    label = partial(_label, most=memory_limit // BYTES_PER_LINK)
+    label = partial(_label, most=memory_limit // BYTES_PER_LABEL)
     return links.repartition("h").sortWithinPartitions("h").mapInArrow(label, _LABELS)
 
 
 def _label(batches: Iterator[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:
     for key, columns in whole_keys(batches, ("v", "expected"), most):
-        v, root = (np.zeros(1, np.int64),) * 2 if columns is None else (columns[0], roots(*columns))
-        mask = np.full(len(v), columns is None)
-        rows = [np.full(len(v), key), pa.array(v, mask=mask), pa.array(root, mask=mask)]
-        yield pa.RecordBatch.from_arrays([pa.array(rows[0]), *rows[1:]], names=["h", "v", "root"])
+        found = [pa.nulls(1, pa.int64())] * 2 if columns is None else [pa.array(columns[0]), pa.array(roots(*columns))]
+        keys = pa.array(np.full(len(found[0]), key))
+        yield pa.RecordBatch.from_arrays([keys, *found], names=["h", "v", "root"])
 
 
 def roots(v: NDArray[np.int64], expected: NDArray[np.int64]) -> NDArray[Any]:

@@ -11,7 +11,7 @@ import pytest
 from checker.checking import make_model
 from harness.op import Operation, OpType
 from harness.randomness import stream
-from results.pipeline import paths
+from results.pipeline import components, paths
 from results.pipeline.details import DATAFLOW
 from results.pipeline.schema import OPERATIONS
 from results.pipeline.verdicts import VerdictOptions, verdicts
@@ -82,6 +82,14 @@ def test_chains_say_what_the_checker_says(spark: SparkSession, tmp_path: Path) -
     random = stream(1, "chains")
     runs = {f"run-{number}": history(random, random.randint(1, 14)) for number in range(120)}
     runs |= {"valid": chain(LENGTH, {}), "stale": chain(LENGTH, {LENGTH // 2: 3, LENGTH - 5: 7})}
+    # The stale read comes before the chain contradicts itself, with a value that has nothing to do with the chain.
+    runs["before"] = [
+        alone(0, "write", 1),
+        alone(1, "write", 2),
+        alone(2, "read", None, 1),
+        alone(3, "cas", [1, 3]),
+        alone(4, "cas", [1, 4]),
+    ]
     theirs = by_check(make_model("cas-register", None, {}), runs)
     found = verdicts(operations_of(spark, tmp_path, runs), VerdictOptions(hot_operations=0, bucket_events=3)).collect()
     ours = {(row["run"], row["key"]): row.asDict() for row in found}
@@ -98,6 +106,8 @@ def test_what_rests_on_a_long_chain_is_named(
 ) -> None:
     """Where too many values lead to a contradiction, verdict and operation are the checker's, and it is told in short."""
     monkeypatch.setattr(paths, "LONGEST", 3)
+    # Nor is there room for who is linked with whom.
+    monkeypatch.setattr(components, "BYTES_PER_LABEL", 1 << 40)
     runs = {"stale": chain(LENGTH, {LENGTH // 2: 3, LENGTH - 5: 7})}
     [expected] = by_check(make_model("cas-register", None, {}), runs).values()
     [row] = verdicts(operations_of(spark, tmp_path, runs), VerdictOptions(hot_operations=0, bucket_events=3)).collect()
