@@ -111,9 +111,12 @@ def _answers(operations: DataFrame, keys: Keys, coding: RegisterCoding, options:
     tasks = _tasks(keys, keys.count)
     if keys.greatest <= options.most_in_kernel:
         return by_kernel(touches, budget, tasks)
-    hot = F.broadcast(keys.table.where(F.col("operations") > options.most_in_kernel).select(ADDRESS))
-    cold = by_kernel(touches.join(hot, ADDRESS, "left_anti"), budget, tasks)
-    return cold.unionByName(by_dataflow(touches.join(hot, ADDRESS, "left_semi"), budget, tasks, options.bucket_events))
+    large = keys.table.where(F.col("operations") > options.most_in_kernel).select(ADDRESS)
+    hot = F.broadcast(large)
+    decided = by_dataflow(touches.join(hot, ADDRESS, "left_semi"), budget, tasks, options.bucket_events)
+    if large.count() == keys.count:
+        return decided
+    return by_kernel(touches.join(hot, ADDRESS, "left_anti"), budget, tasks).unionByName(decided)
 
 
 def by_dataflow(touches: DataFrame, budget: Budget, partitions: int, bucket_events: int) -> DataFrame:
