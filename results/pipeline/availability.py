@@ -7,7 +7,6 @@ together. So a worker holds what is wanted in one slice, and all cores work on o
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -19,6 +18,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from results.availability import SUSTAINED_RATIO, SUSTAINED_S
 from results.pipeline.schema import conform
+from results.pipeline.whole import stretches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -65,23 +65,22 @@ _SLICE: Final = t.StructType(
     ]
 )
 
-
 _ASKED: Final = ("run", "node", "wanted_ns", "invoke_index", "good", "code")
 
 
-def availability(asked: DataFrame, spans: DataFrame, faults: DataFrame) -> DataFrame:
+def availability(asked: DataFrame, spans: DataFrame, around: DataFrame) -> DataFrame:
     """Measures the windows during and after each fault.
 
     Args:
         asked: `run`, `node`, `wanted_ns`, `invoke_index`, `good` (whether it was answered) and `code` (of its error) of each
             operation.
         spans: `run` and `horizon_ns`, right after the last operation.
-        faults: The columns of `runs.FAULTS`.
+        around: What `windows` returns.
 
     Returns:
         The columns of `AVAILABILITY_COLUMNS`: a row for each window and all clients (`node` is null), and one for each node.
     """
-    measured = windows(faults, spans).withColumn("window", F.monotonically_increasing_id()).localCheckpoint()
+    measured = around.withColumn("window", F.monotonically_increasing_id()).localCheckpoint()
     inside = _inside(asked, measured, spans)
     rows = (
         inside.drop("code")
@@ -173,10 +172,8 @@ def _same(left: DataFrame, right: DataFrame) -> DataFrame:
 def _inside(asked: DataFrame, measured: DataFrame, spans: DataFrame) -> DataFrame:
     """Returns operations with each window in which they were wanted: in their slice, and in one that looks ahead to them."""
     width = F.greatest(F.lit(SLICE_NS), F.expr(f"horizon_ns div {MAX_SLICES}"), F.lit(SPAN_NS))
-    widths = spans.select("run", width.alias("width_ns"))
-    begun = measured.join(spans.select("run", "horizon_ns", width.alias("width_ns")), "run").where(
-        "from_ns < horizon_ns"
-    )
+    widths = spans.select("run", "horizon_ns", width.alias("width_ns"))
+    begun = measured.join(widths, "run").where("from_ns < horizon_ns")
     first, last = _slice(F.col("from_ns")), _slice(F.least("to_ns", "horizon_ns") - 1)
     slices = begun.select(
         *("window", "run", "from_ns", "to_ns"), F.explode(F.sequence(first, last, F.col("width_ns"))).alias("slice_ns")
@@ -210,11 +207,7 @@ def _slices(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     current: tuple[int, int] | None = None
     for batch in batches:
         window, begins = (batch.column(name).to_numpy() for name in ("window", "slice_ns"))
-        new = (window[1:] != window[:-1]) | (begins[1:] != begins[:-1])
-        bounds = [0, *(np.flatnonzero(new) + 1).tolist(), len(window)]
-        for low, high in pairwise(bounds):
-            if low == high:
-                continue
+        for low, high in stretches(window, begins):
             address = int(window[low]), int(begins[low])
             if pending and address != current:
                 yield _measured(pending)

@@ -18,6 +18,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
 from results.pipeline.clusters import value_of
+from results.pipeline.paths import links
 from results.pipeline.tables import union
 from results.pipeline.whole import whole_keys
 from results.pipeline.zones import meeting
@@ -78,9 +79,8 @@ def _labels(values: DataFrame, memory_limit: int) -> DataFrame:
     The root is the value that a chain begins with, or one of those that form a circle. A key with too many links has one row
     without a value.
     """
-    links = values.where(F.col("cas") > 0).select("h", "v", "expected")
     label = partial(_label, most=memory_limit // BYTES_PER_LABEL)
-    return links.repartition("h").sortWithinPartitions("h").mapInArrow(label, _LABELS)
+    return links(values).mapInArrow(label, _LABELS)
 
 
 def _label(batches: Iterator[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:

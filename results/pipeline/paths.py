@@ -52,11 +52,9 @@ def paths(values: DataFrame, wanted: Wanted, memory_limit: int) -> dict[int, Pat
         memory_limit: Bytes for the links of a key.
     """
     keys = F.broadcast(values.sparkSession.createDataFrame([(h,) for h in wanted], "h bigint"))
-    links = values.where(F.col("cas") > 0).join(keys, "h", "left_semi").select("h", "v", "expected")
     walk = partial(_walk, wanted=wanted, most=memory_limit // BYTES_PER_LINK, longest=LONGEST)
     rows = (
-        links.repartition("h")
-        .sortWithinPartitions("h")
+        links(values.join(keys, "h", "left_semi"))
         .mapInArrow(walk, "h bigint, path array<bigint>, root bigint")
         .collect()
     )
@@ -68,6 +66,12 @@ def paths(values: DataFrame, wanted: Wanted, memory_limit: int) -> dict[int, Pat
         else:
             found[row["h"]] = Path(values=frozenset(row["path"]), root=row["root"])
     return found
+
+
+def links(values: DataFrame) -> DataFrame:
+    """Returns the value of each compare-and-set with the one that it expects, all of a key together."""
+    rows = values.where(F.col("cas") > 0).select("h", "v", "expected")
+    return rows.repartition("h").sortWithinPartitions("h")
 
 
 def _walk(batches: Iterator[pa.RecordBatch], wanted: Wanted, most: int, longest: int) -> Iterator[pa.RecordBatch]:

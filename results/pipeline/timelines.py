@@ -78,6 +78,7 @@ def timelines(
     asked = _asked(operations, options, runs)
     spans = asked.groupBy("run").agg((F.max("wanted_ns") + 1).alias("horizon_ns")).localCheckpoint()
     bucketed = _bucketed(asked, spans)
+    around = windows(faults, spans).localCheckpoint()
     tables = {
         RATES: bucketed.groupBy("run", "f", "type", "node", "time_s", "width_s").agg(F.count("*").alias("operations")),
         LATENCIES: _with_quantiles(
@@ -85,11 +86,11 @@ def timelines(
         ),
         TOTALS: _totals(bucketed),
         CONCURRENCY: _concurrency(asked, spans),
-        AVAILABILITY: availability(asked, spans, faults),
+        AVAILABILITY: availability(asked, spans, around),
         HEAT: _heat(bucketed, options.shown_keys),
     }
     if sightings is not None:
-        tables[LEADERS] = _leaders(sightings, windows(faults, spans))
+        tables[LEADERS] = _leaders(sightings, around)
     return tables
 
 

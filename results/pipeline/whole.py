@@ -1,4 +1,4 @@
-"""Gathers whole keys from the rows of a partition, which come in batches of any length."""
+"""Tells apart and gathers whole keys from the rows of a partition, which come in batches of any length."""
 
 from __future__ import annotations
 
@@ -14,6 +14,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Columns = list[NDArray[Any]]
+
+
+def stretches(*columns: NDArray[Any]) -> Iterator[tuple[int, int]]:
+    """Yields where each stretch of rows that are equal in all columns begins and ends."""
+    size = len(columns[0])
+    new = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
+    return pairwise([0, *(np.flatnonzero(new) + 1).tolist(), size] if size else [])
 
 
 def whole_keys(
@@ -35,10 +42,7 @@ def whole_keys(
 
     for batch in batches:
         h, *columns = (batch.column(name).to_numpy() for name in ("h", *names))
-        bounds = [0, *(np.flatnonzero(h[1:] != h[:-1]) + 1).tolist(), len(h)]
-        for low, high in pairwise(bounds):
-            if low == high:
-                continue
+        for low, high in stretches(h):
             if h[low] != key:
                 if key is not None:
                     yield key, gathered()
