@@ -77,6 +77,11 @@ class Plan:
         """How many operations a key has."""
         return self.operations // self.keys
 
+    @property
+    def duration_ns(self) -> int:
+        """A time after all that the history holds."""
+        return (self.per_key + 2 * SPREAD) * self.keys * SUBSLOTS * STEP_NS
+
     def indexes(self, planted: Planted) -> tuple[int, int]:
         """Returns the indexes between which the operations of an anomaly lie."""
         width = self.keys * SUBSLOTS

@@ -2,12 +2,15 @@
 
 The floor reads the same Parquet and sorts it by run, key and start, and writes it nowhere. The check in one process is `labrys
 check` on the same operations in one file. All three run one after the other, in this run. It fails if the job misses a
-planted anomaly, places one elsewhere, or says of any other key that it is not valid.
+planted anomaly, places one elsewhere, or says of any other key that it is not valid. With `--whole`, all that `labrys analyze`
+does is timed besides, step by step, on the same operations as a run with faults: looking over the rows, verdicts, timelines,
+trends and pictures.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import resource
@@ -17,6 +20,7 @@ import sys
 import tempfile
 import threading
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -24,12 +28,19 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import pyarrow as pa
 from pyarrow import dataset, parquet
+from rich.console import Console
 
-from benchmarks.pipeline.histories import KINDS, generate, plan
+from benchmarks.pipeline.histories import KINDS, NODES, generate, plan
 from checker.formats.parquet import schema as file_schema
+from harness.faults import FaultRecord, PlannedFault, Proof
+from harness.verdict import Part, Verdict
+from results.document import build
+from results.pipeline.job import AnalysisOptions, analyze
+from results.pipeline.progress import Watch
 from results.pipeline.schema import OPERATIONS
 from results.pipeline.session import SessionOptions, spark_session
 from results.pipeline.verdicts import VerdictOptions, verdicts
+from results.record import RunRecord, TestInfo, test_document
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -40,6 +51,7 @@ if TYPE_CHECKING:
 
 ROOT = str(Path(__file__).parents[2])
 MODEL = "cas-register"
+FAULTS = 20
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -116,6 +128,56 @@ def check(path: Path) -> dict[str, Any]:
     return found
 
 
+def record(made: Plan, folder: Path) -> None:
+    """Makes a run of the operations in `folder`, with faults that were on for half of its time."""
+    names = tuple(f"n{number + 1}" for number in range(NODES))
+    test = TestInfo(
+        name="synthetic",
+        seed=made.seed,
+        reproduce=f"python -m benchmarks pipeline --operations {made.operations} --seed {made.seed}",
+        started_utc=datetime.now(UTC),
+        system="synthetic",
+        workload="register",
+        nodes=names,
+    )
+    width_ns = made.duration_ns // FAULTS
+    faults = [
+        FaultRecord(
+            planned=PlannedFault(
+                id=number,
+                kind="kill",
+                target="one",
+                start_s=number * width_ns / 1e9,
+                end_s=(number + 0.5) * width_ns / 1e9,
+                options={},
+            ),
+            targets=names[number % NODES :][:1],
+            start_ns=number * width_ns,
+            end_ns=number * width_ns + width_ns // 2,
+            proof=Proof(effective=True, reason="It was made with the history.", measured={}),
+        )
+        for number in range(FAULTS)
+    ]
+    nothing = Part(name="linearizable", verdict=Verdict.UNKNOWN, reason="It was made, and not judged.")
+    run = RunRecord(test=test, duration_s=made.duration_ns / 1e9, parts=[nothing], faults=faults)
+    (folder / "test.json").write_text(json.dumps(test_document(test)))
+    (folder / "results.json").write_text(json.dumps(build(run)))
+
+
+def whole(spark: SparkSession, made: Plan, folder: Path) -> list[str]:
+    """Does all of `labrys analyze`, prints how long each step took, and returns what is wrong with it."""
+    record(made, folder)
+    options = AnalysisOptions(paths=[str(folder)], out=str(folder.parent / "analysis"))
+    watch = Watch(spark, Console(file=io.StringIO()))
+    took_s, peak, found = timed(lambda: analyze(spark, options, watch))
+    print(f"\nlabrys analyze: {took_s:.1f} s, peak {peak / 1e6:,.0f} MB")
+    for name, seconds in watch.seconds.items():
+        print(f"    {name:24}{seconds:10.1f}")
+    broken = len({planted.key for planted in made.planted})
+    expected = {verdict: count for verdict, count in (("valid", made.keys - broken), ("invalid", broken)) if count}
+    return [] if found.counts == expected else [f"labrys analyze says {found.counts}, expected {expected}"]
+
+
 def wrong(made: Plan, found: Sequence[Any]) -> list[str]:
     """Returns what is not as planted, in sentences."""
     expected = {f"k{planted.key}": planted for planted in made.planted}
@@ -135,9 +197,10 @@ def wrong(made: Plan, found: Sequence[Any]) -> list[str]:
     return problems
 
 
-def compare(spark: SparkSession, made: Plan, folder: Path, *, native: bool, hot: int | None) -> int:
+def compare(spark: SparkSession, made: Plan, folder: Path, *, native: bool, hot: int | None, all_of_it: bool) -> int:
     """Makes the history, does everything once, and prints the table."""
-    data, out = folder / "operations", folder / "verdicts"
+    run, out = folder / "run", folder / "verdicts"
+    data = run / "operations.parquet"
     generating_s, _, _ = timed(lambda: generate(spark, made).write.mode("overwrite").parquet(str(data)))
     rows = spark.read.schema(OPERATIONS).parquet(str(data))
     bytes_there = sum(path.stat().st_size for path in data.glob("*.parquet"))
@@ -168,7 +231,9 @@ def compare(spark: SparkSession, made: Plan, folder: Path, *, native: bool, hot:
             f"{name:28}{seconds:10.1f}{seconds / floor_s:10.2f}{made.operations / seconds / 1e6:8.2f}{peak / 1e6:10,.0f}"
         )
     engines = [f"{row[0]} {row[1]:,}" for row in there.groupBy("engine").count().orderBy("engine").collect()]
-    print(f"\nengines: {', '.join(engines)}")
+    print(f"\nengines: {', '.join(engines)}", flush=True)
+    if all_of_it:
+        problems += whole(spark, made, run)
     for problem in problems[:20]:
         print(f"WRONG: {problem}")
     print("every planted anomaly was found, and no other" if not problems else f"{len(problems)} verdicts are wrong")
@@ -185,6 +250,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--hot", type=lambda text: int(float(text)), help="decide greater keys by dataflow")
     parser.add_argument("--no-check", action="store_true", help="without the check in one process")
+    parser.add_argument("--whole", action="store_true", help="all of labrys analyze too, with its steps")
     parser.add_argument("--memory", default="4g", help="of the driver")
     parser.add_argument("--folder", type=Path, help="where the data goes; else a temporary folder")
     args = parser.parse_args()
@@ -198,7 +264,7 @@ def main() -> int:
     options = SessionOptions(driver_memory=args.memory, log=folder / "spark.log", scratch=folder / "scratch")
     try:
         with spark_session(options) as spark:
-            return compare(spark, made, folder, native=not args.no_check, hot=args.hot)
+            return compare(spark, made, folder, native=not args.no_check, hot=args.hot, all_of_it=args.whole)
     finally:
         if args.folder is None:
             shutil.rmtree(folder, ignore_errors=True)

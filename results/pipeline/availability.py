@@ -62,6 +62,7 @@ _SLICE: Final = t.StructType(
         t.StructField("last_ns", t.LongType()),
         t.StructField("gap_ns", t.LongType()),
         t.StructField("sustained_ns", t.LongType()),
+        t.StructField("errors", t.MapType(t.StringType(), t.LongType())),
     ]
 )
 
@@ -74,37 +75,31 @@ def availability(asked: DataFrame, spans: DataFrame, around: DataFrame) -> DataF
     Args:
         asked: `run`, `node`, `wanted_ns`, `invoke_index`, `good` (whether it was answered) and `code` (of its error) of each
             operation.
-        spans: `run` and `horizon_ns`, right after the last operation.
+        spans: `run`, `horizon_ns` (right after the last operation) and `nodes` of each run.
         around: What `windows` returns.
 
     Returns:
         The columns of `AVAILABILITY_COLUMNS`: a row for each window and all clients (`node` is null), and one for each node.
     """
     measured = around.withColumn("window", F.monotonically_increasing_id()).localCheckpoint()
-    inside = _inside(asked, measured, spans)
     rows = (
-        inside.drop("code")
+        _inside(asked, measured, spans)
         .repartition("window", "slice_ns")
         .sortWithinPartitions("window", "slice_ns", "wanted_ns", "invoke_index")
+        .drop("invoke_index")
         .mapInArrow(_slices, _SLICE)
+        .localCheckpoint()  # few rows by now, and read for two things
     )
-    errors = (
-        inside.where("code is not null and wanted_ns < slice_end_ns")
-        .select("window", F.explode(_all_and("node")).alias("node"), "code")
-        .groupBy("window", "node", "code")
-        .count()
-        .groupBy("window", "node")
-        .agg(F.map_from_entries(F.collect_list(F.struct("code", "count"))).alias("errors"))
-    )
-    nodes = asked.where("node is not null").select("run", "node").distinct()
+    nodes = spans.select("run", F.explode("nodes").alias("node"))
     all_clients = measured.withColumn("node", F.lit(None).cast("string"))
     grid = all_clients.unionByName(measured.join(F.broadcast(nodes), "run"))
     second = F.lit(float(_NS))
     no_errors = F.create_map().cast("map<string,bigint>")
+    measures = _same(_same(grid, _whole(rows, measured)), _errors(rows))
     start, end = F.col("from_ns"), F.col("to_ns")
     edges = F.greatest(F.col("gap_ns"), end - F.coalesce("last_ns", start))
     return conform(
-        _same(_same(grid, _whole(rows, measured)), errors).select(
+        measures.select(
             *("run", "fault", "kind", "node", "part", "overlaps"),
             (start / second).alias("start_s"),
             (end / second).alias("end_s"),
@@ -157,11 +152,6 @@ def windows(faults: DataFrame, spans: DataFrame) -> DataFrame:
     )
 
 
-def _all_and(name: str) -> Column:
-    """Returns null, which stands for all, and what is there."""
-    return F.array_distinct(F.array(F.lit(None).cast("string"), F.col(name)))
-
-
 def _same(left: DataFrame, right: DataFrame) -> DataFrame:
     """Joins by window and node, where no node is equal to no node."""
     renamed = right.withColumnsRenamed({"window": "its_window", "node": "its_node"})
@@ -189,9 +179,9 @@ def _inside(asked: DataFrame, measured: DataFrame, spans: DataFrame) -> DataFram
         .select(
             "window",
             "slice_ns",
-            "to_ns",
-            (F.col("slice_ns") + F.col("width_ns")).alias("slice_end_ns"),
             *_ASKED[1:],
+            (F.col("wanted_ns") < F.col("slice_ns") + F.col("width_ns")).alias("own"),
+            (F.col("wanted_ns") + SPAN_NS <= F.col("to_ns")).alias("in_time"),
         )
     )
 
@@ -221,49 +211,58 @@ def _slices(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def _measured(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     """Measures one slice, for all clients and for those of each node."""
     rows = pa.Table.from_batches(parts)
-    about = {name: rows.column(name)[0].as_py() for name in ("window", "slice_ns", "slice_end_ns", "to_ns")}
-    times, good = (rows.column(name).to_numpy() for name in ("wanted_ns", "good"))
-    nodes = rows.column("node").combine_chunks().dictionary_encode()
-    codes = nodes.indices.fill_null(-1).to_numpy()
-    clients: list[tuple[str | None, Any]] = [(None, slice(None))]
-    clients += [(node, codes == code) for code, node in enumerate(nodes.dictionary.to_pylist())]
-    found = [
-        {
-            "window": about["window"],
-            "slice_ns": about["slice_ns"],
-            "node": node,
-            **slice_of(times[theirs], good[theirs], about["slice_end_ns"], about["to_ns"]),
-        }
-        for node, theirs in clients
-    ]
+    about = {name: rows.column(name)[0].as_py() for name in ("window", "slice_ns")}
+    times, good, own, in_time = (rows.column(name).to_numpy() for name in ("wanted_ns", "good", "own", "in_time"))
+    nodes, errors = (rows.column(name).combine_chunks().dictionary_encode() for name in ("node", "code"))
+    asked_of, error_of = (each.indices.fill_null(-1).to_numpy() for each in (nodes, errors))
+    codes = errors.dictionary.to_pylist()
+    clients: list[tuple[str | None, Any]] = [(None, np.ones(own.size, bool))]
+    clients += [(node, asked_of == number) for number, node in enumerate(nodes.dictionary.to_pylist())]
+    found = []
+    for node, theirs in clients:
+        counts = np.bincount(error_of[theirs & own & (error_of >= 0)], minlength=len(codes))
+        measures = slice_of(times[theirs], good[theirs], own[theirs], in_time[theirs])
+        told = [(codes[place], int(counts[place])) for place in np.flatnonzero(counts)]
+        found.append({**about, "node": node, **measures, "errors": told})
     return pa.RecordBatch.from_pylist(found, schema=to_arrow_schema(_SLICE))
 
 
 def slice_of(
-    times: NDArray[np.int64], good: NDArray[np.bool_], slice_end_ns: int, window_end_ns: int
+    times: NDArray[np.int64], good: NDArray[np.bool_], own: NDArray[np.bool_], in_time: NDArray[np.bool_]
 ) -> dict[str, int | None]:
     """Measures a slice of a window as `results.availability` defines it.
 
     Args:
         times: When each operation was wanted, ascending: those of the slice, and those of the window in the `SPAN_NS` after it.
         good: Whether it was answered.
-        slice_end_ns: The slice's end.
-        window_end_ns: The window's.
+        own: Whether it is of the slice; those that are come first.
+        in_time: Whether the window lasts for `SPAN_NS` after it.
     """
-    own = int(np.searchsorted(times, slice_end_ns))
-    good_ns = times[:own][good[:own]]
+    size = int(np.count_nonzero(own))
+    good_ns = times[:size][good[:size]]
     sums = np.concatenate(([0], np.cumsum(good)))
-    places = np.flatnonzero(good[:own] & (times[:own] + SPAN_NS <= window_end_ns))
+    places = np.flatnonzero(good & own & in_time)
     until = np.searchsorted(times, times[places] + SPAN_NS, side="right")
     lasting = places[sums[until] - sums[places] >= SUSTAINED_RATIO * (until - places)]
     return {
-        "operations": own,
+        "operations": size,
         "answered": int(good_ns.size),
         "first_ns": int(good_ns[0]) if good_ns.size else None,
         "last_ns": int(good_ns[-1]) if good_ns.size else None,
         "gap_ns": int(np.diff(good_ns).max()) if good_ns.size > 1 else None,
         "sustained_ns": int(times[lasting[0]]) if lasting.size else None,
     }
+
+
+def _errors(slices: DataFrame) -> DataFrame:
+    """Counts the errors of each window by their codes."""
+    return (
+        slices.select("window", "node", F.explode("errors").alias("code", "count"))
+        .groupBy("window", "node", "code")
+        .agg(F.sum("count").alias("count"))
+        .groupBy("window", "node")
+        .agg(F.map_from_entries(F.collect_list(F.struct("code", "count"))).alias("errors"))
+    )
 
 
 def _whole(slices: DataFrame, measured: DataFrame) -> DataFrame:

@@ -76,7 +76,7 @@ def timelines(
     """
     options = options or TimelineOptions()
     asked = _asked(operations, options, runs)
-    spans = asked.groupBy("run").agg((F.max("wanted_ns") + 1).alias("horizon_ns")).localCheckpoint()
+    spans = _spans(asked).localCheckpoint()
     bucketed = _bucketed(asked, spans)
     around = windows(faults, spans).localCheckpoint()
     tables = {
@@ -119,6 +119,12 @@ def _asked(operations: DataFrame, options: TimelineOptions, runs: DataFrame | No
         code.alias("code"),
         good.alias("good"),
     )
+
+
+def _spans(asked: DataFrame) -> DataFrame:
+    """Returns `run`, `horizon_ns` (right after the last operation) and `nodes` of each run."""
+    by_node = asked.groupBy("run", "node").agg((F.max("wanted_ns") + 1).alias("horizon_ns"))
+    return by_node.groupBy("run").agg(F.max("horizon_ns").alias("horizon_ns"), F.collect_list("node").alias("nodes"))
 
 
 def _width_s(horizon_ns: Column) -> Column:
