@@ -171,6 +171,8 @@ def run_test(ctx: click.Context, /, **options: Any) -> None:
     """Runs a test once, and judges it."""
     from rich.console import Console
 
+    from harness.verdict import Verdict
+    from results.document import verdict_from
     from results.session import carry_out
     from results.store import Store
     from results.terminal import print_summary
@@ -182,17 +184,18 @@ def run_test(ctx: click.Context, /, **options: Any) -> None:
         test, info, plan = _compose(options, cluster, reproduce)
         session = carry_out(test, info, plan=plan, store=Store(options["store_dir"]), console=console)
     run, document = session.run, session.document
+    verdict = verdict_from(document["valid"])
     print_summary(console, document, report=run.report_html)
     if options["output"] == "json":
         click.echo(json.dumps({"run": str(run.path), **document}, ensure_ascii=False))
-    elif options["output"] == "github" and document["valid"] is not True:
-        level = "error" if document["valid"] is False else "warning"
+    elif options["output"] == "github" and verdict is not Verdict.VALID:
+        level = "error" if verdict is Verdict.INVALID else "warning"
         click.echo(f"::{level} title=labrys {info.name}::{document['reason']} -- {reproduce}".replace("\n", "%0A"))
     if session.interrupted:
         ctx.exit(ExitCode.INTERRUPTED)
     if session.error is not None:
         ctx.exit(ExitCode.INTERNAL)
-    ctx.exit({True: ExitCode.VALID, False: ExitCode.INVALID}.get(document["valid"], ExitCode.UNKNOWN))
+    ctx.exit(verdict.exit_code)
 
 
 def _compose(options: Mapping[str, Any], cluster: Cluster, reproduce: str) -> tuple[Test, TestInfo, str]:

@@ -30,6 +30,13 @@ class Verdict(enum.StrEnum):
         """Returns true, false, or `"unknown"`, as in results.json."""
         return "unknown" if self is Verdict.UNKNOWN else self is Verdict.VALID
 
+    @classmethod
+    def from_json(cls, value: Value) -> Verdict | None:
+        """Returns the verdict that true, false, or `"unknown"` stands for; None for anything else."""
+        if isinstance(value, bool):
+            return cls.VALID if value else cls.INVALID
+        return cls.UNKNOWN if value == "unknown" else None
+
     @property
     def exit_code(self) -> ExitCode:
         """Returns the exit code a command ends with on this verdict."""

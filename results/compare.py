@@ -6,6 +6,7 @@ import json
 from statistics import median
 from typing import TYPE_CHECKING
 
+from harness.verdict import Verdict
 from results.spoken import UNSEEN, one_value, percent, seconds
 
 if TYPE_CHECKING:
@@ -26,8 +27,7 @@ def comparison(runs: Sequence[Run]) -> Mapping[str, Value]:
     def add(name: str, texts: Sequence[str]) -> None:
         rows.append({"name": name, "texts": list(texts), "differs": len(set(texts)) > 1})
 
-    verdicts = {True: "valid", False: "invalid", "unknown": "unknown"}
-    add("verdict", [verdicts.get(_hashable(results.get("valid")), "none") for results, _ in columns])
+    add("verdict", [str(Verdict.from_json(results.get("valid")) or "none") for results, _ in columns])
     add("reason", [str(results.get("reason", UNSEEN)) for results, _ in columns])
     for name in _names(columns, 1, "versions"):
         add(f"version of {name}", [str(_part(test, "versions").get(name, UNSEEN)) for _, test in columns])
@@ -42,9 +42,8 @@ def comparison(runs: Sequence[Run]) -> Mapping[str, Value]:
     add("answered while faults were on", [_answered(results) for results, _ in columns])
     add("median time to sustained ok after healing", [_recovery(results) for results, _ in columns])
     for name in _names(columns, 0, "parts"):
-        texts = [
-            verdicts.get(_hashable(_part(_part(results, "parts"), name).get("valid")), UNSEEN) for results, _ in columns
-        ]
+        parts = [_part(_part(results, "parts"), name) for results, _ in columns]
+        texts = [str(Verdict.from_json(part.get("valid")) or UNSEEN) for part in parts]
         add(f"part {name}", texts)
     return {"runs": list(runs), "rows": rows}
 
@@ -66,10 +65,6 @@ def _part(document: Mapping[str, Value], name: str) -> Mapping[str, Value]:
 
 def _names(columns: Sequence[tuple[Mapping[str, Value], Mapping[str, Value]]], side: int, name: str) -> list[str]:
     return list(dict.fromkeys(key for column in columns for key in _part(column[side], name)))
-
-
-def _hashable(value: Value) -> bool | str | None:
-    return value if isinstance(value, bool | str) else None
 
 
 def _number(value: Value) -> float:

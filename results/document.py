@@ -228,11 +228,22 @@ def _sighting(sighting: Sighting) -> dict[str, Value]:
     }
 
 
+def verdict_from(value: Value) -> Verdict:
+    """Returns the verdict that a member `valid` holds.
+
+    Raises:
+        BadRecord: It holds none.
+    """
+    verdict = Verdict.from_json(value)
+    if verdict is None:
+        raise BadRecord(f'expected true, false or "unknown" in member valid, found {type(value).__name__}')
+    return verdict
+
+
 def parts_from(document: Mapping[str, Value]) -> list[Part]:
     """Returns the parts that a document holds."""
-    verdicts = {True: Verdict.VALID, False: Verdict.INVALID, "unknown": Verdict.UNKNOWN}
     return [
-        Part(name=name, verdict=verdicts[part["valid"]], reason=str(part["reason"]), details=dict(part["details"]))
+        Part(name=name, verdict=verdict_from(part["valid"]), reason=str(part["reason"]), details=dict(part["details"]))
         for name, part in document["parts"].items()
     ]
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from harness.errors import InputError
+from harness.verdict import Verdict
 from results.compare import comparison
 from results.live import Tail
 from results.pages import environment
@@ -49,7 +50,6 @@ _POLICY = (
 )
 _FILE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 _REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; sandbox allow-scripts"
-_VERDICTS: Mapping[bool | str, str] = {True: "valid", False: "invalid", "unknown": "unknown"}
 _ORDERS = {
     "time": lambda row: (row.run.stamp, row.run.test_name),
     "test": lambda row: (row.run.test_name, row.run.stamp),
@@ -321,7 +321,7 @@ def inside(folder: Path, rest: Sequence[str]) -> Path | None:
 
 
 def _matches(row: RunSummary, words: Sequence[str]) -> bool:
-    verdict = ("running" if row.running else "none") if row.valid is None else _VERDICTS[row.valid]
+    verdict = Verdict.from_json(row.valid) or ("running" if row.running else "none")
     text = f"{row.run.test_name} {row.run.stamp} {row.reason} {row.seed}".lower()
     return all(word == verdict or (word in text and word not in {"valid", "invalid"}) for word in words)
 

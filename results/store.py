@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.verdict import Verdict
 from results.errors import NoSuchRun, StoreError
 
 if TYPE_CHECKING:
@@ -279,7 +280,7 @@ def summarize(run: Run, *, running: bool = False) -> RunSummary:
     """Reads what a list shows of one run from the heads of its files, however large they are."""
     results = read_head(run.results_json, ("valid", "reason", "seed", "reproduce"))
     valid = results.get("valid")
-    if valid is not True and valid is not False and valid != "unknown":
+    if Verdict.from_json(valid) is None:
         test = read_head(run.test_json, ("seed", "reproduce"))
         reason = "running" if running else "no verdict: the run ended before, or its results.json is damaged"
         return RunSummary(

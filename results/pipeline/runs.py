@@ -17,7 +17,7 @@ from pyspark.sql import types as t
 from checker.checking import DEFAULT_MODEL, WORKLOAD_MODELS
 from checker.models import MODELS
 from harness.errors import LabrysError
-from results.document import checked, faults_from, sightings_from
+from results.document import checked, faults_from, sightings_from, verdict_from
 from results.pipeline.events import plain_uri
 from results.pipeline.schema import conform
 from results.pipeline.sources import RESULTS, TEST, literal
@@ -78,8 +78,6 @@ SIGHTINGS: Final = t.StructType(
         t.StructField("leader", t.StringType()),
     ]
 )
-
-_VERDICTS: Final[Mapping[Any, str]] = {True: "valid", False: "invalid", "unknown": "unknown"}
 
 # What is read of the two files of a run; null where one is missing or damaged, and then `problem` says why.
 _PARSED: Final = t.StructType(
@@ -249,7 +247,7 @@ def _of_test(document: Any, file: str) -> dict[str, Any]:
 def _of_results(document: Any, file: str) -> dict[str, Any]:
     checked(document, file)
     return {
-        "said_verdict": _VERDICTS[document["valid"]],
+        "said_verdict": str(verdict_from(document["valid"])),
         "said_reason": str(document["reason"]),
         "duration_s": float(document["duration_s"]),
         "fault_rows": [

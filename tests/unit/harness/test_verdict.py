@@ -38,4 +38,11 @@ def test_nothing_to_decide_is_valid() -> None:
 def test_a_verdict_has_one_json_form_and_one_exit_code(verdict: Verdict, json: bool | str, code: ExitCode) -> None:
     """As in results.json, and as Jepsen's exit codes."""
     assert verdict.as_json == json
+    assert Verdict.from_json(json) is verdict
     assert verdict.exit_code == code
+
+
+@pytest.mark.parametrize("value", [None, 1, 0, "valid", "", [], {}])
+def test_nothing_else_is_a_verdict(value: object) -> None:
+    """JSON that is damaged, or of somebody else, does not pass for one."""
+    assert Verdict.from_json(value) is None
