@@ -159,7 +159,10 @@ def _panels(
 def _log_scale(axes: Axes) -> None:
     axes.set_yscale("log")
     low, high = axes.get_ylim()
-    axes.yaxis.set_major_locator(LogLocator(subs=(1,) if high > 200 * low else (1, 2, 5)))
+    if high > 5 * low:
+        axes.yaxis.set_major_locator(LogLocator(subs=(1,) if high > 200 * low else (1, 2, 5)))
+    else:  # too little of a decade for more than one of its ticks
+        axes.yaxis.set_major_locator(MaxNLocator(4))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 

@@ -204,10 +204,15 @@ class _Job:
         with self._watch.step("judge"):
             self._write("verdicts", self._judged(read, records))
         with self._watch.step("timelines") as said:
-            written = {
-                name: self._spark.read.parquet(self._output.table(name)) for name in ("runs", "faults", "sightings")
-            }
-            tables = timelines(read.operations, written["faults"], runs=written["runs"], sightings=written["sightings"])
+            names = ("runs", "faults", "sightings", "verdicts")
+            written = {name: self._spark.read.parquet(self._output.table(name)) for name in names}
+            tables = timelines(
+                read.operations,
+                written["faults"],
+                runs=written["runs"],
+                sightings=written["sightings"],
+                verdicts=written["verdicts"],
+            )
             for name, rows in tables.items():
                 self._write(name, rows)
             said.text = f"{len(tables)} tables"

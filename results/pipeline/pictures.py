@@ -14,7 +14,8 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spar
 
 from results import overviews, plots
 from results.pipeline import timelines as tables
-from results.pipeline.trends import FIGURES, badness, word
+from results.pipeline.badness import badness, word
+from results.pipeline.trends import FIGURES
 from results.series import Line, Shade
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ def _of_run(prefix: str, told: Mapping[str, Sequence[Any]]) -> list[Picture]:
         found.append(
             Picture(
                 name=f"{prefix}-keys",
-                title=f"The keys with the most operations, each {width_s:g} s",
+                title=f"Operations on keys, each {width_s:g} s",
                 figure=overviews.heat(_strips(heat, told.get("verdicts", ()), width_s), width_s),
             )
         )

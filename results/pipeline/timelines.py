@@ -19,6 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spar
 from harness.watch import Sighting
 from results.leadership import Elections
 from results.pipeline.availability import availability, windows
+from results.pipeline.badness import badness
 from results.series import LEAST_MS, MAX_BUCKETS, NICE_S
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ TOTALS: Final = "totals"  # run, f, ok, info, fail, and the same quantiles; over
 CONCURRENCY: Final = "concurrency"  # run, time_s, width_s, open: how many were asked and not answered at that time
 AVAILABILITY: Final = "availability"
 LEADERS: Final = "leaders"  # run, fault, part, changes, leaders, terms; fault and part are null for the whole run
-HEAT: Final = "heat"  # run, key, time_s, width_s, operations, answered; of the keys with the most operations
+HEAT: Final = "heat"  # run, key, time_s, width_s, operations, answered; of some keys, see `TimelineOptions`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +48,8 @@ class TimelineOptions:
 
     Attributes:
         answers: Codes of `fail` errors that are answers, of runs that do not say it.
-        shown_keys: For how many keys of a run `heat` has rows, those with the most operations.
+        shown_keys: For how many keys of a run `heat` has rows: those with the worst verdicts, of these those with the most
+            operations.
     """
 
     answers: Sequence[str] = ()
@@ -61,6 +63,7 @@ def timelines(
     *,
     runs: DataFrame | None = None,
     sightings: DataFrame | None = None,
+    verdicts: DataFrame | None = None,
 ) -> dict[str, DataFrame]:
     """Aggregates operations over time.
 
@@ -70,6 +73,7 @@ def timelines(
         options: What is asked.
         runs: `run` and `answers`, the codes of each run that are answers; None: those of the options for all.
         sightings: The columns of `runs.SIGHTINGS`; None: nothing is said of leaders.
+        verdicts: `run`, `key` and `verdict`; None: none is known.
 
     Returns:
         The tables by name, as the constants of this module name and describe them.
@@ -87,7 +91,7 @@ def timelines(
         TOTALS: _totals(bucketed),
         CONCURRENCY: _concurrency(asked, spans),
         AVAILABILITY: availability(asked, spans, around),
-        HEAT: _heat(bucketed, options.shown_keys),
+        HEAT: _heat(bucketed, verdicts, options.shown_keys),
     }
     if sightings is not None:
         tables[LEADERS] = _leaders(sightings, around)
@@ -203,16 +207,14 @@ def _concurrency(asked: DataFrame, spans: DataFrame) -> DataFrame:
     )
 
 
-def _heat(bucketed: DataFrame, keys: int) -> DataFrame:
-    busiest = Window.partitionBy("run").orderBy(F.desc("count"), "key")
-    chosen = (
-        bucketed.where("key is not null")
-        .groupBy("run", "key")
-        .count()
-        .withColumn("place", F.row_number().over(busiest))
-        .where(F.col("place") <= keys)
-        .select("run", "key")
-    )
+def _heat(bucketed: DataFrame, verdicts: DataFrame | None, keys: int) -> DataFrame:
+    counted = bucketed.where("key is not null").groupBy("run", "key").count()
+    if verdicts is None:
+        judged = counted.withColumn("verdict", F.lit(None).cast("string"))
+    else:
+        judged = counted.join(verdicts.select("run", "key", "verdict"), ["run", "key"], "left")
+    first = Window.partitionBy("run").orderBy(F.desc(badness(F.col("verdict"))), F.desc("count"), "key")
+    chosen = judged.withColumn("place", F.row_number().over(first)).where(F.col("place") <= keys).select("run", "key")
     return (
         bucketed.join(F.broadcast(chosen), ["run", "key"])
         .groupBy("run", "key", "time_s", "width_s")

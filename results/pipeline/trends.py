@@ -15,6 +15,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 from pyspark.sql import types as t
 
+from results.pipeline.badness import INVALID, badness, word
 from results.pipeline.schema import conform
 from results.pipeline.timelines import AVAILABILITY, TOTALS
 
@@ -95,22 +96,9 @@ def with_regressions(rows: DataFrame) -> DataFrame:
     past = rows.withColumns({f"past_{name}": F.collect_list(name).over(before) for name in FIGURES})
     marks = [F.when(_worse(name), F.lit(name)) for name in FIGURES]
     last = F.lag("badness").over(order)
-    fell = F.when((F.col("badness") == _INVALID) & (last < _INVALID), F.lit("verdict"))
+    fell = F.when((F.col("badness") == INVALID) & (last < INVALID), F.lit("verdict"))
     found = F.array_compact(F.array(fell, *marks))
     return past.withColumn("regressions", found).drop(*(f"past_{name}" for name in FIGURES))
-
-
-_INVALID: Final = 2
-
-
-def badness(verdict: Column) -> Column:
-    """Returns how bad a verdict is: 0 for a valid one and for none, 1 for an unknown one, 2 for an invalid one."""
-    return F.when(verdict == "invalid", _INVALID).when(verdict == "unknown", 1).otherwise(0)
-
-
-def word(badness: Column) -> Column:
-    """Returns the verdict that is so bad; null for null."""
-    return F.when(badness == _INVALID, "invalid").when(badness == 1, "unknown").when(badness == 0, "valid")
 
 
 def _worse(name: str) -> Column:

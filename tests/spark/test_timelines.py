@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from tests.spark.histories import write_runs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
     from random import Random
 
     from pyspark.sql import DataFrame, SparkSession
@@ -217,6 +219,22 @@ def test_concurrency_and_keys_count_every_operation(case: Case) -> None:
             at_ns = round(row["time_s"] * S)
             assert row["open"] == sum(op.start_ns <= at_ns and (op.end_ns is None or op.end_ns > at_ns) for op in main)
         assert sum(row["operations"] for row in case.rows[t.HEAT] if row["run"] == run) == len(main)
+
+
+def test_keys_with_a_bad_verdict_are_shown_first(spark: SparkSession, case: Case, tmp_path: Path) -> None:
+    """Where there is room for one key only, it is the worst one, and among equals the one with the most operations."""
+    runs = dict(sorted(case.runs.items(), key=lambda each: -len(each[1]))[:3])
+    judged, expected = [], set()
+    for (run, operations), verdict in zip(runs.items(), ("valid", "unknown", "invalid"), strict=True):
+        count = Counter(op.key for op in main_phase(operations))
+        least, *_, most = sorted(count, key=lambda key: (count[key], key))
+        assert count[least] < count[most]
+        judged.append((run, least, verdict))
+        expected.add((run, most if verdict == "valid" else least))
+    verdicts = spark.createDataFrame(judged, "run string, key string, verdict string")
+    rows = spark.read.parquet(*write_runs(tmp_path, runs))
+    tables = t.timelines(rows, case.fault_table, t.TimelineOptions(shown_keys=1), verdicts=verdicts)
+    assert {(row["run"], row["key"]) for row in tables[t.HEAT].collect()} == expected
 
 
 def test_leaders_are_those_of_the_report(case: Case) -> None:
