@@ -32,7 +32,7 @@ demo: setup $(JAR)
 	    --nemesis partition-random-halves --rate 15 --time-limit 60
 
 test: setup $(JAR) build/kernel-test.stamp build/node-test.stamp
-	$(BIN)/pytest --numprocesses 2 --dist loadgroup
+	$(BIN)/pytest --numprocesses 2
 
 lint: setup
 	$(BIN)/ruff check $(PYTHON)

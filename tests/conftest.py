@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -21,14 +22,19 @@ settings.load_profile("labrys")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Says what goes together where tests run in several processes, as `make test` runs them.
 
     Real nodes are started by one process only, one cluster after the other, because what they do is timed. Spark is started by
     one only, because it takes seconds and all processors.
     """
-    for item in items:
-        for name in ("integration", "spark"):
-            if item.get_closest_marker(name):
-                item.add_marker(pytest.mark.xdist_group(name))
+    from xdist.scheduler import LoadScopeScheduling  # noqa: PLC0415 - needed only there
+
+    class ByFolder(LoadScopeScheduling):  # type: ignore[misc]  # the library has no types
+        def _split_scope(self, nodeid: str) -> str:
+            folder = nodeid.split("/")[1]
+            return folder if folder in {"integration", "spark"} else nodeid.partition("::")[0]
+
+    config.option.loadscopereorder = False  # folders in their order: those two before what is left
+    return ByFolder(config, log)
