@@ -189,7 +189,8 @@ def trend(
         for place, verdict in enumerate(verdicts):
             colour = VERDICT_COLOURS.get(verdict or "", GRID)
             strip.broken_barh([(place - 0.42, 0.84)], (0.1, 0.7), facecolor=colour, linewidth=0)
-        strip.plot(marked, [1.02] * len(marked), "v", color=VERDICT_COLOURS["invalid"], markersize=5, clip_on=False)
+        if marked:  # a line without a point has no place, and with one of these no layout is found
+            strip.plot(marked, [1.02] * len(marked), "v", color=VERDICT_COLOURS["invalid"], markersize=5, clip_on=False)
         for axes, each in zip(panels, trends, strict=True):
             _trend(axes, each)
         for axes in panels[-1:] or [strip]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 
-from results.pipeline.errors import BadInput
+from results.pipeline.errors import BadInput, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -165,9 +165,14 @@ class _told:  # noqa: N801 - reads as a verb where it is used
 
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
         if isinstance(error, Py4JJavaError):
-            raise BadInput(f"{self._path}: {error.java_exception.toString()}") from error
+            raise BadInput(f"{self._path}: {_advised(words_of(error))}") from error
         if isinstance(error, Py4JError):
             raise BadInput(f"{self._path}: the file system gives no answer: {error}") from error
+
+
+def _advised(said: str) -> str:
+    missing = "ClassNotFoundException" in said or "No FileSystem for scheme" in said
+    return f"{said}; docs/spark.md says what Spark needs for S3 and others" if missing else said
 
 
 def _write(stream: Any, content: bytes) -> None:

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spar
 
 from checker.checking import conventions_of
 from harness.errors import ExitCode
-from results.pipeline.errors import BadInput, BadOutput, JobFailed, RowsRefused
+from results.pipeline.errors import BadInput, BadOutput, JobFailed, RowsRefused, words_of
 from results.pipeline.files import Files
 from results.pipeline.ingest import ingest
 from results.pipeline.output import GENERATIONS, Output, read_table
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 SHOWN_ROWS: Final = 20
 OPERATIONS: Final = "operations"
-_MESSAGE_CHARACTERS: Final = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +139,7 @@ def analyze(spark: SparkSession, options: AnalysisOptions, watch: Watch) -> Anal
         output.abort()
     except PySparkException as error:
         output.abort()
-        raise JobFailed(f"Spark could not do the job: {_first_words(error)}") from error
+        raise JobFailed(f"Spark could not do the job: {words_of(error)}") from error
     except BaseException:
         output.abort()
         raise
@@ -149,11 +148,6 @@ def analyze(spark: SparkSession, options: AnalysisOptions, watch: Watch) -> Anal
 
 def _place(row: Row) -> str:
     return row["source"] if row["line"] is None else f"{row['source']}:{row['line']}"
-
-
-def _first_words(error: BaseException) -> str:
-    text = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-    return text[:_MESSAGE_CHARACTERS]
 
 
 def _new(sources: Sequence[Source], output: Output, options: AnalysisOptions) -> list[Source]:

@@ -14,7 +14,7 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from results.pipeline.errors import NoSpark
+from results.pipeline.errors import NoSpark, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,6 +33,10 @@ MASTER: Final = "spark.master"
 OWN_PYTHON: Final = "spark.pyspark.python"
 _DEPLOY_MODE: Final = "spark.submit.deployMode"
 _JAVA_OPTIONS: Final = "-XX:+UseParallelGC"
+_LOG_BYTES: Final = 1 << 16
+_ERROR: Final = " ERROR "
+# What is in the line that says why a JVM, Spark in it, or the script that starts both, has given up.
+_COMPLAINTS: Final = ("Exception in thread", "Error:", "Invalid ", "Unrecognized ", "JAVA_HOME", "No such file", _ERROR)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +136,8 @@ def spark_session(options: SessionOptions) -> Iterator[SparkSession]:
         NoSpark: pyspark is not installed, Java is missing, or the JVM does not start; the message says which.
     """
     require_spark()
-    from pyspark.errors import PySparkException  # noqa: PLC0415 - an extra that most commands do without
+    from py4j.protocol import Py4JError  # noqa: PLC0415 - an extra that most commands do without
+    from pyspark.errors import PySparkException  # noqa: PLC0415
     from pyspark.sql import SparkSession as Session  # noqa: PLC0415
 
     settings = settings_of(options)
@@ -142,14 +147,29 @@ def spark_session(options: SessionOptions) -> Iterator[SparkSession]:
     with _environment(settings), _stderr_to(options.log):
         try:
             spark = builder.getOrCreate()
-        except (PySparkException, OSError, RuntimeError) as error:
-            where = f"; its own words are in {options.log}" if options.log is not None else ""
-            raise NoSpark(f"Spark does not start: {error}{where}. It needs Java 17 or 21") from error
+        except (Py4JError, PySparkException, OSError, RuntimeError) as error:
+            complaint = _complaint(options.log)
+            # A JVM that did not come up is told of by its log alone; one that did has said something to us too.
+            said = f"{words_of(error)} {complaint}" if isinstance(error, Py4JError) else complaint or words_of(error)
+            raise NoSpark(
+                f"Spark does not start on {settings.get(MASTER, LOCAL_MASTER)}: {said}. "
+                "It needs Java 17 or 21, a master that answers, and settings that it knows"
+            ) from error
     try:
         spark.sparkContext.setLogLevel("ERROR")
         yield spark
     finally:
         spark.stop()
+
+
+def _complaint(log: Path | None) -> str:
+    """Returns what a JVM that did not start complained of first; nothing if it did not."""
+    if log is None or not log.is_file():
+        return ""
+    with log.open("rb") as file:
+        lines = file.read(_LOG_BYTES).decode("utf-8", "replace").splitlines()
+    said = next((line for line in lines if any(word in line for word in _COMPLAINTS)), "")
+    return said.rpartition(_ERROR)[2].removeprefix('Exception in thread "main" ').rstrip(".")
 
 
 @contextlib.contextmanager

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def drawn_trend(runs: int) -> Figure:
-    """The verdicts of some runs and two figures of each."""
+def drawn_trend(runs: int, *marked: int) -> Figure:
+    """The verdicts of some runs and two figures of each, with those marked whose verdict became worse."""
     verdicts = ["invalid", "unknown", *["valid"] * runs][:runs]
     figures = [
         Trend(title="answered (%)", values=[float(run) for run in range(runs)], regressions=(0,)),
         Trend(title="p99 (ms)", values=[None, *[3.5] * (runs - 1)], regressions=()),
     ]
-    return trend(verdicts, ["2031-01-02 0.4.0"] * runs, figures, [0])
+    return trend(verdicts, ["2031-01-02 0.4.0"] * runs, figures, marked)
 
 
 def drawn_heat() -> Figure:
@@ -40,9 +40,19 @@ def drawn_matrix() -> Figure:
     return matrix([Cell(row="kill", column="register", verdict="valid", runs=3, invalid=0, availability=0.4)])
 
 
-@pytest.mark.parametrize("draw", [lambda: drawn_trend(1), lambda: drawn_trend(40), drawn_heat, drawn_matrix])
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: drawn_trend(1),
+        lambda: drawn_trend(1, 0),
+        lambda: drawn_trend(40),
+        lambda: drawn_trend(40, 0, 7),
+        drawn_heat,
+        drawn_matrix,
+    ],
+)
 def test_a_picture_has_room_and_is_the_same_each_time(draw: object) -> None:
-    """Matplotlib warns where no layout is found; a legend in a low strip was such a case."""
+    """Matplotlib warns where no layout is found; a legend in a low strip was such a case, and so was a line of no points."""
     assert callable(draw)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
