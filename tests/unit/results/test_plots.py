@@ -9,9 +9,9 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 
-from results.plots import inlined, latency_points_svg, latency_quantiles_svg, rate_svg
+from results.plots import inlined, latency_points_svg, latency_quantiles, latency_quantiles_svg, rate_svg
 from results.report import plots_of
-from results.series import Points, Shade
+from results.series import Line, Points, Shade
 
 if TYPE_CHECKING:
     from results.record import RunRecord
@@ -77,3 +77,12 @@ def test_a_dot_is_drawn_for_every_lonely_operation() -> None:
     times = np.arange(0.0, 50.0)
     svg = latency_points_svg([Points(f="read", type="info", time_s=times, latency_ms=np.full(50, 3.0))], [])
     assert svg.count("h0") == 50
+
+
+@pytest.mark.parametrize(("low_ms", "high_ms"), [(8000.0, 16_000.0), (1.0, 3.0), (2.0, 90.0), (0.1, 50_000.0)])
+def test_a_log_scale_tells_its_range(low_ms: float, high_ms: float) -> None:
+    """However little of a decade there is, two of its ticks are seen at least."""
+    line = Line(f="read", name="p50", time_s=np.array([0.5, 1.5, 2.5]), value=np.array([low_ms, high_ms, low_ms]))
+    figure = latency_quantiles([line], [])
+    low, high = figure.axes[-1].get_ylim()
+    assert sum(low <= tick <= high for tick in figure.axes[-1].get_yticks()) >= 2
