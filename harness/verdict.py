@@ -38,6 +38,11 @@ class Verdict(enum.StrEnum):
         return cls.UNKNOWN if value == "unknown" else None
 
     @property
+    def severity(self) -> int:
+        """Returns how bad it is: 0 for valid, 1 for unknown, 2 for invalid."""
+        return {Verdict.VALID: 0, Verdict.UNKNOWN: 1, Verdict.INVALID: 2}[self]
+
+    @property
     def exit_code(self) -> ExitCode:
         """Returns the exit code a command ends with on this verdict."""
         return {
@@ -47,12 +52,9 @@ class Verdict(enum.StrEnum):
         }[self]
 
 
-_SEVERITY = {Verdict.VALID: 0, Verdict.UNKNOWN: 1, Verdict.INVALID: 2}
-
-
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
     """Returns the verdict that decides; valid if there is none to decide."""
-    return max(verdicts, key=_SEVERITY.__getitem__, default=Verdict.VALID)
+    return max(verdicts, key=lambda verdict: verdict.severity, default=Verdict.VALID)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

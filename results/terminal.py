@@ -9,6 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.errors import headline
+from harness.verdict import Verdict
+from results.document import verdict_from
 from results.plain import one_line
 from results.spoken import elections, percent, seconds
 
@@ -22,10 +24,10 @@ if TYPE_CHECKING:
 
 MAX_FAULTS = 30
 LEAST_WIDTH = 110
-_WORDS: Mapping[bool | str, tuple[str, str, str]] = {
-    True: ("✓", "valid", "bold green"),
-    False: ("✗", "invalid", "bold red"),
-    "unknown": ("?", "unknown", "bold yellow"),
+_LOOKS = {
+    Verdict.VALID: ("✓", "bold green"),
+    Verdict.INVALID: ("✗", "bold red"),
+    Verdict.UNKNOWN: ("?", "bold yellow"),
 }
 
 
@@ -39,9 +41,8 @@ def print_summary(console: Console, document: Mapping[str, Value], *, report: Pa
         document: What `results.json` says.
         report: The path of the report, if there is one.
     """
-    sign, word, style = _WORDS[document["valid"]]
     console.print()
-    console.print(Text.assemble((f"{sign} {word}", style), "  ", one_line(document["reason"])))
+    console.print(Text.assemble(_told(document["valid"]), "  ", one_line(document["reason"])))
     console.print()
     console.print(_parts(document))
     console.print()
@@ -66,14 +67,19 @@ def print_summary(console: Console, document: Mapping[str, Value], *, report: Pa
     console.print(Text.assemble(("reproduce  ", "dim"), one_line(document["reproduce"])), soft_wrap=True)
 
 
+def _told(valid: Value) -> Text:
+    verdict = verdict_from(valid)
+    sign, style = _LOOKS[verdict]
+    return Text(f"{sign} {verdict}", style=style)
+
+
 def _parts(document: Mapping[str, Value]) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("part", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     table.add_column("why", overflow="fold")
     for name, part in document["parts"].items():
-        sign, word, style = _WORDS[part["valid"]]
-        table.add_row(Text(one_line(name)), Text(f"{sign} {word}", style=style), Text(one_line(part["reason"])))
+        table.add_row(Text(one_line(name)), _told(part["valid"]), Text(one_line(part["reason"])))
     return table
 
 

@@ -11,19 +11,15 @@ from harness.verdict import Verdict
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-INVALID: Final = 2
-_UNKNOWN: Final = 1
+INVALID: Final = Verdict.INVALID.severity
 
 
 def badness(verdict: Column) -> Column:
-    """Returns how bad a verdict is: 0 for a valid one and for none, 1 for an unknown one, 2 for an invalid one."""
-    return F.when(verdict == str(Verdict.INVALID), INVALID).when(verdict == str(Verdict.UNKNOWN), _UNKNOWN).otherwise(0)
+    """Returns a verdict's severity; that of a valid one for none."""
+    known = (F.when(verdict == str(each), each.severity) for each in Verdict)
+    return F.coalesce(*known, F.lit(Verdict.VALID.severity))
 
 
 def word(badness: Column) -> Column:
     """Returns the verdict that is so bad; null for null."""
-    return (
-        F.when(badness == INVALID, str(Verdict.INVALID))
-        .when(badness == _UNKNOWN, str(Verdict.UNKNOWN))
-        .when(badness == 0, str(Verdict.VALID))
-    )
+    return F.coalesce(*(F.when(badness == each.severity, str(each)) for each in Verdict))

@@ -165,7 +165,7 @@ def as_document(found: Analysis, seconds: Mapping[str, float]) -> dict[str, Any]
         "format": "labrys-analysis-summary",
         "version": 1,
         "out": found.out,
-        "verdict": {0: "valid", 1: "invalid"}.get(int(found.exit_code), "unknown"),
+        "verdict": str(found.verdict),
         "runs": found.runs,
         "read": found.read,
         "operations": found.operations,

@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
 from checker.checking import conventions_of
-from harness.errors import ExitCode
+from harness.verdict import Verdict, worst
 from results.pipeline.errors import BadInput, BadOutput, JobFailed, RowsRefused, words_of
 from results.pipeline.files import Files
 from results.pipeline.ingest import ingest
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, Row, SparkSession
 
+    from harness.errors import ExitCode
     from results.pipeline.ingest import Ingested
     from results.pipeline.output import Manifest
     from results.pipeline.progress import Watch
@@ -112,11 +113,14 @@ class Analysis:
     tables: Mapping[str, Sequence[str]]
 
     @property
+    def verdict(self) -> Verdict:
+        """The worst verdict of all keys."""
+        return worst(verdict for verdict in Verdict if self.counts.get(str(verdict)))
+
+    @property
     def exit_code(self) -> ExitCode:
         """The exit code that says it."""
-        if self.counts.get("invalid"):
-            return ExitCode.INVALID
-        return ExitCode.UNKNOWN if self.counts.get("unknown") else ExitCode.VALID
+        return self.verdict.exit_code
 
 
 def analyze(spark: SparkSession, options: AnalysisOptions, watch: Watch) -> Analysis:

@@ -57,7 +57,7 @@ def render(
         return [{"title": each.title, "svg": _inlined(each, files)} for each in pictures]
 
     page = pages.get_template("analysis.html").render(
-        verdict={0: "valid", 1: "invalid"}.get(int(found.exit_code), "unknown"),
+        verdict=str(found.verdict),
         runs=found.runs,
         operations=found.operations,
         counts={name: found.counts.get(name, 0) for name in ("valid", "invalid", "unknown")},

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
+from harness.verdict import Verdict
 from results import overviews, plots
 from results.pipeline import timelines as tables
 from results.pipeline.badness import badness, word
@@ -181,8 +182,8 @@ def _strips(heat: Sequence[Any], verdicts: Sequence[Any], width_s: float) -> lis
     for row in heat:
         place = round(row["time_s"] / width_s)
         cells.setdefault(row["key"], []).append((place, row["operations"], row["answered"]))
-    order = {"invalid": 0, "unknown": 1}
-    keys = sorted(cells, key=lambda key: (order.get(found.get(key) or "", 2), len(key), key))
+    severity = {str(verdict): verdict.severity for verdict in Verdict}
+    keys = sorted(cells, key=lambda key: (-severity.get(found.get(key) or "", 0), len(key), key))
     return [overviews.Strip(name=key, verdict=found.get(key), cells=sorted(cells[key])) for key in keys]
 
 
