@@ -173,7 +173,7 @@ def whole(spark: SparkSession, made: Plan, folder: Path) -> list[str]:
     print(f"\nlabrys analyze: {took_s:.1f} s, peak {peak / 1e6:,.0f} MB")
     for name, seconds in watch.seconds.items():
         print(f"    {name:24}{seconds:10.1f}")
-    broken = len({planted.key for planted in made.planted})
+    broken = len(made.planted)
     expected = {verdict: count for verdict, count in (("valid", made.keys - broken), ("invalid", broken)) if count}
     return [] if found.counts == expected else [f"labrys analyze says {found.counts}, expected {expected}"]
 

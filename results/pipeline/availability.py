@@ -69,19 +69,18 @@ _SLICE: Final = t.StructType(
 _ASKED: Final = ("run", "node", "wanted_ns", "invoke_index", "good", "code")
 
 
-def availability(asked: DataFrame, spans: DataFrame, around: DataFrame) -> DataFrame:
+def availability(asked: DataFrame, spans: DataFrame, measured: DataFrame) -> DataFrame:
     """Measures the windows during and after each fault.
 
     Args:
         asked: `run`, `node`, `wanted_ns`, `invoke_index`, `good` (whether it was answered) and `code` (of its error) of each
             operation.
         spans: `run`, `horizon_ns` (right after the last operation) and `nodes` of each run.
-        around: What `windows` returns.
+        measured: What `windows` returns, kept, because its numbers have to be the same each time.
 
     Returns:
         The columns of `AVAILABILITY_COLUMNS`: a row for each window and all clients (`node` is null), and one for each node.
     """
-    measured = around.withColumn("window", F.monotonically_increasing_id()).localCheckpoint()
     rows = (
         _inside(asked, measured, spans)
         .repartition("window", "slice_ns")
@@ -115,7 +114,7 @@ def availability(asked: DataFrame, spans: DataFrame, around: DataFrame) -> DataF
 
 
 def windows(faults: DataFrame, spans: DataFrame) -> DataFrame:
-    """Returns the stretches during and after each fault, and what other faults were on in them."""
+    """Returns the stretches during and after each fault, numbered (`window`), and what other faults were on in them."""
     every = faults.join(spans, "run", "left").select(
         "run",
         "fault",
@@ -149,6 +148,7 @@ def windows(faults: DataFrame, spans: DataFrame) -> DataFrame:
         grouped.select("run", "fault", "kind", "overlaps", F.explode(parts).alias("window"))
         .select("run", "fault", "kind", "overlaps", "window.*")
         .where("to_ns > from_ns")
+        .withColumn("window", F.monotonically_increasing_id())
     )
 
 
@@ -235,17 +235,16 @@ def slice_of(
     Args:
         times: When each operation was wanted, ascending: those of the slice, and those of the window in the `SPAN_NS` after it.
         good: Whether it was answered.
-        own: Whether it is of the slice; those that are come first.
+        own: Whether it is of the slice.
         in_time: Whether the window lasts for `SPAN_NS` after it.
     """
-    size = int(np.count_nonzero(own))
-    good_ns = times[:size][good[:size]]
+    good_ns = times[good & own]
     sums = np.concatenate(([0], np.cumsum(good)))
     places = np.flatnonzero(good & own & in_time)
     until = np.searchsorted(times, times[places] + SPAN_NS, side="right")
     lasting = places[sums[until] - sums[places] >= SUSTAINED_RATIO * (until - places)]
     return {
-        "operations": size,
+        "operations": int(np.count_nonzero(own)),
         "answered": int(good_ns.size),
         "first_ns": int(good_ns[0]) if good_ns.size else None,
         "last_ns": int(good_ns[-1]) if good_ns.size else None,

@@ -31,7 +31,7 @@ from results.pipeline.scan import Scan
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from results.pipeline.scan import Found, Scanning
 
@@ -80,24 +80,24 @@ def blame(touches: DataFrame, scan: Scan, found: Sequence[Found], scanning: Scan
     # Without the plan that it comes from, which everything that follows would have to look through.
     few = contradicting(touches, scan, found, scanning).localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
     history = _History(few, scanning)
-    with _tasks_for(few):
+    spark, size = few.sparkSession, few.count()
+    with _tasks_for(spark, size):
         ends = history.first(history.ends({each.h: INF - 1 for each in found}, found))
     # A chain that contradicts itself may have met another one before it did so.
     doubted = {each.h: ends[each.h] - 1 for each in found if each.h in ends and (each.told or each.early)}
     whole = _History(touches, scanning)
     earlier = whole.first(whole.ends(doubted)) if doubted else {}
     first = {h: end for h, end in ends.items() if h not in earlier and h not in whole.unsolved}
-    with _tasks_for(few):
+    with _tasks_for(spark, size):
         blamed = history.parts(first, touches)
     return {**blamed, **whole.parts(earlier, touches)}
 
 
 @contextlib.contextmanager
-def _tasks_for(rows: DataFrame) -> Iterator[None]:
+def _tasks_for(spark: SparkSession, rows: int) -> Iterator[None]:
     """Lets as many tasks as so many rows need share what is done meanwhile, for each costs more than some thousand rows."""
-    spark = rows.sparkSession
     usual = str(spark.conf.get(_SHUFFLES))
-    spark.conf.set(_SHUFFLES, str(min(int(usual), 1 + rows.count() // _ROWS_PER_TASK)))
+    spark.conf.set(_SHUFFLES, str(min(int(usual), 1 + rows // _ROWS_PER_TASK)))
     try:
         yield
     finally:

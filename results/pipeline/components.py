@@ -48,7 +48,6 @@ def contradicting(touches: DataFrame, scan: Scan, bad: Sequence[Found], scanning
     spark = touches.sparkSession
     keys = F.broadcast(spark.createDataFrame([(each.h,) for each in bad], "h bigint"))
     zoned = scan.zoned.join(keys, "h", "left_semi")
-    assert scan.slices is not None  # noqa: S101 - it has found something
     meet = meeting(zoned, scan.slices.join(keys, "h", "left_semi"), scanning.bucket_events)
     values = meet.unionByName(zoned.where("late is not null").select("h", "v"))
     whole: list[int] = []

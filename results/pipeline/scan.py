@@ -6,6 +6,7 @@ A key without compare-and-sets has no chains, and its values stand among each ot
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark import StorageLevel
@@ -79,7 +80,6 @@ class Scan:
     Attributes:
         values: The rows of `results.pipeline.clusters`.
         zoned: Those of `results.pipeline.zones`.
-        slices: What is known of each slice of the timelines, once it was looked at.
     """
 
     def __init__(self, touches: DataFrame, scanning: Scanning) -> None:
@@ -88,7 +88,6 @@ class Scan:
         self._kept: list[DataFrame] = []
         self.values = clusters(touches, chained=scanning.chained)
         self.zoned = zones(self.values, scanning.initial)
-        self.slices: DataFrame | None = None
         self._chains: DataFrame | None = None
         if scanning.chained:
             self.values = self._keep(self.values)
@@ -113,9 +112,13 @@ class Scan:
         """Keeps the zones, because they are to be looked at several times."""
         self.zoned = self._keep(self.zoned)
 
+    @cached_property
+    def slices(self) -> DataFrame:
+        """What is known of each slice of the timelines; found out once."""
+        return slices(self.zoned, self._scanning.initial, self._scanning.bucket_events).localCheckpoint()
+
     def found(self) -> list[Found]:
         """Decides the keys."""
-        self.slices = slices(self.zoned, self._scanning.initial, self._scanning.bucket_events).localCheckpoint()
         rows = scanned(self.slices).collect()
         told, unsolved = self._contradictions()
         return [

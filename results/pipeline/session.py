@@ -148,9 +148,9 @@ def spark_session(options: SessionOptions) -> Iterator[SparkSession]:
         try:
             spark = builder.getOrCreate()
         except (Py4JError, PySparkException, OSError, RuntimeError) as error:
-            complaint = _complaint(options.log)
+            complaint, words = _complaint(options.log), words_of(error)
             # A JVM that did not come up is told of by its log alone; one that did has said something to us too.
-            said = f"{words_of(error)} {complaint}" if isinstance(error, Py4JError) else complaint or words_of(error)
+            said = f"{words} {complaint}".rstrip() if isinstance(error, Py4JError) else complaint or words
             raise NoSpark(
                 f"Spark does not start on {settings.get(MASTER, LOCAL_MASTER)}: {said}. "
                 "It needs Java 17 or 21, a master that answers, and settings that it knows"
