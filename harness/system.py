@@ -67,10 +67,13 @@ class System(Protocol):
     Attributes:
         name: As on the command line, e.g. `dledger`.
         dumps_replicas: Whether `replica` can dump a replica's state.
+        refusals: Codes of `fail` errors by which a node names the node to ask instead. Availability counts them apart: they
+            are no answers, and they are no outage.
     """
 
     name: str
     dumps_replicas: bool
+    refusals: Sequence[str]
 
     def versions(self) -> Mapping[str, str]:
         """Returns the versions of what is tested, e.g. `{"dledger": "0.4.0"}`, for the record."""

@@ -17,7 +17,7 @@ from harness.faults import FaultRecord, PlannedFault, Proof
 from harness.op import OpType
 from harness.verdict import Part, Verdict, worst
 from harness.watch import Sighting
-from results.availability import around, error_code
+from results.availability import around, error_code, overall
 from results.errors import BadRecord
 from results.leadership import Elections
 from results.series import latency_points, latency_table, main_phase
@@ -70,6 +70,7 @@ def build(record: RunRecord) -> dict[str, Value]:
         "started": test.started_utc.isoformat(),
         "duration_s": record.duration_s,
         "counts": counts(record.operations),
+        "availability": _overall(record),
         "latency": latency_table(latency_points(main_phase(record.operations))),
         "versions": dict(test.versions),
         "timings": dict(record.timings),
@@ -78,7 +79,7 @@ def build(record: RunRecord) -> dict[str, Value]:
         "faults": [
             _fault(fault, availability, elections)
             for fault, availability in zip(
-                record.faults, around(record.faults, record.operations, test.answers), strict=True
+                record.faults, around(record.faults, record.operations, test.codes), strict=True
             )
         ],
         "leadership": _leadership(elections.within()),
@@ -175,9 +176,23 @@ def _fault(fault: FaultRecord, availability: FaultAvailability | None, elections
     }
 
 
+def _overall(record: RunRecord) -> dict[str, Value] | None:
+    window = overall(record.operations, record.test.codes)
+    if window is None:
+        return None
+    following = any(operation.via is not None for operation in record.operations)
+    return {
+        "share": window.answered / window.operations if window.operations else None,
+        "measured_by": "clients that follow the leader" if following else "all clients",
+        **_window(window),
+    }
+
+
 def _availability(availability: FaultAvailability) -> dict[str, Value]:
     return {
         **_pair(availability.during, availability.after),
+        "rate_before": availability.rate_before,
+        "rate_share": availability.rate_share,
         "overlaps": list(availability.overlaps),
         "nodes": {name: _pair(*pair) for name, pair in availability.nodes.items()},
     }
@@ -211,6 +226,7 @@ def _window(window: Window) -> dict[str, Value]:
         "end_s": window.end_s,
         "operations": window.operations,
         "answered": window.answered,
+        "refused": window.refused,
         "first_ok_s": window.first_ok_s,
         "sustained_ok_s": window.sustained_ok_s,
         "longest_gap_s": window.longest_gap_s,

@@ -13,7 +13,7 @@ from harness.faults import FaultRecord, PlannedFault
 from harness.op import Operation, OpType
 from harness.randomness import stream
 from harness.watch import Sighting
-from results.availability import around
+from results.availability import Codes, around
 from results.leadership import Elections
 from results.pipeline import timelines as t
 from results.pipeline.job import Analysis
@@ -36,6 +36,7 @@ pytestmark = pytest.mark.spark
 
 S = 1_000_000_000
 RUNS = 12
+CODES = Codes(answers={"mismatch"}, refusals={"not-leader"})
 
 
 def some_operations(random: Random, count: int) -> list[Operation]:
@@ -153,7 +154,7 @@ def test_availability_is_that_of_the_report(case: Case) -> None:
     expected: dict[tuple[Any, ...], Any] = {}
     for run, operations in case.runs.items():
         faults = case.faults[run]
-        for fault, measured in zip(faults, around(faults, operations, ["mismatch"]), strict=True):
+        for fault, measured in zip(faults, around(faults, operations, CODES), strict=True):
             if measured is None:
                 continue
             pairs: list[tuple[str | None, Any]] = [(None, (measured.during, measured.after)), *measured.nodes.items()]

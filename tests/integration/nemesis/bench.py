@@ -56,6 +56,7 @@ class Echo:
 
     name = "echo"
     dumps_replicas = False
+    refusals: Sequence[str] = ()
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

@@ -31,6 +31,7 @@ class Registers:
 
     name = "registers"
     dumps_replicas = True
+    refusals = ()
 
     def __init__(self) -> None:
         self.calls: list[str] = []
