@@ -17,7 +17,7 @@ from harness.faults import FaultRecord, PlannedFault, Proof
 from harness.op import OpType
 from harness.verdict import Part, Verdict, worst
 from harness.watch import Sighting
-from results.availability import around, error_code, overall
+from results.availability import around, error_code, overall, refused
 from results.errors import BadRecord
 from results.leadership import Elections
 from results.series import latency_points, latency_table, main_phase
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from harness.op import Operation, Value
-    from results.availability import FaultAvailability, Window
+    from results.availability import Codes, FaultAvailability, Window
     from results.leadership import Leadership
     from results.record import RunRecord
 
@@ -69,7 +69,7 @@ def build(record: RunRecord) -> dict[str, Value]:
         "reproduce": test.reproduce,
         "started": test.started_utc.isoformat(),
         "duration_s": record.duration_s,
-        "counts": counts(record.operations),
+        "counts": counts(record.operations, test.codes),
         "availability": _overall(record),
         "latency": latency_table(latency_points(main_phase(record.operations))),
         "versions": dict(test.versions),
@@ -88,12 +88,14 @@ def build(record: RunRecord) -> dict[str, Value]:
     }
 
 
-def counts(operations: Iterable[Operation]) -> dict[str, Value]:
-    """Counts operations in all, by type, by function and type, and errors by code."""
+def counts(operations: Iterable[Operation], codes: Codes) -> dict[str, Value]:
+    """Counts operations in all, by type, by function and type, and errors by code; of those that failed, the refusals."""
     by_f: dict[str, Counter[OpType]] = {}
+    refusals = 0
     errors: Counter[str] = Counter()
     for operation in operations:
         by_f.setdefault(operation.f, Counter())[operation.type] += 1
+        refusals += refused(operation, codes.refusals)
         code = error_code(operation.error)
         if code is not None:
             errors[code] += 1
@@ -101,6 +103,7 @@ def counts(operations: Iterable[Operation]) -> dict[str, Value]:
     return {
         "operations": total.total(),
         **{str(kind): total[kind] for kind in _TYPES},
+        "refused": refusals,
         "by_f": {f: {str(kind): by_f[f][kind] for kind in _TYPES} for f in sorted(by_f)},
         "errors": dict(errors.most_common()),
     }

@@ -33,6 +33,12 @@ def percent(part: int, whole: int) -> str:
     return f"{share if part in {0, whole} else min(max(share, 0.1), 99.9):.1f} %"
 
 
+def outcomes(counts: Mapping[str, Value]) -> str:
+    """Returns how operations ended; refusals that name the leader apart from what else failed."""
+    told = f"{counts['ok']:,} ok, {counts['fail'] - counts['refused']:,} fail, {counts['info']:,} info"
+    return f"{told}, {counts['refused']:,} refused" if counts["refused"] else told
+
+
 def ratio(value: float | None) -> str:
     """Returns a number as a share of 1, e.g. `87 %`; a dash for none. It may exceed 100 %."""
     return UNSEEN if value is None else f"{100 * value:.0f} %"

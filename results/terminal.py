@@ -12,7 +12,7 @@ from harness.errors import headline
 from harness.verdict import Verdict
 from results.document import verdict_from
 from results.plain import one_line
-from results.spoken import availability, elections, fault_availability, percent, ratio, seconds
+from results.spoken import availability, elections, fault_availability, outcomes, percent, ratio, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,7 +54,7 @@ def print_summary(console: Console, document: Mapping[str, Value], *, report: Pa
         console.print(Text(f"and {len(document['faults']) - MAX_FAULTS} more faults; the report has all"))
     console.print()
     counts = document["counts"]
-    line = f"{counts['operations']:,} operations: {counts['ok']:,} ok, {counts['fail']:,} fail, {counts['info']:,} info"
+    line = f"{counts['operations']:,} operations: {outcomes(counts)}"
     for f, quantiles in document["latency"].items():
         line += f"; {one_line(f)} p50 {quantiles['p50_ms']:.1f} ms, p99 {quantiles['p99_ms']:.1f} ms"
     console.print(Text(line, style="dim"))
