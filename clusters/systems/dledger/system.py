@@ -88,10 +88,14 @@ class DLedgerSystem:
     Attributes:
         name: `dledger`.
         dumps_replicas: True.
+        reads_need_leader: True; a follower refuses reads.
+        moves_leadership: True; by the library's own request.
     """
 
     name = "dledger"
     dumps_replicas = True
+    reads_need_leader = True
+    moves_leadership = True
 
     def __init__(self, cluster: Cluster, options: DLedgerOptions) -> None:
         for node in cluster.nodes:

@@ -56,6 +56,8 @@ class Echo:
 
     name = "echo"
     dumps_replicas = False
+    reads_need_leader = False
+    moves_leadership = False
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
