@@ -2,50 +2,58 @@
 
 Each part is a pure function of what was recorded, says one sentence with numbers, and claims no more than was seen. A run
 that tested nothing is `unknown` with the reason, never `valid`: that is what `faults-effective`, `progress` and `completed`
-are for.
+are for. A part that a test should have and that could not be produced is `unknown` with the reason. A part that a test cannot
+have is left out, and `completed` names it with the reason.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from harness.errors import headline
 from harness.op import FINAL_PHASE, OpType
 from harness.verdict import Part, Verdict
+from harness.workload import Observed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from harness.faults import FaultRecord
+    from harness.faults import FaultRecord, PlannedFault
     from harness.op import Operation
-    from harness.recovery import Recovery, Replicas
+    from harness.recovery import Recovery
+    from harness.replicas import Difference, Replicas
+    from harness.run import RunResult, Test
 
 MAX_EXAMPLES = 5
 MAX_LOG_LINE = 400
 EXCEPTION_ERROR = "exception"
 
 
-def faults_effective(faults: Sequence[FaultRecord]) -> Part:
-    """Says whether every kind of fault that the run asked for was seen to take effect at least once."""
+def faults_effective(faults: Sequence[FaultRecord], plan: Sequence[PlannedFault]) -> Part:
+    """Says whether every kind of fault that the run asked for was seen to take effect at least once.
+
+    Args:
+        faults: What became of each fault that began.
+        plan: All faults that the run asked for.
+    """
     name = "faults-effective"
-    if not faults:
+    if not plan:
         return Part(name=name, verdict=Verdict.VALID, reason="No faults were planned.")
-    effective: Counter[str] = Counter()
-    planned: Counter[str] = Counter()
-    for fault in faults:
-        planned[fault.planned.kind] += 1
-        effective[fault.planned.kind] += int(fault.proof is not None and fault.proof.effective)
+    effective = Counter(fault.planned.kind for fault in faults if fault.proof is not None and fault.proof.effective)
+    planned = Counter(fault.kind for fault in plan)
     details = {kind: {"planned": count, "effective": effective[kind]} for kind, count in sorted(planned.items())}
     idle = sorted(kind for kind in planned if not effective[kind])
     if idle:
-        first = next(fault for fault in faults if fault.planned.kind == idle[0])
-        why = headline(first.error or (first.proof.reason if first.proof else "it never began"))
+        first = next((fault for fault in faults if fault.planned.kind == idle[0]), None)
+        proof = first.proof if first else None
+        why = headline((first.error if first else None) or (proof.reason if proof else "it never began"))
         reason = f"No {' and no '.join(idle)} was seen to take effect: {why}"
         return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
-    total = f"{sum(effective.values())} of {len(faults)}"
+    total = f"{effective.total()} of {len(plan)}"
     return Part(name=name, verdict=Verdict.VALID, reason=f"{total} faults were seen to take effect.", details=details)
 
 
@@ -101,28 +109,44 @@ def recovered(recovery: Recovery | None) -> Part:
 
 
 def replicas_equal(replicas: Replicas | None) -> Part:
-    """Says whether all replicas held the same state at the same log position, with clients at rest."""
+    """Says whether the replicas held the same state wherever two were seen at one applied index, with clients at rest."""
     name = "replicas-equal"
     if replicas is None:
         return Part(name=name, verdict=Verdict.UNKNOWN, reason="The run ended before its replicas were compared.")
-    if not replicas.supported:
-        return Part(name=name, verdict=Verdict.VALID, reason="This system has no replicas that can be dumped.")
-    details = {"applied": dict(replicas.applied), "differing": list(replicas.differing)}
+    details = {
+        "applied": dict(replicas.applied),
+        "compared": {str(index): list(nodes) for index, nodes in replicas.compared.items()},
+        "differing_keys": replicas.differing_keys,
+        "differing": [asdict(difference) for difference in replicas.differing],
+    }
+    apart = _apart(replicas)
     if replicas.differing:
-        example = replicas.differing[0]
-        values = ", ".join(f"{node} holds {value!r}" for node, value in example["values"].items())
-        reason = (
-            f"Replicas differ at the same applied index in {len(replicas.differing)} keys; {example['key']}: {values}."
-        )
-        return Part(name=name, verdict=Verdict.INVALID, reason=reason, details=details)
-    if not replicas.settled:
-        positions = ", ".join(
-            f"{node} {'no answer' if index is None else index}" for node, index in replicas.applied.items()
-        )
-        reason = f"The replicas did not reach one applied index in {replicas.seconds:.0f} s: {positions}."
+        reason = f"Replicas differ at the same applied index in {replicas.differing_keys} keys; {_told(replicas.differing[0])}."
+        return Part(name=name, verdict=Verdict.INVALID, reason=f"{reason}{apart}", details=details)
+    index = replicas.largest
+    if index is None:
+        reason = f"No two replicas were seen at one applied index in {replicas.seconds:.0f} s.{apart}"
         return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
-    reason = f"{len(replicas.applied)} replicas hold the same {replicas.keys} keys at the same applied index."
-    return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)
+    equal = f"{len(replicas.compared[index])} replicas hold the same {replicas.keys} keys at applied index {index}."
+    verdict = Verdict.UNKNOWN if apart else Verdict.VALID
+    return Part(name=name, verdict=verdict, reason=f"{equal}{apart}", details=details)
+
+
+def _apart(replicas: Replicas) -> str:
+    """Names the nodes that were not compared with the largest group, and where they were; empty if there are none."""
+    largest = () if replicas.largest is None else replicas.compared[replicas.largest]
+    apart = ", ".join(
+        f"{node} ({'no answer' if index is None else f'at index {index}'})"
+        for node, index in replicas.applied.items()
+        if node not in largest
+    )
+    return f" Not compared{' with them' if largest else ''}: {apart}." if apart else ""
+
+
+def _told(difference: Difference) -> str:
+    held = [f"{node} holds {value!r}" for node, value in difference.values.items()]
+    held += [f"{node} lacks it" for node in difference.lacking]
+    return f"{difference.key} at index {difference.applied_index}: {', '.join(held)}"
 
 
 def client_errors(operations: Iterable[Operation]) -> Part:
@@ -147,11 +171,15 @@ def client_errors(operations: Iterable[Operation]) -> Part:
     return Part(name=name, verdict=Verdict.VALID, reason=f"All {total} errors are of known kinds.", details=details)
 
 
-def log_patterns(logs: Mapping[str, Sequence[Path]], patterns: Sequence[str]) -> Part:
-    """Searches the collected node logs for lines that a healthy node never writes, whatever faults it met."""
+def log_patterns(logs: Mapping[str, Sequence[Path]], patterns: Sequence[str], nodes: Sequence[str]) -> Part:
+    """Searches the collected node logs for lines that a healthy node never writes, whatever faults it met.
+
+    Args:
+        logs: Node to its log files; a node whose logs could not be collected is not in it.
+        patterns: Regular expressions of such lines, at least one.
+        nodes: All nodes.
+    """
     name = "log-patterns"
-    if not patterns:
-        return Part(name=name, verdict=Verdict.VALID, reason="The system names no fatal log lines.")
     fatal = re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
     matches: list[dict[str, str | int]] = []
     files = 0
@@ -169,7 +197,9 @@ def log_patterns(logs: Mapping[str, Sequence[Path]], patterns: Sequence[str]) ->
                                 "text": line.strip()[:MAX_LOG_LINE],
                             }
                         )
-    details = {"files": files, "matches": matches[:MAX_EXAMPLES], "count": len(matches)}
+    lost = [node for node in nodes if node not in logs]
+    silent = [node for node in nodes if node in logs and not logs[node]]
+    details = {"files": files, "matches": matches[:MAX_EXAMPLES], "count": len(matches), "lost": lost, "silent": silent}
     if matches:
         first = matches[0]
         where = f"{first['file']}:{first['line']} of {first['node']}"
@@ -177,16 +207,69 @@ def log_patterns(logs: Mapping[str, Sequence[Path]], patterns: Sequence[str]) ->
         return Part(name=name, verdict=Verdict.INVALID, reason=reason, details=details)
     if not files:
         return Part(name=name, verdict=Verdict.UNKNOWN, reason="No node's log could be collected.", details=details)
-    return Part(name=name, verdict=Verdict.VALID, reason=f"No fatal line in {files} log files.", details=details)
+    reason = f"No fatal line in {files} log files."
+    if silent:
+        reason += f" No log file was found on {', '.join(silent)}."
+    if lost:
+        reason += f" The logs of {', '.join(lost)} could not be collected."
+    return Part(name=name, verdict=Verdict.UNKNOWN if lost else Verdict.VALID, reason=reason, details=details)
 
 
-def completed(*, interrupted: bool, error: str | None, seconds: float, planned_s: float) -> Part:
-    """Says whether the run went through all of its phases."""
+def completed(
+    *, interrupted: bool, error: str | None, seconds: float, planned_s: float, left_out: Mapping[str, str]
+) -> Part:
+    """Says whether the run went through all of its phases, and which parts of a verdict its test cannot have.
+
+    Args:
+        interrupted: Whether a person ended the run early.
+        error: What broke the run off; None if nothing did.
+        seconds: How long the workload ran.
+        planned_s: How long it should have run.
+        left_out: Name of a part to why the test cannot have it.
+    """
     name = "completed"
-    details = {"seconds": seconds, "planned_seconds": planned_s}
+    details = {"seconds": seconds, "planned_seconds": planned_s, "left_out": dict(left_out)}
+    without = "; ".join(f"{part} ({why})" for part, why in left_out.items())
+    also = f" Left out: {without}." if without else ""
     if error is not None:
-        return Part(name=name, verdict=Verdict.UNKNOWN, reason=f"The run broke off: {error}", details=details)
+        return Part(name=name, verdict=Verdict.UNKNOWN, reason=f"The run broke off: {error}{also}", details=details)
     if interrupted:
-        reason = f"The run was interrupted; its workload had run {seconds:.0f} s of {planned_s:.0f} s."
+        reason = f"The run was interrupted; its workload had run {seconds:.0f} s of {planned_s:.0f} s.{also}"
         return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
-    return Part(name=name, verdict=Verdict.VALID, reason="The run went through all of its phases.", details=details)
+    reason = f"The run went through all of its phases.{also}"
+    return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)
+
+
+def of_run(test: Test, result: RunResult, operations: Sequence[Operation]) -> list[Part]:
+    """Returns the parts of a run's verdict, those of the workload first."""
+    observed = Observed(faults=result.faults, final_reads=result.final_reads, sightings=result.sightings)
+    patterns = test.system.fatal_log_patterns()
+    names = [node.name for node in test.cluster.nodes]
+    found = list(test.workload.check(operations, observed))
+    left_out = {} if test.final_reads else {"final-reads": "the test does not ask for them"}
+    if not test.system.dumps_replicas:
+        left_out["replicas-equal"] = f"{test.system.name} does not dump its replicas"
+    elif len(names) == 1:
+        left_out["replicas-equal"] = "there is one replica only"
+    else:
+        found.append(replicas_equal(result.replicas))
+    found += [
+        recovered(result.recovery),
+        faults_effective(result.faults, test.plan),
+        progress(operations, result.faults, result.recovery),
+        client_errors(operations),
+    ]
+    if patterns:
+        found.append(log_patterns(result.logs, patterns, names))
+    else:
+        left_out["log-patterns"] = f"{test.system.name} names no fatal log lines"
+    found.append(
+        completed(
+            interrupted=result.interrupted,
+            error=result.error,
+            seconds=result.workload_s,
+            planned_s=test.time_limit_s,
+            left_out=left_out,
+        )
+    )
+    return found

@@ -1,9 +1,10 @@
 """One run of a test, from bare nodes to a recorded history.
 
 The road is: heal what an earlier run may have left, install, start, then the workload and the faults together, then heal,
-wait for recovery, read every key once more through each node, compare the replicas, collect the logs, stop. Healing, the
-logs, and stopping happen also after an interruption, an error, or with a dead node; what was recorded until then is kept and
-can be judged. Nothing here knows a system, a fault or a workload: it only knows their protocols.
+wait for recovery, read every key once more through each node, compare the replicas, collect the logs, stop. The nodes are
+watched from the workload's start until the replicas were compared. Healing, the logs, and stopping happen also after an
+interruption, an error, or with a dead node; what was recorded until then is kept and can be judged. Nothing here knows a
+system, a fault or a workload: it only knows their protocols.
 """
 
 from __future__ import annotations
@@ -20,14 +21,16 @@ from harness.clock import Clock
 from harness.cluster import on_all, on_nodes
 from harness.combinators import time_limit
 from harness.errors import InfrastructureError, LabrysError
+from harness.final_reads import FinalReads, read_nodes
 from harness.interpreter import drive
 from harness.load import ClosedLoop
-from harness.recovery import Recovery, Replicas, compare_replicas, recover
+from harness.recovery import Recovery, recover
+from harness.replicas import Replicas, compare_replicas
 from harness.schedule import conduct
-from harness.watch import Sighting, Watch
+from harness.watch import Positions, Sighting, Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
     from pathlib import Path
 
     from harness.client import Client
@@ -42,7 +45,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 HEAL_TIMEOUT_S = 60.0
-LEAD_TIMEOUT_S = 15.0
 FINAL_CONCURRENCY = 5
 FINAL_PHASE_TIMEOUT_S = 60.0
 
@@ -63,7 +65,7 @@ class Test:
         operation_timeout_s: After this an operation is `info`, and its client is abandoned.
         ready_timeout_s: How long the system may take to serve after its start.
         recovery_timeout_s: How long it may take after healing; and once more after a restart.
-        final_reads: Whether every key is read through each node after recovery.
+        final_reads: Whether every key is read after recovery, through each node where the system allows it.
     """
 
     __test__ = False  # not a test class, whatever its name says
@@ -88,10 +90,11 @@ class RunResult:
 
     Attributes:
         faults: What became of each planned fault that was begun.
-        sightings: What the nodes said about themselves.
+        sightings: What the nodes said about themselves, until the replicas were compared.
+        positions: How far the nodes had applied the log in the same time.
         recovery: None if the run ended before.
-        replicas: None if the run ended before.
-        led: Node to whether it led while its final reads were made.
+        replicas: None if the run ended before, or the system does not dump replicas.
+        final_reads: What came of the final reads; None if the test did not ask for them.
         shed: Arrivals of an open loop that were not made because its cap of operations in flight was reached.
         logs: Node to the collected log files.
         problems: Things that went wrong beside the test itself, e.g. a log that could not be fetched.
@@ -103,9 +106,10 @@ class RunResult:
 
     faults: list[FaultRecord] = field(default_factory=list)
     sightings: list[Sighting] = field(default_factory=list)
+    positions: Positions = field(default_factory=Positions)
     recovery: Recovery | None = None
     replicas: Replicas | None = None
-    led: dict[str, bool] = field(default_factory=dict)
+    final_reads: FinalReads | None = None
     shed: int = 0
     logs: dict[str, list[Path]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
@@ -167,6 +171,9 @@ class _Run:
         self.logs_dir = logs_dir
         self.observer = observer
         self.result = RunResult()
+        if test.final_reads:
+            self.result.final_reads = FinalReads(missing="The run ended before its final reads.")
+        self.watching: asyncio.Task[None] | None = None
         self.nodes = tuple(test.cluster.nodes)
 
     async def go(self) -> RunResult:
@@ -177,15 +184,12 @@ class _Run:
             try:
                 await self._set_up()
                 try:
-                    await self._work()
-                except LabrysError as error:
-                    self._broke_off(str(error))
-                except Exception as error:
-                    logger.exception("the workload ended by an unexpected error")
-                    self._broke_off(f"{type(error).__name__}: {error}")
-                await self._heal()
-                if not self.stop.is_set() and self.result.error is None:
-                    await self._look_again()
+                    await self._kept(self._work)
+                    await self._heal()
+                    if not self.stop.is_set() and self.result.error is None:
+                        await self._kept(self._look_again)
+                finally:
+                    await self._stop_watching()
             except asyncio.CancelledError:
                 await asyncio.shield(asyncio.ensure_future(self._heal()))
                 raise KeyboardInterrupt from None
@@ -195,6 +199,16 @@ class _Run:
                 raise
             await self._take_down()
         return self.result
+
+    async def _kept(self, stage: Callable[[], Awaitable[None]]) -> None:
+        """Carries out a stage of the run; an error in it ends the run, but not what is kept of it."""
+        try:
+            await stage()
+        except LabrysError as error:
+            self._broke_off(str(error))
+        except Exception as error:
+            logger.exception("the run ended by an unexpected error")
+            self._broke_off(f"{type(error).__name__}: {error}")
 
     def _broke_off(self, error: str) -> None:
         self.result.error = error
@@ -253,16 +267,15 @@ class _Run:
 
     async def _work(self) -> None:
         test = self.test
-        self.observer.phase(
-            f"workload {test.workload.name} for {test.time_limit_s:g} s, {len(test.plan)} faults planned"
-        )
+        planned = f"{len(test.plan)} faults planned"
+        self.observer.phase(f"workload {test.workload.name} for {test.time_limit_s:g} s, {planned}")
         # From here on time is the history's: its zero is the workload's start.
         self.clock = Clock(asyncio.get_running_loop())
         watch = Watch(system=test.system, nodes=self.nodes, clock=self.clock)
-        self.result.sightings = watch.sightings
+        self.result.sightings, self.result.positions = watch.sightings, watch.positions
         self.observer.workload_began(watch, self.clock)
         generator = test.workload.generator(seed=test.seed, streams=test.load.streams(len(self.nodes)))
-        watching = asyncio.create_task(watch.run())
+        self.watching = asyncio.create_task(watch.run())
         over = asyncio.Event()
         faults = asyncio.create_task(
             conduct(
@@ -286,14 +299,16 @@ class _Run:
         finally:
             self.result.workload_s = self.clock.now_s()
             over.set()
-            try:
-                self.result.faults = await faults
-            finally:
-                watching.cancel()
-                # Its own error, if it had one, must not hide the workload's.
-                (ended,) = await asyncio.gather(watching, return_exceptions=True)
-                if isinstance(ended, Exception):
-                    self._problem(f"watching the nodes ended early: {type(ended).__name__}: {ended}")
+            self.result.faults = await faults
+
+    async def _stop_watching(self) -> None:
+        if self.watching is None:
+            return
+        self.watching.cancel()
+        # Its own error, if it had one, must not hide another.
+        (ended,) = await asyncio.gather(self.watching, return_exceptions=True)
+        if isinstance(ended, Exception):
+            self._problem(f"watching the nodes ended early: {type(ended).__name__}: {ended}")
 
     def _problem(self, text: str) -> None:
         self.result.problems.append(text)
@@ -309,47 +324,51 @@ class _Run:
     async def _look_again(self) -> None:
         test = self.test
         self.observer.phase("waiting for recovery")
-        self.result.recovery = await recover(
-            test.system, self.nodes, timeout_s=test.recovery_timeout_s, clock=self.clock
-        )
-        if self.result.recovery.error is not None or self.stop.is_set():
+        timeout_s = test.recovery_timeout_s
+        self.result.recovery = await recover(test.system, self.nodes, timeout_s=timeout_s, clock=self.clock)
+        if self.result.recovery.error is not None:
+            if test.final_reads:
+                self.result.final_reads = FinalReads(
+                    missing="The system did not work again, so its keys were not read."
+                )
             return
         if test.final_reads:
             await self._read_again()
-        if not self.stop.is_set():
+        if test.system.dumps_replicas and not self.stop.is_set():
             self.observer.phase("comparing replicas")
             self.result.replicas = await compare_replicas(test.system, self.nodes, clock=self.clock)
 
     async def _read_again(self) -> None:
+        system = self.test.system
+        self.observer.phase("final reads")
+        reads = read_nodes(system, self.nodes, read=self._read_through, stop=self.stop)
+        async for self.result.final_reads in reads:
+            pass
+        if system.moves_leadership and self.result.final_reads is not None and not self.stop.is_set():
+            for name, why in self.result.final_reads.left_out.items():
+                self._problem(f"{name} {why}; its final reads are left out")
+
+    async def _read_through(self, node: Node) -> None:
         test = self.test
+        self.observer.phase(f"final reads through {node.name}")
 
         def pinned(process: int, node: Node) -> Client:
             return test.system.client(process, node, pinned=True)
 
-        for node in self.nodes:
-            if self.stop.is_set():
-                return
-            self.observer.phase(f"final reads through {node.name}")
-            leads = self.result.led[node.name] = await test.system.lead(node, LEAD_TIMEOUT_S)
-            if not leads:
-                self._problem(
-                    f"{node.name} did not become leader in {LEAD_TIMEOUT_S:g} s; its final reads are left out"
-                )
-                continue
-            generator = test.workload.final_generator(history=self.history.ops, node=node)
-            driven = await drive(
-                generator=time_limit(FINAL_PHASE_TIMEOUT_S, generator),
-                clients=pinned,
-                nodes=(node,),
-                load=ClosedLoop(concurrency=FINAL_CONCURRENCY),
-                seed=test.seed,
-                clock=self.clock,
-                history=self.history,
-                timeout_s=test.operation_timeout_s,
-                stop=self.stop,
-                first_process=self.next_process,
-            )
-            self.next_process = driven.next_process
+        generator = test.workload.final_generator(history=self.history.ops, node=node)
+        driven = await drive(
+            generator=time_limit(FINAL_PHASE_TIMEOUT_S, generator),
+            clients=pinned,
+            nodes=(node,),
+            load=ClosedLoop(concurrency=FINAL_CONCURRENCY),
+            seed=test.seed,
+            clock=self.clock,
+            history=self.history,
+            timeout_s=test.operation_timeout_s,
+            stop=self.stop,
+            first_process=self.next_process,
+        )
+        self.next_process = driven.next_process
 
     async def _take_down(self) -> None:
         system, cluster = self.test.system, self.test.cluster

@@ -69,11 +69,17 @@ class System(Protocol):
         dumps_replicas: Whether `replica` can dump a replica's state.
         refusals: Codes of `fail` errors by which a node names the node to ask instead. Availability counts them apart: they
             are no answers, and they are no outage.
+        reads_need_leader: Whether a node answers reads only while it leads. Where it is False, the final reads go through
+            every node as it is.
+        moves_leadership: Whether `lead` can move the leadership to a node. Where reads need a leader and it cannot be moved,
+            the final reads go through the node that leads.
     """
 
     name: str
     dumps_replicas: bool
     refusals: Sequence[str]
+    reads_need_leader: bool
+    moves_leadership: bool
 
     def versions(self) -> Mapping[str, str]:
         """Returns the versions of what is tested, e.g. `{"dledger": "0.4.0"}`, for the record."""
@@ -157,7 +163,10 @@ class System(Protocol):
         ...
 
     async def lead(self, node: Node, timeout_s: float) -> bool:
-        """Tries to make `node` the leader, with bounded retries; says whether it now is. False where there is no such thing."""
+        """Tries to make `node` the leader, with bounded retries, and returns whether it now leads.
+
+        Returns False at once where `moves_leadership` is False.
+        """
         ...
 
     async def replica(self, node: Node, timeout_s: float) -> ReplicaState | None:

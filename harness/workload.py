@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from harness.faults import FaultRecord
+    from harness.final_reads import FinalReads
     from harness.generator import Generator
     from harness.node import Node
     from harness.op import Op, Operation, Value
     from harness.verdict import Part
+    from harness.watch import Sighting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """What a run saw beside its operations, for those who judge them.
+
+    Attributes:
+        faults: What became of each fault that began.
+        final_reads: What came of the final reads; None if the test did not ask for them.
+        sightings: What the nodes said about themselves, in the order of time.
+    """
+
+    faults: Sequence[FaultRecord] = ()
+    final_reads: FinalReads | None = None
+    sightings: Sequence[Sighting] = ()
 
 
 class Workload(Protocol):
@@ -40,6 +59,9 @@ class Workload(Protocol):
         """Returns the reads of every key that the run touched, to be asked of `node` after healing."""
         ...
 
-    def check(self, operations: Sequence[Operation]) -> Sequence[Part]:
-        """Decides the client operations of a whole run, final phase included."""
+    def check(self, operations: Sequence[Operation], observed: Observed) -> Sequence[Part]:
+        """Decides the client operations of a whole run, final phase included.
+
+        A part that the test should have and that could not be produced is `unknown` with the reason, never left out.
+        """
         ...

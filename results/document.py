@@ -11,12 +11,13 @@ import math
 import numbers
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from harness.faults import FaultRecord, PlannedFault, Proof
 from harness.op import OpType
 from harness.verdict import Part, Verdict, worst
-from harness.watch import Sighting
+from harness.watch import Positions, Sighting
 from results.availability import around, error_code, overall, refused
 from results.errors import BadRecord
 from results.leadership import Elections
@@ -82,8 +83,9 @@ def build(record: RunRecord) -> dict[str, Value]:
                 record.faults, around(record.faults, record.operations, test.codes), strict=True
             )
         ],
-        "leadership": _leadership(elections.within()),
+        "leadership": _leadership(elections.within(end_ns=_workload_end_ns(record.timings))),
         "sightings": [_sighting(sighting) for sighting in record.sightings],
+        "positions": _positions(record.positions),
         "counterexample": counterexample(record.parts),
     }
 
@@ -244,7 +246,20 @@ def _sighting(sighting: Sighting) -> dict[str, Value]:
         "role": sighting.role,
         "term": sighting.term,
         "leader": sighting.leader,
+        "until_s": None if sighting.until_ns is None else sighting.until_ns / _NS,
     }
+
+
+def _positions(positions: Positions) -> dict[str, Value]:
+    return {
+        "time_s": [time_ns / _NS for time_ns in positions.time_ns],
+        "applied": {node: list(indexes) for node, indexes in positions.applied.items()},
+    }
+
+
+def _workload_end_ns(timings: Mapping[str, Value]) -> int | None:
+    """Returns when the workload ended; None where that is not known."""
+    return round(timings["workload"] * _NS) if "workload" in timings else None
 
 
 def verdict_from(value: Value) -> Verdict:
@@ -295,17 +310,65 @@ def _fault_from(fault: Mapping[str, Value]) -> FaultRecord:
 
 
 def sightings_from(document: Mapping[str, Value]) -> list[Sighting]:
-    """Returns the sightings that a document holds."""
-    return [
-        Sighting(
-            time_ns=round(sighting["time_s"] * _NS),
-            node=str(sighting["node"]),
-            role=sighting["role"],
-            term=sighting["term"],
-            leader=sighting["leader"],
+    """Returns the sightings that a document holds.
+
+    Files of earlier versions do not say until when a sighting held. It is then taken to hold until the next one of its node,
+    or until the end of the workload, with which the watch ended in these versions.
+    """
+    found: list[Sighting] = []
+    newest: dict[str, int] = {}
+    undated: set[str] = set()
+    for told in document["sightings"]:
+        node, time_ns = str(told["node"]), round(told["time_s"] * _NS)
+        if node in undated:
+            found[newest[node]] = replace(found[newest[node]], until_ns=time_ns)
+            undated.remove(node)
+        until_s = told.get("until_s")
+        if "until_s" not in told:
+            undated.add(node)
+        newest[node] = len(found)
+        found.append(
+            Sighting(
+                time_ns=time_ns,
+                node=node,
+                role=told["role"],
+                term=told["term"],
+                leader=told["leader"],
+                until_ns=None if until_s is None else round(until_s * _NS),
+            )
         )
-        for sighting in document["sightings"]
-    ]
+    end_ns = _workload_end_ns(document.get("timings", {})) or 0
+    for node in undated:
+        last = found[newest[node]]
+        found[newest[node]] = replace(last, until_ns=max(last.time_ns, end_ns))
+    return found
+
+
+def workload_sightings_from(document: Mapping[str, Value]) -> list[Sighting]:
+    """Returns the sightings of the workload's time, without those of healing and final reads, which move the leadership."""
+    end_ns = _workload_end_ns(document.get("timings", {}))
+    return [seen for seen in sightings_from(document) if end_ns is None or seen.time_ns < end_ns]
+
+
+def positions_from(document: Mapping[str, Value]) -> Positions:
+    """Returns the positions that a document holds; none where an earlier version wrote it.
+
+    Raises:
+        BadRecord: A node does not have one index for each time.
+    """
+    told = document.get("positions", {"time_s": [], "applied": {}})
+    time_ns = [round(time_s * _NS) for time_s in told["time_s"]]
+    applied = {str(node): [_index(index) for index in indexes] for node, indexes in told["applied"].items()}
+    for node, indexes in applied.items():
+        if len(indexes) != len(time_ns):
+            raise BadRecord(f"positions: expected {len(time_ns)} applied indexes of {node}, found {len(indexes)}")
+    return Positions(time_ns=time_ns, applied=applied)
+
+
+def _index(value: Value) -> int | None:
+    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+        return value
+    raise BadRecord(f"positions: expected a whole number or null as an applied index, found {type(value).__name__}")
 
 
 def checked(document: Value, where: str) -> Mapping[str, Value]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _QUESTIONS = {"valid": "valid?", "effective": "effective?"}
 _KEYWORDS = {"type", "f", "kind"}
 _DATA = {"details", "measured", "options"}  # all the way down
-_BY_NAME = {"by_f", "errors", "versions", "timings", "nodes", "latency", "parts"}  # their own keys only
+_BY_NAME = {"by_f", "errors", "versions", "timings", "nodes", "latency", "parts", "applied"}  # their own keys only
 
 
 def results_edn(document: Mapping[str, Value]) -> str:

@@ -2,7 +2,8 @@
 
 The nodes are asked about once a second, so a leader that led for less may go unseen, and what is seen is up to a second late:
 the counts are least ones. A leader change is a leader in a later term than any before; where a system tells no terms, another
-name. A deposed leader that still claims an old term is none.
+name. A deposed leader that still claims an old term is none. A change counts from the first time that any node told the new
+term, because the followers of a new leader may be seen before the leader itself.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ class Leadership:
     """Who led in one stretch of time.
 
     Attributes:
-        changes: How many times another leader, or one in a later term, was seen for the first time.
+        changes: How many times another leader, or one in a later term, came.
         leaders: The names of those, and before them who led at the start, in the order of time.
-        terms: All terms that any node told, beginning with the highest one before the start, in ascending order.
+        terms: The highest term that any node had told before the start, and each higher one that was told, ascending.
     """
 
     changes: int
@@ -49,31 +50,69 @@ def leaders(sightings: Sequence[Sighting]) -> list[tuple[int, str | None, int | 
     return changes
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Won:
+    """A leader in a later term than any before.
+
+    Attributes:
+        time_ns: When any node first told its term; when it was seen to lead, where it tells none.
+        node: Its name.
+        change: Whether it followed another leader or a lower term; False for the leader at the watch's start.
+    """
+
+    time_ns: int
+    node: str
+    change: bool
+
+
 class Elections:
     """The leaders of a run, to be counted in any stretch of it."""
 
     def __init__(self, sightings: Sequence[Sighting]) -> None:
-        self._terms = sorted((seen.time_ns, seen.term) for seen in sightings if seen.term is not None)
-        self._won: list[tuple[int, str]] = []
+        self._risen = _risen(sightings)
+        self._won: list[_Won] = []
+        told_ns = _first_told(sightings)
         last: tuple[str, int | None] | None = None
-        for time_ns, name, term in leaders(sightings):
-            if name is None:
+        for seen_ns, name, term in leaders(sightings):
+            if name is None or (last is not None and not _succeeds((name, term), last)):
                 continue
-            if last is None or _succeeds((name, term), last):
-                self._won.append((time_ns, name))
-                last = (name, term)
+            time_ns = seen_ns if term is None else told_ns[term]
+            lower = term is not None and any(known < term for at_ns, known in self._risen if at_ns < time_ns)
+            if self._won:  # the order of elections is that of their terms, whichever was told first
+                time_ns = max(time_ns, self._won[-1].time_ns)
+            self._won.append(_Won(time_ns=time_ns, node=name, change=last is not None or lower))
+            last = (name, term)
 
     def within(self, start_ns: int | None = None, end_ns: int | None = None) -> Leadership:
         """Counts from `start_ns` until before `end_ns`; the whole run where they are not given."""
-        before = [name for time_ns, name in self._won if start_ns is not None and time_ns < start_ns]
-        won = [name for time_ns, name in self._won if _lies(time_ns, start_ns, end_ns)]
-        standing = [term for time_ns, term in self._terms if start_ns is not None and time_ns < start_ns]
-        told = {term for time_ns, term in self._terms if _lies(time_ns, start_ns, end_ns)}
+        before = [won.node for won in self._won if start_ns is not None and won.time_ns < start_ns]
+        won = [won for won in self._won if _lies(won.time_ns, start_ns, end_ns)]
+        standing = [term for time_ns, term in self._risen if start_ns is not None and time_ns < start_ns]
+        told = [term for time_ns, term in self._risen if _lies(time_ns, start_ns, end_ns)]
         return Leadership(
-            changes=len(won) if before else max(0, len(won) - 1),
-            leaders=[*before[-1:], *won],
-            terms=sorted(told | ({max(standing)} if standing else set())),
+            changes=sum(each.change for each in won),
+            leaders=[*before[-1:], *(each.node for each in won)],
+            terms=[*standing[-1:], *told],
         )
+
+
+def _first_told(sightings: Sequence[Sighting]) -> dict[int, int]:
+    """Returns each term and when any node first told it."""
+    told_ns: dict[int, int] = {}
+    for seen in sightings:
+        if seen.term is not None:
+            told_ns[seen.term] = min(seen.time_ns, told_ns.get(seen.term, seen.time_ns))
+    return told_ns
+
+
+def _risen(sightings: Sequence[Sighting]) -> list[tuple[int, int]]:
+    """Returns each term that was higher than all told before it, and when that was."""
+    risen: list[tuple[int, int]] = []
+    # Of the terms of one poll the highest counts: a node that lags behind does not make the term rise.
+    for term, time_ns in sorted(_first_told(sightings).items(), key=lambda told: (told[1], -told[0])):
+        if not risen or term > risen[-1][1]:
+            risen.append((time_ns, term))
+    return risen
 
 
 def _lies(time_ns: int, start_ns: int | None, end_ns: int | None) -> bool:

@@ -14,7 +14,7 @@ from harness.faults import FaultRecord, PlannedFault
 from harness.history import pair, read_history
 from harness.op import NEMESIS
 from harness.verdict import Part, Verdict
-from results.document import checked, faults_from, parts_from, sightings_from
+from results.document import checked, faults_from, parts_from, positions_from, sightings_from
 from results.errors import BadRecord
 from results.record import RunRecord, test_from_document
 
@@ -71,6 +71,7 @@ def load_record(run: Run) -> RunRecord:
             faults=faults_from(document),
             operations=operations,
             sightings=sightings_from(document),
+            positions=positions_from(document),
             timings={str(name): float(seconds) for name, seconds in document["timings"].items()},
             problems=[*(str(problem) for problem in document["problems"] if problem not in problems), *problems],
         )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from harness.watch import Positions
 from results.availability import Codes
 from results.errors import BadRecord
 
@@ -77,6 +78,7 @@ class RunRecord:
         faults: What became of each fault that began, or should have.
         operations: The client operations, in the order of their invokes, final phase included.
         sightings: What the nodes said about themselves, changes only, in the order of time.
+        positions: How far each node had applied the log, poll by poll.
         timings: Name of a stage to seconds, e.g. `ready`, `workload`, `check`.
         problems: What went wrong beside the test itself, as sentences.
     """
@@ -87,6 +89,7 @@ class RunRecord:
     faults: Sequence[FaultRecord] = ()
     operations: Sequence[Operation] = ()
     sightings: Sequence[Sighting] = ()
+    positions: Positions = field(default_factory=Positions)
     timings: Mapping[str, float] = field(default_factory=dict)
     problems: Sequence[str] = ()
 

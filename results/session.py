@@ -23,13 +23,12 @@ from results.record import RunRecord
 from results.store import write_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from rich.console import Console
 
-    from harness.op import Operation, Value
-    from harness.run import RunResult, Test
-    from harness.verdict import Part
+    from harness.op import Value
+    from harness.run import Test
     from results.record import TestInfo
     from results.store import Run, Store
 
@@ -95,7 +94,7 @@ def _run_and_judge(test: Test, info: TestInfo, folder: Run, console: Console) ->
             progress.phase(f"judging {len(history.ops)} events")
             operations = pair(history.ops)
             judged_s = time.monotonic()
-            verdicts = _judge(test, result, operations)
+            verdicts = parts.of_run(test, result, operations)
             checked_s = time.monotonic()
             progress.phase("writing the report")
             write_history(folder.history_edn, history.ops)
@@ -107,6 +106,7 @@ def _run_and_judge(test: Test, info: TestInfo, folder: Run, console: Console) ->
                 faults=result.faults,
                 operations=operations,
                 sightings=result.sightings,
+                positions=result.positions,
                 timings={
                     "ready": result.ready_s or 0.0,
                     "workload": result.workload_s,
@@ -118,23 +118,3 @@ def _run_and_judge(test: Test, info: TestInfo, folder: Run, console: Console) ->
     finally:
         history.close()
     return Session(run=folder, document=document, interrupted=result.interrupted, error=result.error)
-
-
-def _judge(test: Test, result: RunResult, operations: Sequence[Operation]) -> list[Part]:
-    """Returns the parts of the verdict, those of the workload first."""
-    verdicts = list(test.workload.check(operations))
-    verdicts += [
-        parts.replicas_equal(result.replicas),
-        parts.recovered(result.recovery),
-        parts.faults_effective(result.faults),
-        parts.progress(operations, result.faults, result.recovery),
-        parts.client_errors(operations),
-        parts.log_patterns(result.logs, test.system.fatal_log_patterns()),
-        parts.completed(
-            interrupted=result.interrupted,
-            error=result.error,
-            seconds=result.workload_s,
-            planned_s=test.time_limit_s,
-        ),
-    ]
-    return verdicts

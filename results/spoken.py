@@ -67,10 +67,12 @@ def availability(measured: Mapping[str, Value] | None) -> str:
 
 def elections(leadership: Mapping[str, Value]) -> str:
     """Says how often the leader changed, and the terms that were seen; a dash where no node told anything."""
-    changes, terms = leadership["changes"], leadership["terms"]
-    if not terms and not leadership["leaders"]:
+    changes, terms, leaders = leadership["changes"], leadership["terms"], leadership["leaders"]
+    if not terms and not leaders:
         return UNSEEN
-    said = f"{changes} change{'' if changes == 1 else 's'}" if changes else "no change"
+    if not changes and len(terms) > 1:
+        return f"no {'new ' if leaders else ''}leader seen, term rose from {terms[0]} to {terms[-1]}"
+    said = f"{changes} change{'' if changes == 1 else 's'}" if changes else "no change" if leaders else "no leader seen"
     if not terms:
         return said
     return f"{said}, term {terms[0]}" if len(terms) == 1 else f"{said}, terms {terms[0]}-{terms[-1]}"

@@ -4,6 +4,9 @@ Operations become columns of small integers, starts as differences, texts as ind
 some 400 kB of the page. Above `MAX_OPERATIONS` only a stretch around what matters is given, and the page says so: a timeline
 that silently leaves something out would lie.
 
+What nodes said of themselves is drawn from the first poll that saw it to the last, and not beyond: between two states lies a
+gap of one poll, in which nobody looked. The watch goes on after the last operation, and so does the axis.
+
 A lane belongs to a process. Where a process ended with an `info`, the process that took its place may use the same lane,
 never at the same time, so that a long run with many time-outs does not become a tower of empty lanes.
 """
@@ -64,9 +67,9 @@ def timeline(
         culprit: The one of them that could not have happened.
     """
     shown = _stretch(operations, marked, faults)
-    end_ns = max(
-        [*(end_ns_of(operation) for operation in shown), *(fault.end_ns for fault in faults), 1],
-    )
+    end_ns = max([*(end_ns_of(operation) for operation in shown), *(fault.end_ns for fault in faults), 1])
+    if len(shown) == len(operations):
+        end_ns = max([end_ns, *(seen.last_ns for seen in sightings)])
     known = [*nodes, *sorted({op.node for op in shown if op.node is not None} - set(nodes))]
     lanes, lane_of = _lanes(shown, known)
     functions, keys, errors = _Table({}), _Table({}), _Table({None: 0})
@@ -108,11 +111,13 @@ def timeline(
             for fault in faults
         ],
         "roles": [
-            [seen.time_ns // _US, place[seen.node], seen.role, seen.term] for seen in sightings if seen.node in place
+            [seen.time_ns // _US, seen.last_ns // _US, place[seen.node], seen.role, seen.term]
+            for seen in sightings
+            if seen.node in place
         ],
         "leaders": [
-            [start_ns // _US, None if name is None else place.get(name), term]
-            for start_ns, name, term in leaders(sightings)
+            [start_ns // _US, last_ns // _US, None if name is None else place.get(name), term]
+            for start_ns, last_ns, name, term in _led(sightings)
         ],
     }
 
@@ -181,6 +186,25 @@ def _lanes(operations: Sequence[Operation], nodes: Sequence[str]) -> tuple[list[
             heappush(busy, (end_ns, lane))
         owners += [nodes.index(name) if name is not None else None] * used
     return owners, lane_of
+
+
+def _led(sightings: Sequence[Sighting]) -> list[tuple[int, int, str | None, int | None]]:
+    """Returns who led, with the first and the last poll that saw it."""
+    # Where the leader changes, a node says something new; the poll before is the last that saw what it had said until then.
+    before_ns: dict[int, int] = {}
+    newest: dict[str, Sighting] = {}
+    for seen in sorted(sightings, key=lambda sighting: sighting.time_ns):
+        if seen.node in newest:
+            last_ns = newest[seen.node].last_ns
+            before_ns[seen.time_ns] = max(last_ns, before_ns.get(seen.time_ns, last_ns))
+        newest[seen.node] = seen
+    end_ns = max((seen.last_ns for seen in newest.values()), default=0)
+    changes = leaders(sightings)
+    lasts_ns = [before_ns.get(change[0], change[0]) for change in changes[1:]]
+    return [
+        (start_ns, max(start_ns, last_ns), name, term)
+        for (start_ns, name, term), last_ns in zip(changes, [*lasts_ns, end_ns], strict=False)
+    ]
 
 
 def _said(operation: Operation) -> Value:

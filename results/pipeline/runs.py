@@ -17,7 +17,7 @@ from pyspark.sql import types as t
 from checker.checking import DEFAULT_MODEL, WORKLOAD_MODELS
 from checker.models import MODELS
 from harness.errors import LabrysError
-from results.document import checked, faults_from, sightings_from, verdict_from
+from results.document import checked, faults_from, verdict_from, workload_sightings_from
 from results.pipeline.events import plain_uri
 from results.pipeline.schema import conform
 from results.pipeline.sources import RESULTS, TEST, literal
@@ -273,6 +273,6 @@ def _of_results(document: Any, file: str) -> dict[str, Any]:
                 "term": sighting.term,
                 "leader": sighting.leader,
             }
-            for sighting in sightings_from(document)
+            for sighting in workload_sightings_from(document)
         ],
     }

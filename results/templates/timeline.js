@@ -96,11 +96,13 @@
     scroller.style.height = `${height}px`;
     width = scroller.clientWidth;
     fit(canvas, width, height);
-    fit(overview, overview.parentElement.clientWidth - 24, 58);
+    fit(overview, width, 58);
     queue();
   }
 
   const x = (at) => GUTTER + (at - from) / (to - from) * (width - GUTTER);
+  // What was seen from one poll to another; a thin mark where a single poll saw it. Nothing is drawn where nobody looked.
+  const seenFrom = (first, last) => [Math.max(GUTTER, x(first)), Math.min(width, Math.max(x(first) + 1.5, x(last)))];
   const at = (px) => from + (px - GUTTER) / (width - GUTTER) * (to - from);
 
   function queue() {
@@ -189,15 +191,14 @@
   }
 
   function drawRoles(node, y) {
-    const said = data.roles.filter((role) => role[1] === node);
-    said.forEach(([time, , role, term], n) => {
-      const x1 = Math.max(GUTTER, x(time)), x2 = Math.min(width, n + 1 < said.length ? x(said[n + 1][0]) : x(total));
-      if (x2 <= x1) return;
+    for (const [time, until, , role, term] of data.roles.filter((seen) => seen[2] === node)) {
+      const [x1, x2] = seenFrom(time, until);
+      if (x2 <= x1) continue;
       const leads = role === "leader";
       context.globalAlpha = leads ? 0.9 : 0.6;
       context.fillStyle = role === null ? colours.fail : leads ? colours.accent : role === "candidate" ? colours.info : colours.line;
       const h = leads ? 10 : role === "follower" ? 2 : 4;
-      context.fillRect(x1, y - h / 2, Math.max(1, x2 - x1 - 1), h);
+      context.fillRect(x1, y - h / 2, x2 - x1, h);
       context.globalAlpha = 1;
       const text = leads ? `leader${term === null ? "" : `, term ${term}`}` : role === null ? "no answer" : role === "follower" ? "" : role;
       context.font = "600 9.5px system-ui, sans-serif";
@@ -206,7 +207,7 @@
         if (leads) context.fillText(text, x1 + 4, y);
         else { context.clearRect(x1 + 3, y - 5, context.measureText(text).width + 6, 10); context.fillText(text, x1 + 6, y); }
       }
-    });
+    }
     context.font = "600 11px system-ui, sans-serif";
   }
 
@@ -315,6 +316,8 @@
     context.fillRect(0, 0, GUTTER - 1, top);
     data.kinds.forEach((kind, n) => {
       const y = RULER + n * STRIP;
+      const free = (left, right) => left > GUTTER && right < width
+        && !data.faults.some((other) => other.kind === n && x(other.start) < right && x(other.end) > left);
       for (const fault of data.faults) {
         if (fault.kind !== n) continue;
         const x1 = Math.max(GUTTER, x(fault.start)), x2 = Math.min(width, x(fault.end));
@@ -329,8 +332,8 @@
         const inside = x2 - x1 > needed + 8;
         context.fillStyle = inside && fault.effective ? colours.card : colours.ink;
         if (inside) context.fillText(text, x1 + 4, y + STRIP / 2);
-        else if (x2 + needed + 6 < width) context.fillText(text, x2 + 4, y + STRIP / 2);
-        else if (x1 - needed - 6 > GUTTER) context.fillText(text, x1 - needed - 4, y + STRIP / 2);
+        else if (free(x2 + 1, x2 + needed + 6)) context.fillText(text, x2 + 4, y + STRIP / 2);
+        else if (free(x1 - needed - 6, x1 - 1)) context.fillText(text, x1 - needed - 4, y + STRIP / 2);
       }
     });
     if (data.kinds.length) label("faults", RULER + STRIP / 2);
@@ -348,12 +351,12 @@
 
   function drawLeaders(y) {
     label("leader", y + STRIP / 2);
-    data.leaders.forEach(([time, node, term], n) => {
-      const x1 = Math.max(GUTTER, x(time)), x2 = Math.min(width, n + 1 < data.leaders.length ? x(data.leaders[n + 1][0]) : x(total));
+    data.leaders.forEach(([time, until, node, term], n) => {
+      const [x1, x2] = seenFrom(time, until);
       if (x2 <= x1) return;
       context.globalAlpha = node === null ? 0.25 : n % 2 ? 0.62 : 0.9;
       context.fillStyle = node === null ? colours.faint : colours.accent;
-      context.fillRect(x1, y + 2, Math.max(1, x2 - x1 - 1), STRIP - 4);
+      context.fillRect(x1, y + 2, x2 - x1, STRIP - 4);
       context.globalAlpha = 1;
       const text = node === null ? "none" : `${data.nodes[node]}${term === null ? "" : ` · term ${term}`}`;
       context.font = "600 9.5px system-ui, sans-serif";
@@ -383,22 +386,28 @@
     context.fill();
   }
 
+  // The whole run, on the axis of the lanes below: the same width, the same gutter.
+  const overviewX = (time) => GUTTER + time / total * (width - GUTTER);
   let bars = null;
   function drawOverview() {
-    const w = overview.clientWidth, h = overview.clientHeight;
+    const h = overview.clientHeight, w = width - GUTTER;
     const columns = Math.max(1, Math.floor(w / 3));
     if (!bars || bars.columns !== columns) {
       bars = { columns, counts: TYPES.map(() => new Uint32Array(columns)), most: 1 };
       for (let i = 0; i < count; i++) bars.counts[data.t[i]][Math.min(columns - 1, Math.floor(start[i] / total * columns))]++;
       for (let c = 0; c < columns; c++) bars.most = Math.max(bars.most, bars.counts[0][c] + bars.counts[1][c] + bars.counts[2][c]);
     }
-    small.clearRect(0, 0, w, h);
+    small.clearRect(0, 0, width, h);
+    small.fillStyle = colours.faint;
+    small.textBaseline = "middle";
+    small.font = "10.5px system-ui, sans-serif";
+    small.fillText("overview", 4, h / 2);
     small.fillStyle = colours.soft;
-    small.fillRect(0, 0, w, h);
+    small.fillRect(GUTTER, 0, w, h);
     for (const fault of data.faults) {
       small.globalAlpha = fault.effective ? 0.28 : 0.1;
       small.fillStyle = faultColour(fault.kind);
-      small.fillRect(fault.start / total * w, 0, Math.max(1, (fault.end - fault.start) / total * w), h);
+      small.fillRect(overviewX(fault.start), 0, Math.max(1, overviewX(fault.end) - overviewX(fault.start)), h);
     }
     small.globalAlpha = 1;
     for (let c = 0; c < columns; c++) {
@@ -406,20 +415,20 @@
       TYPES.forEach((type, t) => {
         const part = bars.counts[t][c] / bars.most * (h - 8);
         small.fillStyle = colours[type];
-        small.fillRect(c * w / columns, y - part, w / columns - 0.6, part);
+        small.fillRect(GUTTER + c * w / columns, y - part, w / columns - 0.6, part);
         y -= part;
       });
     }
     small.fillStyle = colours.invalid;
-    for (const i of marked) small.fillRect(start[i] / total * w - 1, 0, 2, h);
+    for (const i of marked) small.fillRect(overviewX(start[i]) - 1, 0, 2, h);
     small.strokeStyle = colours.ink;
     small.lineWidth = 1.5;
-    const x1 = from / total * w, x2 = to / total * w;
+    const x1 = overviewX(from), x2 = overviewX(to);
     if (to - from < total) {
       small.fillStyle = colours.card;
       small.globalAlpha = 0.55;
-      small.fillRect(0, 0, x1, h);
-      small.fillRect(x2, 0, w - x2, h);
+      small.fillRect(GUTTER, 0, x1 - GUTTER, h);
+      small.fillRect(x2, 0, width - x2, h);
       small.globalAlpha = 1;
       small.strokeRect(x1, 0.75, Math.max(3, x2 - x1), h - 1.5);
     }
@@ -548,7 +557,7 @@
   });
 
   function centre(event) {
-    const middle = event.offsetX / overview.clientWidth * total, half = (to - from) / 2;
+    const middle = (event.offsetX - GUTTER) / (width - GUTTER) * total, half = (to - from) / 2;
     move(middle - half, middle + half);
   }
   overview.addEventListener("pointerdown", (event) => { overview.setPointerCapture(event.pointerId); centre(event); });

@@ -10,6 +10,7 @@ import pytest
 from harness.load import ClosedLoop, OpenLoop
 from harness.op import OpType
 from harness.verdict import Verdict
+from harness.workload import Observed
 from tests.catches.registers import TIMEOUT_S, Bug, run
 from workloads.register import RegisterOptions, RegisterWorkload, Values
 
@@ -38,7 +39,7 @@ def judge(bug: Bug | None, seed: int, load: Load, options: RegisterOptions, path
     assert errors["not-leader"] > 5
     assert service.late > 5
     assert (service.bugs > 2) == (bug is not None)
-    return {part.name: part for part in workload.check(operations)}
+    return {part.name: part for part in workload.check(operations, Observed())}
 
 
 @pytest.mark.parametrize("seed", SEEDS)

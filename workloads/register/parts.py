@@ -19,6 +19,7 @@ from harness.verdict import Part, Verdict
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
+    from harness.final_reads import FinalReads
     from harness.op import Operation, Process, Value
 
 MODEL = "cas-register"
@@ -72,27 +73,41 @@ def reads_saw_writes(operations: Sequence[Operation]) -> Part:
     return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)
 
 
-def final_reads(operations: Sequence[Operation]) -> Part | None:
-    """Says whether every key was read after healing; None if there were no such reads at all."""
+def final_reads(operations: Sequence[Operation], reads: FinalReads) -> Part:
+    """Says whether every key was read after healing, and through which nodes.
+
+    Args:
+        operations: All operations of the run.
+        reads: What came of the final reads that the test asked for.
+    """
+    name = "final-reads"
     through: dict[str | None, set[str | None]] = {}
     for operation in operations:
         nodes = through.setdefault(operation.key, set())
         if operation.phase == FINAL_PHASE and operation.type is OpType.OK:
             nodes.add(operation.node)
-    if not any(operation.phase == FINAL_PHASE for operation in operations):
-        return None
-    name = "final-reads"
     unread = [key for key, nodes in through.items() if not nodes]
-    by_node = Counter(node for nodes in through.values() for node in nodes)
+    by_node = Counter(str(node) for nodes in through.values() for node in nodes)
     details: dict[str, Value] = {
         "keys": len(through),
         "unread": unread[:MAX_NAMED_KEYS],
-        "keys_by_node": {str(node): by_node[node] for node in sorted(by_node, key=str)},
+        "keys_by_node": dict(sorted(by_node.items())),
+        "left_out": dict(reads.left_out),
     }
+    if reads.missing is not None:
+        return Part(name=name, verdict=Verdict.UNKNOWN, reason=reads.missing, details=details)
+    if not through:
+        reason = "The run touched no key, so none was read after healing."
+        return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
     if unread:
         reason = (
             f"{len(unread)} of {len(through)} keys could not be read after healing, so a write lost there was not seen."
         )
         return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
-    reason = f"All {len(through)} keys were read after healing, through {len(by_node)} nodes."
+    told = [
+        node if by_node[node] == len(through) else f"{node} ({by_node[node]} of {len(through)})"
+        for node in dict.fromkeys([*reads.through, *by_node])
+    ]
+    left_out = "".join(f" {node} was left out: it {why}." for node, why in reads.left_out.items())
+    reason = f"All {len(through)} keys were read after healing, through {', '.join(told)}.{left_out}"
     return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)

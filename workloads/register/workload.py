@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from harness.node import Node
     from harness.op import Op, Operation, Value
     from harness.verdict import Part
+    from harness.workload import Observed
 
 
 class RegisterWorkload:
@@ -57,10 +58,12 @@ class RegisterWorkload:
         """Returns reads of every key that was touched."""
         return FinalReads(keys_of(history))
 
-    def check(self, operations: Sequence[Operation]) -> Sequence[Part]:
-        """Returns the parts `linearizable`, `reads-saw-writes` and, if there were any such reads, `final-reads`."""
-        parts = [linearizable(operations), reads_saw_writes(operations), final_reads(operations)]
-        return [part for part in parts if part is not None]
+    def check(self, operations: Sequence[Operation], observed: Observed) -> Sequence[Part]:
+        """Returns the parts `linearizable`, `reads-saw-writes` and, if the test asked for such reads, `final-reads`."""
+        parts = [linearizable(operations), reads_saw_writes(operations)]
+        if observed.final_reads is not None:
+            parts.append(final_reads(operations, observed.final_reads))
+        return parts
 
 
 def from_options(options: Mapping[str, Any]) -> RegisterWorkload:

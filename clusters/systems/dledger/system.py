@@ -90,11 +90,15 @@ class DLedgerSystem:
         name: `dledger`.
         dumps_replicas: True.
         refusals: The code of a node that names its leader.
+        reads_need_leader: True; a follower refuses reads.
+        moves_leadership: True; by the library's own request.
     """
 
     name = "dledger"
     dumps_replicas = True
     refusals: Sequence[str] = REFUSALS
+    reads_need_leader = True
+    moves_leadership = True
 
     def __init__(self, cluster: Cluster, options: DLedgerOptions) -> None:
         for node in cluster.nodes:

@@ -57,6 +57,8 @@ class Echo:
     name = "echo"
     dumps_replicas = False
     refusals: Sequence[str] = ()
+    reads_need_leader = False
+    moves_leadership = False
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

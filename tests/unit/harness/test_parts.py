@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from harness import parts
 from harness.faults import FaultRecord, PlannedFault, Proof
+from harness.node import Node
 from harness.op import FINAL_PHASE, Operation, OpType
-from harness.recovery import Recovery, Replicas
-from harness.verdict import Verdict, worst
+from harness.recovery import Recovery
+from harness.replicas import Difference, Replicas
+from harness.run import RunResult
+from harness.verdict import Part, Verdict, worst
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 
@@ -46,17 +51,20 @@ def fault(
     )
 
 
+def effective_of(faults: list[FaultRecord]) -> Part:
+    """Judges faults that all began."""
+    return parts.faults_effective(faults, [fault.planned for fault in faults])
+
+
 def test_a_plan_without_faults_is_nothing_to_prove() -> None:
     """A run that asked for no faults is not blamed for having none."""
-    assert parts.faults_effective([]).verdict is Verdict.VALID
+    assert parts.faults_effective([], []).verdict is Verdict.VALID
 
 
 @pytest.mark.parametrize("effective", [False, None])
 def test_a_kind_that_never_took_effect_makes_the_run_unknown(effective: bool | None) -> None:
     """One kind without any effective fault is enough, however well the others worked."""
-    part = parts.faults_effective(
-        [fault("kill", effective=True), fault("pause", effective=effective, error="no such pid")]
-    )
+    part = effective_of([fault("kill", effective=True), fault("pause", effective=effective, error="no such pid")])
 
     assert part.verdict is Verdict.UNKNOWN
     assert "pause" in part.reason
@@ -66,10 +74,20 @@ def test_a_kind_that_never_took_effect_makes_the_run_unknown(effective: bool | N
 
 def test_one_effective_fault_of_each_kind_is_enough() -> None:
     """A second fault of a kind that missed does not make the run unknown; it is in the details."""
-    part = parts.faults_effective([fault("kill", effective=True), fault("kill", effective=False)])
+    part = effective_of([fault("kill", effective=True), fault("kill", effective=False)])
 
     assert part.verdict is Verdict.VALID
     assert part.details == {"kill": {"planned": 2, "effective": 1}}
+
+
+def test_a_planned_fault_that_never_began_makes_the_run_unknown() -> None:
+    """A run that ended before its faults tested none of them, whatever others took effect."""
+    kill, pause = fault("kill", effective=True), fault("pause", effective=None)
+    for begun in ([], [kill]):
+        part = parts.faults_effective(begun, [kill.planned, pause.planned])
+        assert part.verdict is Verdict.UNKNOWN
+        assert part.reason.endswith("pause was seen to take effect: it never began") or not begun
+        assert part.details["pause"] == {"planned": 1, "effective": 0}
 
 
 @pytest.mark.parametrize(
@@ -118,21 +136,23 @@ def test_recovery_only_by_restart_is_a_finding() -> None:
 
 
 def test_replicas_are_compared_only_at_one_index() -> None:
-    """Different states at one index are invalid; different indexes are unknown."""
-    equal = Replicas(supported=True, settled=True, applied={"n1": 7, "n2": 7}, keys=3)
-    behind = Replicas(supported=True, settled=False, applied={"n1": 7, "n2": None}, keys=3)
-    differ = Replicas(
-        supported=True,
-        settled=True,
-        applied={"n1": 7, "n2": 7},
-        keys=1,
-        differing=[{"key": "k", "values": {"n1": 1, "n2": None}}],
-    )
+    """Different states at one index are invalid; nodes at another index are named, and make equal ones unknown."""
+    differing = [Difference(applied_index=7, key="k", values={"n1": 1}, lacking=["n2"])]
+    equal = Replicas(applied={"n1": 7, "n2": 7}, compared={7: ["n1", "n2"]}, keys=3)
+    behind = Replicas(applied={"n1": 7, "n2": 7, "n3": 5, "n4": None}, compared={7: ["n1", "n2"]}, keys=3)
+    differ = replace(behind, differing=differing, differing_keys=1)
+    alone = Replicas(applied={"n1": 7, "n2": None}, compared={}, seconds=20.0)
 
     assert parts.replicas_equal(equal).verdict is Verdict.VALID
+    assert parts.replicas_equal(equal).reason == "2 replicas hold the same 3 keys at applied index 7."
     assert parts.replicas_equal(behind).verdict is Verdict.UNKNOWN
-    assert "n2 no answer" in parts.replicas_equal(behind).reason
+    assert "Not compared with them: n3 (at index 5), n4 (no answer)." in parts.replicas_equal(behind).reason
     assert parts.replicas_equal(differ).verdict is Verdict.INVALID
+    assert "in 1 keys; k at index 7: n1 holds 1, n2 lacks it." in parts.replicas_equal(differ).reason
+    assert "n3 (at index 5)" in parts.replicas_equal(differ).reason
+    assert parts.replicas_equal(alone).verdict is Verdict.UNKNOWN
+    assert "n1 (at index 7), n2 (no answer)" in parts.replicas_equal(alone).reason
+    assert parts.replicas_equal(None).verdict is Verdict.UNKNOWN
 
 
 def test_an_untyped_exception_makes_the_errors_unknown() -> None:
@@ -150,19 +170,69 @@ def test_a_fatal_line_is_found_with_its_place(tmp_path: Path) -> None:
     log = tmp_path / "node.log"
     log.write_bytes(b"fine\n\xff\xfe not text\nBOOM: torn entry\n")
 
-    part = parts.log_patterns({"n3": [log]}, ["BOOM", "panic"])
+    part = parts.log_patterns({"n3": [log]}, ["BOOM", "panic"], ["n3"])
 
     assert part.verdict is Verdict.INVALID
     assert "node.log:3 of n3: BOOM: torn entry" in part.reason
-    assert parts.log_patterns({"n3": [log]}, ["panic"]).verdict is Verdict.VALID
-    assert parts.log_patterns({}, ["panic"]).verdict is Verdict.UNKNOWN
+    assert parts.log_patterns({"n3": [log]}, ["panic"], ["n3"]).verdict is Verdict.VALID
+    assert parts.log_patterns({}, ["panic"], ["n3"]).verdict is Verdict.UNKNOWN
+    lost = parts.log_patterns({"n3": [log], "n2": []}, ["panic"], ["n1", "n2", "n3"])
+    assert lost.verdict is Verdict.UNKNOWN
+    assert "No log file was found on n2. The logs of n1 could not be collected." in lost.reason
 
 
 def test_a_run_that_broke_off_is_unknown() -> None:
     """Neither an interruption nor an error leaves a run valid."""
-    assert parts.completed(interrupted=False, error=None, seconds=60, planned_s=60).verdict is Verdict.VALID
-    assert parts.completed(interrupted=True, error=None, seconds=7, planned_s=60).verdict is Verdict.UNKNOWN
-    assert parts.completed(interrupted=False, error="disk full", seconds=7, planned_s=60).verdict is Verdict.UNKNOWN
+    base: dict[str, Any] = {"interrupted": False, "error": None, "seconds": 7, "planned_s": 60, "left_out": {}}
+    assert parts.completed(**base).verdict is Verdict.VALID
+    assert parts.completed(**base | {"interrupted": True}).verdict is Verdict.UNKNOWN
+    assert parts.completed(**base | {"error": "disk full"}).verdict is Verdict.UNKNOWN
+
+
+class Modest:
+    """A cluster, system, workload and test in one, of which a run can have few parts."""
+
+    name = "modest"
+    nodes = (Node(name="n1", address="192.0.2.1"), Node(name="n2", address="192.0.2.2"))
+    plan = ()
+    time_limit_s = 5.0
+
+    def __init__(self, *, dumps: bool, patterns: Sequence[str], final_reads: bool) -> None:
+        self.cluster = self.system = self.workload = self
+        self.dumps_replicas = dumps
+        self.patterns = patterns
+        self.final_reads = final_reads
+
+    def fatal_log_patterns(self) -> Sequence[str]:
+        """Returns the patterns."""
+        return self.patterns
+
+    def check(self, operations: Any, observed: Any) -> list[Part]:
+        """Judges nothing."""
+        return []
+
+
+def test_a_part_that_a_test_cannot_have_is_left_out_and_named() -> None:
+    """Nothing is called valid that nobody looked at, and nothing is left out without a word."""
+    modest: Any = Modest(dumps=False, patterns=(), final_reads=False)
+    found = {part.name: part for part in parts.of_run(modest, RunResult(), [operation()])}
+
+    assert not {"replicas-equal", "log-patterns", "final-reads"} & set(found)
+    assert found["completed"].details["left_out"] == {
+        "final-reads": "the test does not ask for them",
+        "replicas-equal": "modest does not dump its replicas",
+        "log-patterns": "modest names no fatal log lines",
+    }
+    assert "replicas-equal (modest does not dump its replicas)" in found["completed"].reason
+
+
+def test_a_part_that_a_test_should_have_is_never_absent() -> None:
+    """A run that left nothing has every part of its own, unknown where something was to be looked at."""
+    modest: Any = Modest(dumps=True, patterns=("panic",), final_reads=True)
+    found = {part.name: part.verdict for part in parts.of_run(modest, RunResult(), [])}
+
+    unknown = {"replicas-equal", "recovered", "progress", "log-patterns"}
+    assert {name for name, verdict in found.items() if verdict is Verdict.UNKNOWN} == unknown
 
 
 def test_invalid_beats_unknown_beats_valid() -> None:

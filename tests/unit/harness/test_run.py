@@ -12,6 +12,7 @@ from harness.clock import run_virtual
 from harness.combinators import from_function, limit, repeat
 from harness.errors import InfrastructureError
 from harness.faults import Begun, PlannedFault, Proof
+from harness.final_reads import FinalReads
 from harness.history import HistoryWriter
 from harness.load import ClosedLoop
 from harness.node import Node
@@ -32,12 +33,15 @@ class Registers:
     name = "registers"
     dumps_replicas = True
     refusals = ()
+    reads_need_leader = True
+    moves_leadership = True
 
     def __init__(self) -> None:
         self.calls: list[str] = []
         self.values: dict[str, Any] = {}
         self.unready = 0
         self.broken_install = False
+        self.leader: str | None = "n1"
 
     def install(self, node: Node) -> None:
         """Installs, or fails if told so."""
@@ -76,11 +80,15 @@ class Registers:
         return RegisterClient(self, node)
 
     async def status(self, node: Node, timeout_s: float) -> NodeStatus:
-        """Says that n1 leads."""
-        return NodeStatus(node=node.name, role="leader" if node.name == "n1" else "follower", term=1, leader="n1")
+        """Says that n1 leads, or whom it was told to name; None: no one."""
+        role = "leader" if node.name == self.leader else "follower"
+        return NodeStatus(node=node.name, role=role, term=1, leader=self.leader, applied_index=len(self.calls))
 
     async def lead(self, node: Node, timeout_s: float) -> bool:
-        """Lets every node lead but n3."""
+        """Lets every node lead but n3, for which it takes all the time there is."""
+        self.calls.append(f"lead {node.name}")
+        if node.name == "n3":
+            await asyncio.sleep(timeout_s)
         return node.name != "n3"
 
     async def replica(self, node: Node, timeout_s: float) -> ReplicaState:
@@ -244,7 +252,7 @@ def test_a_run_goes_through_all_phases(tmp_path: Path) -> None:
     assert result.recovery is not None
     assert not result.recovery.restarted
     assert result.replicas is not None
-    assert result.replicas.settled
+    assert result.replicas.compared == {9: ["n1", "n2", "n3"]}
     assert result.workload_s == pytest.approx(2.0, abs=0.2)
     writes = [op for op in history.ops if op.f == "write" and op.type is OpType.OK]
     assert len(writes) >= 36  # two workers, ten a second each, two seconds
@@ -256,9 +264,110 @@ def test_a_node_that_cannot_lead_is_left_out_of_the_final_reads(tmp_path: Path) 
     """Its reads would all fail; the run says so and goes on."""
     result, _, screen = perform(Registers(), tmp_path)
 
-    assert result.led == {"n1": True, "n2": True, "n3": False}
+    assert result.final_reads == FinalReads(
+        through=("n1", "n2"), left_out={"n3": "did not become leader in 15 s"}, missing=None
+    )
     assert any("n3 did not become leader" in problem for problem in screen.problems)
     assert result.problems
+
+
+def finals(history: HistoryWriter) -> list[str | None]:
+    """Returns the nodes that answered final reads, in order."""
+    return [op.node for op in history.ops if op.phase == "final" and op.type is OpType.OK]
+
+
+def test_where_reads_need_no_leader_every_node_is_read(tmp_path: Path) -> None:
+    """As it is, and without a word about leaders."""
+    system = Registers()
+    system.reads_need_leader = system.moves_leadership = False
+    system.leader = None
+
+    result, history, screen = perform(system, tmp_path)
+
+    assert finals(history) == ["n1", "n2", "n3"]
+    assert result.final_reads == FinalReads(through=("n1", "n2", "n3"))
+    assert not any(call.startswith("lead ") for call in system.calls)
+    assert not any("leader" in problem for problem in screen.problems)
+
+
+def test_where_the_leadership_cannot_be_moved_the_leader_is_read(tmp_path: Path) -> None:
+    """Whoever it is, at once; the other nodes are left out by name."""
+    system = Registers()
+    system.moves_leadership = False
+    system.leader = "n2"
+
+    result, history, _ = perform(system, tmp_path)
+
+    assert finals(history) == ["n2"]
+    assert result.final_reads is not None
+    assert result.final_reads.through == ("n2",)
+    assert result.final_reads.left_out == dict.fromkeys(
+        ("n1", "n3"), "does not lead; n2 does, and registers does not move the leadership"
+    )
+    assert not any(call.startswith("lead ") for call in system.calls)
+    assert history.ops[-1].time_ns < 4_000_000_000  # the workload has 2 s
+
+
+def test_where_no_node_leads_the_final_reads_are_missing_with_the_reason(tmp_path: Path) -> None:
+    """Nothing was read, and the run says why."""
+    system = Registers()
+    system.moves_leadership = False
+    system.leader = None
+
+    result, history, _ = perform(system, tmp_path)
+
+    assert not finals(history)
+    assert result.final_reads is not None
+    assert result.final_reads.missing is not None
+    assert "n1 does not lead, nor does any other node" in result.final_reads.missing
+
+
+def test_a_run_without_final_reads_has_no_word_of_them(tmp_path: Path) -> None:
+    """They were not asked for."""
+    result, history, _ = perform(Registers(), tmp_path, final_reads=False)
+
+    assert result.final_reads is None
+    assert not finals(history)
+
+
+def test_replicas_that_cannot_be_dumped_are_not_compared(tmp_path: Path) -> None:
+    """There is nothing to compare."""
+    system = Registers()
+    system.dumps_replicas = False
+
+    assert perform(system, tmp_path)[0].replicas is None
+
+
+def test_nodes_are_watched_until_the_replicas_were_compared(tmp_path: Path) -> None:
+    """Healing and final reads included: the last poll is from the run's last seconds, on the history's clock."""
+    result, history, _ = perform(Registers(), tmp_path)
+
+    end_ns = history.ops[-1].time_ns + 15_000_000_000  # after the last final read n3 is waited for
+    assert result.workload_s < 3
+    assert {seen.node for seen in result.sightings} == {"n1", "n2", "n3"}
+    assert all(end_ns - 2_000_000_000 < seen.last_ns <= end_ns + 1_000_000_000 for seen in result.sightings)
+    assert len(result.positions.time_ns) == len(result.positions.applied["n2"])
+    assert end_ns - 2_000_000_000 < result.positions.time_ns[-1]
+
+
+def test_an_error_after_healing_keeps_what_was_recorded(tmp_path: Path) -> None:
+    """The run breaks off with the error in its result; logs are collected and processes stopped."""
+
+    class Dumb(Registers):
+        """Fails when it is asked for its state."""
+
+        async def replica(self, node: Node, timeout_s: float) -> ReplicaState:
+            """Fails."""
+            raise ValueError("no such registers")
+
+    system = Dumb()
+    result, history, _ = perform(system, tmp_path)
+
+    assert result.error == "ValueError: no such registers"
+    assert finals(history) == ["n1", "n2"]
+    assert result.replicas is None
+    assert result.logs
+    assert system.calls[-2:] == ["stop n3", "release"]
 
 
 def test_logs_that_a_node_never_wrote_are_no_problem(tmp_path: Path) -> None:
@@ -297,6 +406,7 @@ def test_a_system_that_never_recovers_is_not_read_again(tmp_path: Path) -> None:
     assert result.recovery.error == "n2 sees no leader"
     assert result.replicas is None
     assert not [op for op in history.ops if op.phase == "final"]
+    assert result.final_reads == FinalReads(missing="The system did not work again, so its keys were not read.")
     assert system.calls[-2:] == ["stop n3", "release"]
     assert result.logs
 
@@ -338,4 +448,5 @@ def test_an_error_in_the_workload_keeps_what_was_recorded(tmp_path: Path) -> Non
     assert len(history.ops) >= 9
     assert system.calls.count("heal") == 2
     assert result.recovery is None
+    assert result.final_reads == FinalReads(missing="The run ended before its final reads.")
     assert result.logs

@@ -280,6 +280,7 @@ def sightings(world: World, faults: Sequence[FaultRecord], duration_s: float) ->
     """Returns what a watch that looks once a second would have kept."""
     seen: list[Sighting] = []
     last: dict[str, tuple[Any, ...]] = {}
+    places: dict[str, int] = {}
     for second in range(int(duration_s)):
         for node in NODES:
             leads, cut = world.leader(second), world.cut(node, second)
@@ -291,9 +292,12 @@ def sightings(world: World, faults: Sequence[FaultRecord], duration_s: float) ->
                 role, term, leader = "candidate", leads[1], None
             else:
                 role, term, leader = ("leader" if leads[0] == node else "follower"), leads[1], leads[0]
-            if last.get(node) != (role, term, leader):
-                last[node] = (role, term, leader)
-                seen.append(Sighting(time_ns=second * S + 3_000_000, node=node, role=role, term=term, leader=leader))
+            time_ns = second * S + 3_000_000
+            if last.get(node) == (role, term, leader):
+                seen[places[node]] = replace(seen[places[node]], until_ns=time_ns)
+                continue
+            last[node], places[node] = (role, term, leader), len(seen)
+            seen.append(Sighting(time_ns=time_ns, node=node, role=role, term=term, leader=leader, until_ns=time_ns))
     return seen
 
 
@@ -328,7 +332,7 @@ def record(
             reason="The system worked again 1.4 s after everything was healed.",
             details={"seconds": 1.4},
         ),
-        faults_effective(faults),
+        faults_effective(faults, [fault.planned for fault in faults]),
         progress(done, faults, None),
         client_errors(done),
     ]

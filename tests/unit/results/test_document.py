@@ -16,8 +16,19 @@ from jsonschema import Draft202012Validator
 from harness.faults import FaultRecord, PlannedFault, Proof
 from harness.op import OpType
 from harness.verdict import Part, Verdict
-from harness.watch import Sighting
-from results.document import build, checked, faults_from, jsonable, parts_from, reason_of, sightings_from, verdict_of
+from harness.watch import Positions, Sighting
+from results.document import (
+    build,
+    checked,
+    faults_from,
+    jsonable,
+    parts_from,
+    positions_from,
+    reason_of,
+    sightings_from,
+    verdict_of,
+    workload_sightings_from,
+)
 from results.errors import BadRecord
 from results.record import test_document as as_document
 from results.record import test_from_document as from_document
@@ -56,7 +67,20 @@ FAULTS = st.builds(
     error=st.none() | TEXT,
 )
 SIGHTINGS = st.builds(
-    Sighting, time_ns=TIME_NS, node=TEXT, role=st.none() | TEXT, term=st.none() | st.integers(), leader=st.none() | TEXT
+    Sighting,
+    time_ns=TIME_NS,
+    node=TEXT,
+    role=st.none() | TEXT,
+    term=st.none() | st.integers(),
+    leader=st.none() | TEXT,
+    until_ns=st.none() | TIME_NS,
+)
+POSITIONS = st.integers(0, 4).flatmap(
+    lambda polls: st.builds(
+        Positions,
+        time_ns=st.lists(TIME_NS, min_size=polls, max_size=polls),
+        applied=st.dictionaries(TEXT, st.lists(st.none() | st.integers(), min_size=polls, max_size=polls), max_size=3),
+    )
 )
 
 
@@ -76,12 +100,18 @@ def test_documents_keep_to_the_schema(valid_record: RunRecord, stale_record: Run
         validate(build(record))
 
 
-@given(st.lists(PARTS, max_size=4), st.lists(FAULTS, max_size=3), st.lists(SIGHTINGS, max_size=3))
+@given(st.lists(PARTS, max_size=4), st.lists(FAULTS, max_size=3), st.lists(SIGHTINGS, max_size=3), POSITIONS)
 def test_any_record_keeps_to_the_schema_and_comes_back(
-    valid_record: RunRecord, parts: list[Part], faults: list[FaultRecord], sightings: list[Sighting]
+    valid_record: RunRecord,
+    parts: list[Part],
+    faults: list[FaultRecord],
+    sightings: list[Sighting],
+    positions: Positions,
 ) -> None:
-    """Parts, faults and sightings are read back as they were written, to the nanosecond."""
-    document = build(replace(valid_record, operations=(), parts=parts, faults=faults, sightings=sightings))
+    """Parts, faults, sightings and positions are read back as they were written, to the nanosecond."""
+    document = build(
+        replace(valid_record, operations=(), parts=parts, faults=faults, sightings=sightings, positions=positions)
+    )
     validate(document)
     read = json.loads(json.dumps(document))
     assert list(checked(read, "here")["parts"]) == list(document["parts"])
@@ -90,6 +120,47 @@ def test_any_record_keeps_to_the_schema_and_comes_back(
     assert [part.details for part in parts_from(read)] == [jsonable(part.details) for part in parts]
     assert faults_from(read) == faults
     assert sightings_from(read) == sightings
+    assert positions_from(read) == positions
+
+
+def test_sightings_of_earlier_versions_hold_until_the_next() -> None:
+    """Or until the workload's end, with which the watch ended then; an end that was written is kept."""
+    said: dict[str, Any] = {"role": "follower", "term": 1, "leader": None}
+    document = {
+        "timings": {"workload": 60.0},
+        "sightings": [
+            {"time_s": 1.0, "node": "n1", **said},
+            {"time_s": 2.0, "node": "n2", **said},
+            {"time_s": 5.0, "node": "n1", **said},
+            {"time_s": 7.0, "node": "n3", **said, "until_s": 9.0},
+        ],
+    }
+    assert [(seen.node, seen.last_ns // 10**9) for seen in sightings_from(document)] == [
+        ("n1", 5),
+        ("n2", 60),
+        ("n1", 60),
+        ("n3", 9),
+    ]
+    assert positions_from(document) == Positions(time_ns=[], applied={})
+
+
+def test_leaders_of_the_final_reads_are_not_counted(valid_record: RunRecord) -> None:
+    """Labrys moves the leadership itself to read each node; the run's count ends with its workload."""
+    seen = [
+        Sighting(time_ns=0, node="n1", role="leader", term=1, until_ns=50 * 10**9),
+        Sighting(time_ns=70 * 10**9, node="n2", role="leader", term=2, until_ns=80 * 10**9),
+    ]
+    document = build(replace(valid_record, sightings=seen, timings={"workload": 60.0}))
+    assert document["leadership"] == {"changes": 0, "leaders": ["n1"], "terms": [1]}
+    assert len(document["sightings"]) == 2
+    assert [each.node for each in workload_sightings_from(document)] == ["n1"]
+
+
+@pytest.mark.parametrize("applied", [{"n1": [1]}, {"n1": [1, "2"]}, {"n1": [1, True]}])
+def test_positions_that_do_not_fit_are_refused(applied: dict[str, Any]) -> None:
+    """Each node has one whole number, or null, for each poll."""
+    with pytest.raises(BadRecord, match="positions: expected"):
+        positions_from({"positions": {"time_s": [0.0, 1.0], "applied": applied}})
 
 
 def test_the_worst_part_decides_and_speaks() -> None:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from harness.watch import Sighting
 from results.leadership import Elections, Leadership, leaders
+from results.spoken import elections as spoken
 
 
 def seen(second: int, node: str, role: str | None, term: int | None) -> Sighting:
@@ -56,6 +57,44 @@ def test_without_terms_another_name_is_a_change() -> None:
     assert Elections([*told, seen(5, "b", "leader", None)]).within().changes == 1
 
 
+def test_a_new_leader_counts_from_when_its_term_was_first_told() -> None:
+    """A fault in which the followers told the new term has its election, though the leader was seen a poll later."""
+    told = [
+        seen(0, "n1", "leader", 2),
+        seen(0, "n2", "follower", 2),
+        seen(0, "n3", "follower", 2),
+        seen(15, "n3", "follower", 3),
+        seen(17, "n1", None, None),
+        seen(21, "n2", "leader", 3),
+    ]
+    elections = Elections(told)
+    assert elections.within(10, 20) == Leadership(changes=1, leaders=["n1", "n2"], terms=[2, 3])
+    assert elections.within(20, 40) == Leadership(changes=0, leaders=["n2"], terms=[3])
+    assert elections.within() == Leadership(changes=1, leaders=["n1", "n2"], terms=[2, 3])
+
+
+def test_a_term_without_a_leader_is_no_change() -> None:
+    """A candidate's term is told, and that no leader was seen in it."""
+    told = [seen(0, "n1", "leader", 2), seen(5, "n2", "candidate", 3)]
+    within = Elections(told).within(4, 9)
+    assert within == Leadership(changes=0, leaders=["n1"], terms=[2, 3])
+    said = spoken({"changes": within.changes, "leaders": within.leaders, "terms": within.terms})
+    assert said == "no new leader seen, term rose from 2 to 3"
+
+
+def test_a_node_that_lags_does_not_make_the_term_rise() -> None:
+    """An old term that is told late, or in the same poll as a higher one, is not counted."""
+    told = [seen(0, "n1", "follower", 4), seen(0, "n2", "leader", 5), seen(7, "n3", "follower", 3)]
+    assert Elections(told).within() == Leadership(changes=0, leaders=["n2"], terms=[5])
+    assert Elections(told).within(6, 9) == Leadership(changes=0, leaders=["n2"], terms=[5])
+
+
+def test_a_first_leader_after_lower_terms_is_a_change() -> None:
+    """The run began without a leader, so one came."""
+    told = [seen(0, "n1", "candidate", 1), seen(3, "n1", "leader", 2)]
+    assert Elections(told).within() == Leadership(changes=1, leaders=["n1"], terms=[1, 2])
+
+
 @given(
     st.lists(
         st.builds(
@@ -75,3 +114,25 @@ def test_windows_add_up(told: list[Sighting], cut: int) -> None:
     whole = elections.within(0, 100)
     assert first.changes + second.changes == whole.changes
     assert set(first.terms) | set(second.terms) == set(whole.terms)
+
+
+@given(
+    st.lists(
+        st.builds(
+            seen,
+            st.integers(0, 50),
+            st.sampled_from("abc"),
+            st.sampled_from(["leader", "follower", None]),
+            st.integers(0, 9),
+        )
+    ),
+    st.integers(0, 50),
+    st.integers(0, 50),
+)
+def test_no_change_is_never_said_beside_terms_that_rose(told: list[Sighting], start: int, length: int) -> None:
+    """Where the term rose and no leader came, the sentence says both; the terms of a stretch always ascend."""
+    within = Elections(told).within(start, start + length)
+    assert list(within.terms) == sorted(set(within.terms))
+    said = spoken({"changes": within.changes, "leaders": within.leaders, "terms": within.terms})
+    assert ("no change" in said) <= (len(within.terms) <= 1)
+    assert ("rose" in said) == (not within.changes and len(within.terms) > 1)

@@ -103,6 +103,8 @@ def test_plain_text_shows_what_it_escapes() -> None:
     ("changes", "terms", "said"),
     [
         (0, [3], "no change, term 3"),
+        (0, [], "no change"),
+        (0, [2, 3], "no new leader seen, term rose from 2 to 3"),
         (1, [3, 5], "1 change, terms 3-5"),
         (4, [], "4 changes"),
     ],
@@ -111,3 +113,5 @@ def test_leader_changes_are_said_in_few_words(changes: int, terms: list[int], sa
     """The count, and the first and last term."""
     assert elections({"changes": changes, "leaders": ["n1"], "terms": terms}) == said
     assert elections({"changes": 0, "leaders": [], "terms": []}) == "—"
+    assert elections({"changes": 0, "leaders": [], "terms": [4]}) == "no leader seen, term 4"
+    assert elections({"changes": 0, "leaders": [], "terms": [4, 6]}) == "no leader seen, term rose from 4 to 6"

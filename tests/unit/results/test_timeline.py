@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.op import Operation, OpType
+from harness.watch import Sighting
 from results import timeline as module
 from results.timeline import embedded, end_ns_of, timeline
 
@@ -124,3 +125,60 @@ def test_long_values_are_cut(stale_record: RunRecord) -> None:
         stale_record, operations=[replace(stale_record.operations[0], f="write", value="x" * 10**6, type=OpType.INFO)]
     )
     assert len(data["v"][0]) < 100
+
+
+SEEN = st.lists(
+    st.tuples(st.sampled_from(["n1", "n2"]), st.sampled_from(["leader", "follower", None]), st.integers(1, 3)),
+    min_size=1,
+    max_size=30,
+)
+
+
+@given(SEEN)
+def test_a_bar_never_covers_a_poll_that_saw_something_else(polls: list[tuple[str, Any, int]]) -> None:
+    """Neither the bar of a node's role nor that of the leader; and each poll that saw it is covered."""
+    told: dict[str, tuple[Any, int | None]] = {"n1": (None, None), "n2": (None, None)}
+    states: list[dict[str, tuple[Any, int | None]]] = []
+    sightings: list[Sighting] = []
+    places: dict[str, int] = {}
+    for poll, (node, role, term) in enumerate(polls):
+        told = {**told, node: (role, None if role is None else term)}
+        states.append(told)
+        for name, (now, at) in told.items():
+            place = places.get(name)
+            if place is not None and (sightings[place].role, sightings[place].term) == (now, at):
+                sightings[place] = replace(sightings[place], until_ns=poll * 1000)
+                continue
+            places[name] = len(sightings)
+            sightings.append(Sighting(time_ns=poll * 1000, node=name, role=now, term=at, until_ns=poll * 1000))
+    data = timeline(operations=(), faults=(), sightings=sightings, nodes=("n1", "n2"))
+    covered = 0
+    for first, last, node, role, term in data["roles"]:
+        for poll in range(first, last + 1):
+            covered += 1
+            assert states[poll][("n1", "n2")[node]] == (role, term)
+    assert covered == 2 * len(polls)
+    covered = 0
+    for first, last, node, term in data["leaders"]:
+        for poll in range(first, last + 1):
+            covered += 1
+            leads = {at for role, at in states[poll].values() if role == "leader" and at is not None}
+            assert term == max(leads, default=None)
+            assert node is None or states[poll][("n1", "n2")[node]] == ("leader", term)
+    assert covered == len(polls)
+
+
+def test_the_axis_goes_on_as_long_as_the_watch(stale_record: RunRecord) -> None:
+    """Who led during healing and final reads is shown too; in a long run only the stretch that is shown counts."""
+    late = Sighting(time_ns=0, node="n1", role="leader", term=1, until_ns=900_000_000_000)
+    assert of(stale_record, sightings=[late])["end"] == 900_000_000
+
+
+def test_bars_of_earlier_files_end_with_the_watch() -> None:
+    """A sighting that lasts until the next one of its node draws the leader without a gap, and not beyond."""
+    seen = [
+        Sighting(time_ns=0, node="n1", role="leader", term=1, until_ns=5000),
+        Sighting(time_ns=5000, node="n1", role="follower", term=2, until_ns=9000),
+    ]
+    data = timeline(operations=(), faults=(), sightings=seen, nodes=("n1",))
+    assert data["leaders"] == [[0, 5, 0, 1], [5, 9, None, None]]

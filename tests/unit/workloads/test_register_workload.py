@@ -10,6 +10,7 @@ import pytest
 import workloads
 from harness.combinators import limit, time_limit
 from harness.errors import InputError
+from harness.final_reads import FinalReads as Outcomes
 from harness.generator import Asker
 from harness.history import pair
 from harness.load import ClosedLoop
@@ -17,6 +18,7 @@ from harness.node import Node
 from harness.op import FINAL_PHASE, Fail, Info, Invocation, Ok, Op, Operation, OpType
 from harness.simulation import simulate
 from harness.verdict import Verdict
+from harness.workload import Observed
 from workloads.options import OPTIONS, make_workload
 from workloads.register import RegisterOptions, RegisterWorkload, Values
 from workloads.register.generators import FINAL_ATTEMPTS, FinalReads, RegisterGenerator, keys_of
@@ -133,7 +135,7 @@ def test_a_correct_system_is_valid_and_was_tested(values: Values) -> None:
         time_limit(5, workload.generator(seed=4, streams=5)), load=ClosedLoop(concurrency=5), respond=Registers()
     )
     operations = pair(ops)
-    assert {part.name: part.verdict for part in workload.check(operations)} == {
+    assert {part.name: part.verdict for part in workload.check(operations, Observed())} == {
         "linearizable": Verdict.VALID,
         "reads-saw-writes": Verdict.VALID,
     }
@@ -248,20 +250,43 @@ def test_a_result_of_any_shape_is_judged() -> None:
 
 
 def test_final_reads_are_counted_by_key_and_node() -> None:
-    """A key that could not be read is unknown, and named; without such reads there is no part."""
+    """A key that could not be read is unknown, and named; the sentence names the nodes, and the keys that one lacks."""
     written = [operation(0, 0, "write", 1), operation(1, 0, "write", 1, key="k0")]
-    assert final_reads(written) is None
+    through = Outcomes(through=("n2", "n1"), left_out={"n3": "did not become leader in 15 s"})
     first = operation(2, 1, "read", 1, phase=FINAL_PHASE, node="n2")
     lost = operation(3, 1, "read", None, OpType.INFO, phase=FINAL_PHASE, node="n2", key="k0")
-    part = final_reads([*written, first, lost])
-    assert part is not None
+    part = final_reads([*written, first, lost], through)
     assert part.verdict is Verdict.UNKNOWN
-    assert part.details == {"keys": 2, "unread": ["k0"], "keys_by_node": {"n2": 1}}
-    found = operation(4, 2, "read", 1, phase=FINAL_PHASE, node="n1", key="k0")
-    part = final_reads([*written, first, lost, found])
-    assert part is not None
+    assert part.details == {
+        "keys": 2,
+        "unread": ["k0"],
+        "keys_by_node": {"n2": 1},
+        "left_out": {"n3": "did not become leader in 15 s"},
+    }
+    found = [
+        operation(4 + n, 2, "read", 1, phase=FINAL_PHASE, node="n1", key=key) for n, key in enumerate(("h0", "k0"))
+    ]
+    part = final_reads([*written, first, lost, *found], through)
     assert part.verdict is Verdict.VALID
-    assert part.reason == "All 2 keys were read after healing, through 2 nodes."
+    assert part.reason == (
+        "All 2 keys were read after healing, through n2 (1 of 2), n1."
+        " n3 was left out: it did not become leader in 15 s."
+    )
+
+
+def test_final_reads_that_were_asked_for_are_never_absent() -> None:
+    """What a test should have and could not produce is unknown with the reason; what it does not ask for is left out."""
+    written = [operation(0, 0, "write", 1), operation(1, 1, "read", 1)]
+    workload = RegisterWorkload()
+    for operations, reads, reason in (
+        (written, Outcomes(missing="The run ended before its final reads."), "ended before"),
+        ([], Outcomes(through=("n1",)), "touched no key"),
+        (written, Outcomes(through=("n1",)), "1 of 1 keys could not be read"),
+    ):
+        parts = {part.name: part for part in workload.check(operations, Observed(final_reads=reads))}
+        assert parts["final-reads"].verdict is Verdict.UNKNOWN
+        assert reason in parts["final-reads"].reason
+    assert "final-reads" not in {part.name for part in workload.check(written, Observed())}
 
 
 def test_a_workload_is_found_by_name() -> None:

@@ -1,0 +1,170 @@
+"""The comparison of the replicas, with clients at rest.
+
+Two replicas that have applied the same entries of one log hold the same state, or one of them is wrong. So every group of
+nodes that was seen at one applied index is compared, whether or not the others have come so far: a node that lags does not hide
+two that differ. Nodes that are not at one index are dumped again, for a bounded time, because those that lag may catch up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from harness.clock import Clock
+    from harness.node import Node
+    from harness.op import Value
+    from harness.system import ReplicaState, System
+
+SETTLE_S = 20.0
+DUMP_TIMEOUT_S = 5.0
+POLL_S = 0.5
+MAX_DIFFERING = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """A key that replicas hold differently at one applied index.
+
+    Attributes:
+        applied_index: The index.
+        key: The key.
+        values: Node to its value, of those that hold the key. A node whose state changed while its index did not is named
+            again for each other state, as in `n1 (state 2)`.
+        lacking: The nodes that do not hold the key.
+    """
+
+    applied_index: int
+    key: str
+    values: Mapping[str, Value]
+    lacking: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replicas:
+    """What a comparison of the replicas saw.
+
+    Attributes:
+        applied: Each node's applied index when last seen; None where it never answered.
+        compared: Applied index to the nodes that were seen at it, for each index with two nodes or more.
+        keys: The number of keys at the index with the most nodes.
+        differing: The first of the keys that differ at one index.
+        differing_keys: How many keys differ, each counted once for each index.
+        seconds: How long the comparison took.
+    """
+
+    applied: Mapping[str, int | None]
+    compared: Mapping[int, Sequence[str]]
+    keys: int = 0
+    differing: Sequence[Difference] = ()
+    differing_keys: int = 0
+    seconds: float = 0.0
+
+    @property
+    def largest(self) -> int | None:
+        """Returns the index at which the most nodes were seen, the later one of equals; None if none had two."""
+        return max(self.compared, key=lambda index: (len(self.compared[index]), index), default=None)
+
+
+async def compare_replicas(system: System, nodes: Sequence[Node], *, clock: Clock) -> Replicas:
+    """Dumps all replicas, for a bounded time until all were seen at one applied index, and compares them."""
+    start_s = clock.now_s()
+    dumps = Dumps()
+    names = [node.name for node in nodes]
+    while True:
+        for state in await asyncio.gather(*(system.replica(node, DUMP_TIMEOUT_S) for node in nodes)):
+            if state is not None:
+                dumps.add(state)
+        elapsed_s = clock.now_s() - start_s
+        if dumps.met(names) or elapsed_s >= SETTLE_S:
+            return dumps.compared(names, seconds=elapsed_s)
+        await asyncio.sleep(POLL_S)
+
+
+class Dumps:
+    """States of replicas, by applied index. Equal states at one index are kept once, so that many dumps stay small."""
+
+    def __init__(self) -> None:
+        self._at: dict[int, list[ReplicaState]] = {}
+        self._applied: dict[str, int] = {}
+
+    def add(self, state: ReplicaState) -> None:
+        """Takes one dump."""
+        self._applied[state.node] = state.applied_index
+        group = self._at.setdefault(state.applied_index, [])
+        for known in group:
+            if _equal(known.state, state.state):
+                if all(other.node != state.node or other.state is not known.state for other in group):
+                    group.append(replace(state, state=known.state))
+                return
+        group.append(state)
+
+    def met(self, names: Iterable[str]) -> bool:
+        """Returns whether all these nodes were seen at one applied index."""
+        wanted = set(names)
+        return any(wanted <= {state.node for state in group} for group in self._at.values())
+
+    def compared(self, names: Iterable[str], *, seconds: float) -> Replicas:
+        """Compares the states at each index.
+
+        Args:
+            names: All nodes, in order.
+            seconds: How long the dumps took.
+        """
+        nodes_at = {index: list(dict.fromkeys(state.node for state in group)) for index, group in self._at.items()}
+        first: list[Difference] = []
+        count = 0
+        for index in sorted(self._at):
+            found = _differences(index, self._at[index])
+            count += len(found)
+            first += found[: MAX_DIFFERING - len(first)]
+        result = Replicas(
+            applied={name: self._applied.get(name) for name in names},
+            compared={index: nodes for index, nodes in sorted(nodes_at.items()) if len(nodes) > 1},
+            differing=first,
+            differing_keys=count,
+            seconds=seconds,
+        )
+        if result.largest is None:
+            return result
+        return replace(result, keys=len({key for state in self._at[result.largest] for key in state.state}))
+
+
+def _differences(index: int, group: Sequence[ReplicaState]) -> list[Difference]:
+    """Returns the keys that are not the same in all states of a group, which all belong to one applied index."""
+    if all(state.state is group[0].state for state in group):
+        return []
+    labels: dict[str, ReplicaState] = {}
+    states: Counter[str] = Counter()
+    for state in group:
+        states[state.node] += 1
+        again = f" (state {states[state.node]})" if states[state.node] > 1 else ""
+        labels[f"{state.node}{again}"] = state
+    found = []
+    for key in sorted({key for state in group for key in state.state}):
+        holders = {label: state.state[key] for label, state in labels.items() if key in state.state}
+        lacking = tuple(label for label in labels if label not in holders)
+        one, *others = holders.values()
+        if lacking or not all(_same(one, other) for other in others):
+            found.append(Difference(applied_index=index, key=key, values=holders, lacking=lacking))
+    return found
+
+
+def _equal(one: Mapping[str, Value], other: Mapping[str, Value]) -> bool:
+    return one is other or (one.keys() == other.keys() and all(_same(value, other[key]) for key, value in one.items()))
+
+
+def _same(one: Value, other: Value) -> bool:
+    """Returns whether two values are the same JSON, in which `1` is neither `true` nor `1.0`."""
+    if type(one) is type(other) and isinstance(one, int | str | None):
+        return bool(one == other)
+    return _text(one) == _text(other)
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, default=repr)

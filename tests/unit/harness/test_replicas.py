@@ -1,0 +1,138 @@
+"""Replicas that differ at one applied index are found, whatever the other nodes do."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness import parts
+from harness.clock import Clock, run_virtual
+from harness.node import Node
+from harness.replicas import POLL_S, SETTLE_S, Difference, Dumps, Replicas, compare_replicas
+from harness.system import ReplicaState
+from harness.verdict import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    Dump = tuple[int, dict[str, Any]] | None
+
+NODES = [Node(name=f"n{number}", address=f"192.0.2.{number}") for number in range(1, 6)]
+VALUES = st.none() | st.booleans() | st.integers(0, 2) | st.sampled_from([0.0, 1.0, "1", [1], {"a": 1}])
+STATES = st.dictionaries(st.sampled_from("kl"), VALUES, max_size=2)
+ROUNDS = st.lists(
+    st.lists(st.none() | st.tuples(st.integers(7, 9), STATES), min_size=5, max_size=5), min_size=1, max_size=4
+)
+
+
+class Dumped:
+    """A system whose replicas answer as told, the last round again and again."""
+
+    def __init__(self, rounds: Sequence[Sequence[Dump]]) -> None:
+        self.rounds = rounds
+        self.asked = dict.fromkeys((node.name for node in NODES), 0)
+
+    async def replica(self, node: Node, timeout_s: float) -> ReplicaState | None:
+        """Returns the node's next dump."""
+        number = min(self.asked[node.name], len(self.rounds) - 1)
+        self.asked[node.name] += 1
+        dump = self.rounds[number][NODES.index(node)]
+        return None if dump is None else ReplicaState(node=node.name, applied_index=dump[0], state=dump[1])
+
+
+def compared(*rounds: Sequence[Dump]) -> tuple[Replicas, Dumped]:
+    """Compares in virtual time."""
+    system: Any = Dumped(rounds)
+
+    async def go() -> Replicas:
+        return await compare_replicas(system, NODES, clock=Clock(asyncio.get_running_loop()))
+
+    return run_virtual(go()), system
+
+
+def canonical(state: dict[str, Any]) -> str:
+    """Returns a text that equal states share and no others; JSON has types."""
+    return repr(sorted((key, type(value).__name__, value) for key, value in state.items()))
+
+
+@given(ROUNDS)
+def test_a_differing_pair_at_one_index_is_always_found(rounds: list[list[Dump]]) -> None:
+    """In one round or in two, of two nodes or of one; and where all that was seen at each index is equal, nothing is."""
+    dumps = Dumps()
+    by_index: dict[int, set[str]] = {}
+    for states in rounds:
+        for node, dump in zip(NODES, states, strict=True):
+            if dump is not None:
+                dumps.add(ReplicaState(node=node.name, applied_index=dump[0], state=dump[1]))
+                by_index.setdefault(dump[0], set()).add(canonical(dump[1]))
+    found = dumps.compared([node.name for node in NODES], seconds=1.0)
+    wrong = {index for index, states in by_index.items() if len(states) > 1}
+    assert {difference.applied_index for difference in found.differing} == wrong
+    assert (parts.replicas_equal(found).verdict is Verdict.INVALID) == bool(wrong)
+    for difference in found.differing:
+        told = {type(value).__name__ + repr(value) for value in difference.values.values()}
+        assert len(told) > 1 or (told and difference.lacking)
+
+
+@given(ROUNDS)
+def test_every_node_is_named_that_was_not_compared(rounds: list[list[Dump]]) -> None:
+    """A verdict of valid needs all nodes at one index; a node that was elsewhere is in the sentence."""
+    dumps = Dumps()
+    seen: dict[int, set[str]] = {}
+    for states in rounds:
+        for node, dump in zip(NODES, states, strict=True):
+            if dump is not None:
+                dumps.add(ReplicaState(node=node.name, applied_index=dump[0], state=dump[1]))
+                seen.setdefault(dump[0], set()).add(node.name)
+    names = [node.name for node in NODES]
+    part = parts.replicas_equal(dumps.compared(names, seconds=1.0))
+    most = max((len(nodes) for nodes in seen.values()), default=0)
+    assert dumps.met(names) == (most == len(NODES))
+    if most < len(NODES):
+        assert part.verdict is not Verdict.VALID
+        unnamed = [
+            name for name in names if f"{name} (at index" not in part.reason and f"{name} (no" not in part.reason
+        ]
+        assert len(unnamed) == (most if most > 1 else 0)
+
+
+def test_a_node_that_lags_does_not_hide_two_that_differ() -> None:
+    """The issue's case: n1 and n2 differ at index 9 while n5 stays at 4."""
+    nine, other, four = (9, {"k": 1}), (9, {"k": 2}), (4, {"k": 0})
+    result, _ = compared([nine, other, nine, nine, four])
+
+    assert result.differing == [Difference(applied_index=9, key="k", values={"n1": 1, "n2": 2, "n3": 1, "n4": 1})]
+    assert result.seconds == pytest.approx(SETTLE_S, abs=POLL_S)
+    part = parts.replicas_equal(result)
+    assert part.verdict is Verdict.INVALID
+    assert "n5 (at index 4)" in part.reason
+
+
+def test_nodes_that_move_are_dumped_again() -> None:
+    """A node that catches up is compared, with no longer wait than it needs."""
+    behind, there = (4, {"k": 0}), (9, {"k": 1})
+    result, system = compared([there, there, there, there, None], [there, there, there, there, behind], [there] * 5)
+
+    assert system.asked["n5"] == 3
+    assert result.compared == {9: ["n1", "n2", "n3", "n4", "n5"]}
+    assert parts.replicas_equal(result).verdict is Verdict.VALID
+
+
+def test_states_at_one_index_are_compared_across_rounds() -> None:
+    """n1 had gone on when n2 came to index 7; what they held there differs all the same."""
+    one, two, on = (7, {"k": 1}), (7, {"k": 2}), (8, {"k": 3})
+    result, _ = compared([one, None, None, None, None], [on, two, None, None, None])
+
+    assert [(each.applied_index, each.values) for each in result.differing] == [(7, {"n1": 1, "n2": 2})]
+
+
+def test_a_state_that_changes_at_one_index_is_a_difference() -> None:
+    """A replica may not change without applying an entry."""
+    result, _ = compared([(7, {"k": 1}), None, None, None, None], [(7, {}), None, None, None, None])
+
+    assert result.differing == [Difference(applied_index=7, key="k", values={"n1": 1}, lacking=("n1 (state 2)",))]
+    assert parts.replicas_equal(result).verdict is Verdict.INVALID

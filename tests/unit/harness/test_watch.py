@@ -1,0 +1,106 @@
+"""The watch tells what was seen, and for how long; nothing is said of a time at which nobody looked."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness import watch as module
+from harness.clock import Clock, run_virtual
+from harness.node import Node
+from harness.system import NodeStatus
+from harness.watch import INTERVAL_S, TIMEOUT_S, Sighting, Watch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NODES = (Node(name="n1", address="192.0.2.1"), Node(name="n2", address="192.0.2.2"))
+S = 1_000_000_000
+
+
+class Told:
+    """Nodes that say at each poll what a function of node and time says; None is silence."""
+
+    def __init__(self, says: Callable[[str, float], tuple[str, int, int | None] | None]) -> None:
+        self.says = says
+
+    async def status(self, node: Node, timeout_s: float) -> NodeStatus | None:
+        """Answers in 10 ms, or not at all."""
+        said = self.says(node.name, asyncio.get_running_loop().time())
+        await asyncio.sleep(timeout_s if said is None else 0.01)
+        if said is None:
+            return None
+        role, term, applied = said
+        return NodeStatus(node=node.name, role=role, term=term, applied_index=applied)
+
+
+def watched(seconds: float, says: Callable[[str, float], tuple[str, int, int | None] | None]) -> Watch:
+    """Watches for so long, in virtual time."""
+
+    async def go() -> Watch:
+        system: Any = Told(says)
+        watch = Watch(system=system, nodes=NODES, clock=Clock(asyncio.get_running_loop()))
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(watch.run(), seconds)
+        return watch
+
+    return run_virtual(go())
+
+
+def test_a_sighting_lasts_until_the_last_poll_that_saw_it() -> None:
+    """Between two states lies one poll's time, of which nothing is said; a state that one poll saw has no length."""
+
+    def says(node: str, at_s: float) -> tuple[str, int, int | None] | None:
+        if node == "n2":
+            return ("follower", 1, None)
+        return ("candidate", 2, None) if 2.5 < at_s < 3.5 else ("leader", 1 if at_s < 2.5 else 3, None)
+
+    watch = watched(5.5, says)
+    own = [seen for seen in watch.sightings if seen.node == "n1"]
+    assert [(seen.role, seen.time_ns // S, seen.last_ns // S) for seen in own] == [
+        ("leader", 0, 2),
+        ("candidate", 3, 3),
+        ("leader", 4, 5),
+    ]
+    assert own[1].time_ns == own[1].until_ns
+    for before, after in pairwise(own):
+        assert before.last_ns < after.time_ns <= before.last_ns + (INTERVAL_S + 0.001) * S
+    assert watch.leader() == ("n1", 3)
+
+
+def test_a_poll_has_one_time_and_a_silent_node_does_not_delay_it() -> None:
+    """So that what two nodes said at once is not taken for one after the other, nor for later than it was."""
+    watch = watched(3.5, lambda node, at_s: None if node == "n1" and at_s > 1.5 else ("leader", 1, None))
+    first = {seen.node: seen.time_ns for seen in watch.sightings if seen.time_ns < S}
+    assert first["n1"] == first["n2"]
+    (silent,) = [seen for seen in watch.sightings if seen.role is None]
+    assert silent.time_ns < 2 * S + TIMEOUT_S * S / 2
+
+
+def test_positions_have_one_index_for_each_poll_and_node() -> None:
+    """None where the node was silent or told none."""
+    watch = watched(2.9, lambda node, at_s: None if node == "n1" and at_s > 0.5 else ("leader", 1, round(at_s) + 7))
+    assert [time_ns // S for time_ns in watch.positions.time_ns] == [0, 1, 2]
+    assert watch.positions.applied == {"n1": [7, None, None], "n2": [7, 8, 9]}
+
+
+@pytest.mark.parametrize("seconds", [7.5, 8.5, 16.5, 29.5, 100.5])
+def test_positions_stay_bounded_and_evenly_spread(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """However long the run, no more than the bound, from its beginning to its end, at one distance."""
+    monkeypatch.setattr(module, "MAX_POSITIONS", 8)
+    positions = watched(seconds, lambda _, at_s: ("leader", 1, round(at_s))).positions
+    times = [time_ns // S for time_ns in positions.time_ns]
+    (step,) = {later - earlier for earlier, later in pairwise(times)}
+    assert min(8, seconds) // 2 < len(times) <= 8
+    assert times[0] == 0
+    assert times[-1] + step > seconds - 1
+    assert list(positions.applied["n1"]) == times
+
+
+def test_a_sighting_of_one_poll_ends_where_it_begins() -> None:
+    """Where nothing is known of later polls, nothing is claimed of them."""
+    assert Sighting(time_ns=5, node="n1", role="leader").last_ns == 5
