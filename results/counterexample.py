@@ -65,13 +65,20 @@ class Zone:
     forward: bool
 
 
-def read_counterexample(found: Value, operations: Sequence[Operation], reason: str) -> Counterexample | None:
+def by_index(operations: Sequence[Operation]) -> Mapping[int, Operation]:
+    """Returns operations by the index of each of their events."""
+    found = {operation.invoke_index: operation for operation in operations}
+    found.update({op.complete_index: op for op in operations if op.complete_index is not None})
+    return found
+
+
+def read_counterexample(found: Value, operations: Mapping[int, Operation], reason: str) -> Counterexample | None:
     """Makes a counterexample of what a checker put into its part's details.
 
     Args:
         found: An object with `operations` (and `key`, `explanation`, `op`), or a list of operations. Each operation is an
             object with `invoke_index` (or `index`), by which it is found in the history.
-        operations: The run's operations.
+        operations: The run's operations, as `by_index` returns them.
         reason: The part's sentence, where there is no explanation.
 
     Returns:
@@ -80,14 +87,12 @@ def read_counterexample(found: Value, operations: Sequence[Operation], reason: s
     listed = found.get("operations") if isinstance(found, dict) else found
     if not isinstance(listed, list):
         return None
-    by_index = {operation.invoke_index: operation for operation in operations}
-    by_index.update({op.complete_index: op for op in operations if op.complete_index is not None})
-    chosen = {id(op): op for op in (_find(entry, by_index) for entry in listed) if op is not None}
+    chosen = {id(op): op for op in (_find(entry, operations) for entry in listed) if op is not None}
     ordered = sorted(chosen.values(), key=lambda op: (op.start_ns, op.invoke_index))
     if not ordered:
         return None
     said: Mapping[str, Value] = found if isinstance(found, dict) else {}
-    culprit = _find(said.get("op"), by_index)
+    culprit = _find(said.get("op"), operations)
     if culprit is None or all(op is not culprit for op in ordered):
         culprit = max((op for op in ordered if op.end_ns is not None), key=end_ns_of, default=None)
     keys = {op.key for op in ordered}
@@ -99,11 +104,11 @@ def read_counterexample(found: Value, operations: Sequence[Operation], reason: s
     )
 
 
-def _find(entry: Value, by_index: Mapping[int, Operation]) -> Operation | None:
+def _find(entry: Value, operations: Mapping[int, Operation]) -> Operation | None:
     if not isinstance(entry, dict):
         return None
     index = entry.get("invoke_index", entry.get("index"))
-    found = by_index.get(index) if isinstance(index, int) else None
+    found = operations.get(index) if isinstance(index, int) else None
     if found is None or (entry.get("process", found.process), entry.get("f", found.f)) != (found.process, found.f):
         return None  # an index into another history
     return found

@@ -19,6 +19,8 @@ from harness.op import OpType
 from harness.verdict import Part, Verdict, worst
 from harness.watch import Positions, Sighting
 from results.availability import around, error_code, overall, refused
+from results.circumstances import circumstances
+from results.counterexample import by_index, read_counterexample
 from results.errors import BadRecord
 from results.leadership import Elections
 from results.series import latency_points, latency_table, main_phase
@@ -86,7 +88,8 @@ def build(record: RunRecord) -> dict[str, Value]:
         "leadership": _leadership(elections.within(end_ns=_workload_end_ns(record.timings))),
         "sightings": [_sighting(sighting) for sighting in record.sightings],
         "positions": _positions(record.positions),
-        "counterexample": counterexample(record.parts),
+        "violations": violations(record.parts),
+        "counterexample": _counterexample(record),
     }
 
 
@@ -118,6 +121,24 @@ def counterexample(parts: Iterable[Part]) -> Value:
         if part.verdict is Verdict.INVALID and found:
             return jsonable(found)
     return None
+
+
+def violations(parts: Iterable[Part]) -> Value:
+    """Returns how many violations the first part with a count of them has, and when they happened; None if none has."""
+    for part in parts:
+        found = part.details.get("violations")
+        if part.verdict is Verdict.INVALID and found:
+            return jsonable(found)
+    return None
+
+
+def _counterexample(record: RunRecord) -> Value:
+    """Returns the counterexample with what was going on at its time."""
+    found = counterexample(record.parts)
+    example = read_counterexample(found, by_index(record.operations), reason_of(record.parts)) if found else None
+    if example is None or not isinstance(found, dict):
+        return found
+    return {**found, "circumstances": circumstances(example, record)}
 
 
 def jsonable(value: Value, depth: int = 0) -> Value:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from results import plots
-from results.counterexample import contradiction, diagram, read_counterexample, told
+from results.circumstances import circumstances
+from results.counterexample import by_index, contradiction, diagram, read_counterexample, told
 from results.document import verdict_of
 from results.leadership import leaders
 from results.pages import environment
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 LOG_LINES = 60
 LOG_BYTES = 16_384
 MAX_LOGS = 40
-_S = 1_000_000_000
+MAX_DRAWN = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +100,8 @@ def render(
         drawn: The plots, as `plots_of` returns them.
         logs: The ends of the node logs.
     """
-    example = read_counterexample(document["counterexample"], record.operations, str(document["reason"]))
+    examples = _examples(record, document)
+    example = examples[0] if examples else None
     data = timeline(
         operations=record.operations,
         faults=record.faults,
@@ -107,6 +109,7 @@ def render(
         nodes=record.test.nodes,
         marked=[op.invoke_index for op in example.operations] if example else (),
         culprit=example.culprit.invoke_index if example and example.culprit else None,
+        refusals=record.test.codes.refusals,
     )
     pages = environment()
     pages.filters["pretty"] = pretty
@@ -119,6 +122,9 @@ def render(
         started=f"{record.test.started_utc.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC",
         faults=_faults(record, document, data["kinds"]),
         example=None if example is None else _example(example, record),
+        others=[_example(other, record) for other in examples[1:MAX_DRAWN]],
+        undrawn=[{"key": other.key, "explanation": other.explanation} for other in examples[MAX_DRAWN:]],
+        violations=document["violations"],
         plots=[
             {"title": title, "svg": Markup(plots.inlined(svg, prefix=name, title=title))}  # noqa: S704 - drawn by us
             for name, (title, svg) in drawn.items()
@@ -189,25 +195,22 @@ def _faults(record: RunRecord, document: Mapping[str, Value], kinds: Sequence[st
     return rows
 
 
+def _examples(record: RunRecord, document: Mapping[str, Value]) -> list[Counterexample]:
+    """Returns the counterexample of the document, and those of the other invalid keys that a part has."""
+    if not document["counterexample"]:
+        return []
+    operations, reason = by_index(record.operations), str(document["reason"])
+    others: Value = next((listed for part in record.parts if (listed := part.details.get("counterexamples"))), [])
+    listed = [document["counterexample"], *(others[1:] if isinstance(others, list) else [])]
+    found = [read_counterexample(each, operations, reason) for each in listed]
+    return [example for example in found if example is not None]
+
+
 def _example(example: Counterexample, record: RunRecord) -> dict[str, Any]:
-    first_ns = min(op.start_ns for op in example.operations)
-    last_ns = max(op.start_ns if op.end_ns is None else op.end_ns for op in example.operations)
-    around = [
-        f"{fault.planned.kind} of {', '.join(fault.targets) or 'no node'} was on from {fault.start_ns / _S:.3f} s "
-        f"to {fault.end_ns / _S:.3f} s (fault {fault.planned.id})."
-        for fault in record.faults
-        if fault.start_ns < last_ns and fault.end_ns > first_ns
-    ]
-    changes = leaders(record.sightings)
-    seen = [change for change in changes if change[0] <= first_ns][-1:]
-    seen += [change for change in changes if first_ns < change[0] <= last_ns + _S]
-    for time_ns, name, term in seen:
-        who = "No node said that it led" if name is None else f"{name} led" + (f" in term {term}" if term else "")
-        around.append(f"{who}, as seen at {time_ns / _S:.3f} s.")
     return {
         "key": example.key,
         "explanation": example.explanation,
         "diagram": diagram(example, contradiction(example, record.operations)),
-        "around": around,
+        "around": circumstances(example, record),
         "rows": [{**asdict(op), "said": told(op)} for op in example.operations],
     }

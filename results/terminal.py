@@ -43,6 +43,8 @@ def print_summary(console: Console, document: Mapping[str, Value], *, report: Pa
     """
     console.print()
     console.print(Text.assemble(_told(document["valid"]), "  ", one_line(document["reason"])))
+    for line in _circumstances(document["counterexample"]):
+        console.print(Text(f"  {one_line(line)}", style="dim"))
     console.print()
     console.print(_parts(document))
     console.print()
@@ -66,6 +68,12 @@ def print_summary(console: Console, document: Mapping[str, Value], *, report: Pa
     if report is not None:
         console.print(Text.assemble(("report     ", "dim"), str(report)), soft_wrap=True)
     console.print(Text.assemble(("reproduce  ", "dim"), one_line(document["reproduce"])), soft_wrap=True)
+
+
+def _circumstances(example: Value) -> list[str]:
+    """Returns what was going on at the time of a counterexample."""
+    told = example.get("circumstances") if isinstance(example, dict) else None
+    return [str(line) for line in told] if isinstance(told, list) else []
 
 
 def _told(valid: Value) -> Text:

@@ -19,11 +19,13 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from harness.op import OpType
+from results.availability import refused
 from results.leadership import leaders
 from results.series import TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from harness.faults import FaultRecord
     from harness.op import Operation, Process, Value
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
 MAX_OPERATIONS = 40_000
 MAX_TEXT = 80
+REFUSED = len(TYPES)
 _US = 1_000
 
 
@@ -55,6 +58,7 @@ def timeline(
     nodes: Sequence[str],
     marked: Sequence[int] = (),
     culprit: int | None = None,
+    refusals: AbstractSet[str] = frozenset(),
 ) -> dict[str, Value]:
     """Returns the timeline's data, JSON-like; times in microseconds since the workload's start.
 
@@ -65,6 +69,7 @@ def timeline(
         nodes: The nodes' names, in order.
         marked: Invoke indices of the operations of the counterexample.
         culprit: The one of them that could not have happened.
+        refusals: Codes of `fail` errors by which a node names another to ask; such operations have a type of their own.
     """
     shown = _stretch(operations, marked, faults)
     end_ns = max([*(end_ns_of(operation) for operation in shown), *(fault.end_ns for fault in faults), 1])
@@ -88,7 +93,7 @@ def timeline(
         "l": [lane_of[op.process] for op in shown],
         "p": [op.process for op in shown],
         "f": [functions.place(op.f) for op in shown],
-        "t": [TYPES.index(op.type) for op in shown],
+        "t": [REFUSED if refused(op, refusals) else TYPES.index(op.type) for op in shown],
         "k": [keys.place(op.key) for op in shown],
         "v": [_text(_said(op)) for op in shown],
         "e": [errors.place(op.error if op.error is None else op.error[:MAX_TEXT]) for op in shown],

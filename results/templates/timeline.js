@@ -4,7 +4,7 @@
 (() => {
   "use strict";
   const data = JSON.parse(document.getElementById("data").textContent);
-  const TYPES = ["ok", "info", "fail"];
+  const TYPES = ["ok", "info", "fail", "refused"];
   const GUTTER = 84, RULER = 20, GROUP = 18, GAP = 2;
   const STRIP = data.kinds.length > 6 ? 12 : 15;
   const count = data.s.length;
@@ -221,7 +221,7 @@
       if (y < 0 || y + laneHeight < scroll || y > scroll + height) return;
       const ops = laneOps[lane];
       const first = firstVisible(ops);
-      const last = { ok: -1, info: -1, fail: -1 };
+      const last = Object.fromEntries(TYPES.map((type) => [type, -1]));
       context.fillStyle = colours.faint;
       context.font = "9.5px system-ui, sans-serif";
       if (ops.length && laneHeight >= 9) context.fillText(`p ${data.p[ops[Math.min(first, ops.length - 1)]]}`, 40, y + laneHeight / 2);
@@ -395,7 +395,7 @@
     if (!bars || bars.columns !== columns) {
       bars = { columns, counts: TYPES.map(() => new Uint32Array(columns)), most: 1 };
       for (let i = 0; i < count; i++) bars.counts[data.t[i]][Math.min(columns - 1, Math.floor(start[i] / total * columns))]++;
-      for (let c = 0; c < columns; c++) bars.most = Math.max(bars.most, bars.counts[0][c] + bars.counts[1][c] + bars.counts[2][c]);
+      for (let c = 0; c < columns; c++) bars.most = Math.max(bars.most, bars.counts.reduce((sum, counts) => sum + counts[c], 0));
     }
     small.clearRect(0, 0, width, h);
     small.fillStyle = colours.faint;

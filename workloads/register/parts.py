@@ -12,25 +12,35 @@ from typing import TYPE_CHECKING
 
 from checker.identity import identity
 from checker.independent import check_keys
-from checker.result import operation_json
+from checker.violations import When, count, violations
 from harness.op import FINAL_PHASE, OpType
 from harness.verdict import Part, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
+    from checker.violations import Violation
+    from harness.faults import FaultRecord
     from harness.final_reads import FinalReads
     from harness.op import Operation, Process, Value
 
 MODEL = "cas-register"
 CHECK_LIMIT_S = 300.0
 MAX_NAMED_KEYS = 20
+MAX_EXPLAINED = 100
+MAX_LISTED_KEYS = 10_000
+EXPLAIN_S = 30.0
 
 
-def linearizable(operations: Sequence[Operation]) -> Part:
-    """Says whether the operations on each key are linearizable."""
-    found = check_keys(MODEL, operations, time_limit=CHECK_LIMIT_S)
-    deciding = found.worst
+def linearizable(operations: Sequence[Operation], faults: Sequence[FaultRecord] = ()) -> Part:
+    """Says whether the operations on each key are linearizable.
+
+    Args:
+        operations: All operations of the run.
+        faults: What became of its faults; of several violations the part shows one during or after a fault first.
+    """
+    found = check_keys(MODEL, operations, time_limit=CHECK_LIMIT_S, explain=MAX_EXPLAINED, explain_s=EXPLAIN_S)
+    reason = found.explanation
     details: dict[str, Value] = {
         "model": MODEL,
         "operations": found.operations,
@@ -38,17 +48,29 @@ def linearizable(operations: Sequence[Operation]) -> Part:
         "analyzers": dict(Counter(result.analyzer for result in found.keys.values())),
         "seconds": found.seconds,
     }
-    if found.valid is not Verdict.VALID:
-        worst_keys = [key for key, result in found.keys.items() if result.valid is found.valid]
-        details[f"{found.valid}_keys"] = worst_keys[:MAX_NAMED_KEYS]
-    if found.valid is Verdict.INVALID and deciding is not None:
-        details["counterexample"] = {
-            "key": found.worst_key,
-            "explanation": deciding.explanation,
-            "op": operation_json(deciding.op),
-            "operations": [operation_json(operation) for operation in deciding.counterexample],
-        }
-    return Part(name="linearizable", verdict=found.valid, reason=found.explanation, details=details)
+    if found.valid is Verdict.UNKNOWN:
+        undecided = [key for key, result in found.keys.items() if result.valid is Verdict.UNKNOWN]
+        details["unknown_keys"] = undecided[:MAX_NAMED_KEYS]
+    if found.valid is Verdict.INVALID:
+        ranked = violations(found, faults)
+        told = [violation.to_json() for violation in ranked[:MAX_EXPLAINED]]
+        details["invalid_keys"] = [violation.key for violation in ranked[:MAX_LISTED_KEYS]]
+        details["violations"] = count(ranked)
+        details["counterexample"], details["counterexamples"] = told[0], told
+        reason = _reason(ranked, len(found.keys), faults)
+    return Part(name="linearizable", verdict=found.valid, reason=reason, details=details)
+
+
+def _reason(ranked: Sequence[Violation], keys: int, faults: Sequence[FaultRecord]) -> str:
+    """Returns the sentence of the first violation, and how many there are at which time."""
+    first = ranked[0]
+    where = "" if first.key is None else f"Key {first.key}: "
+    total = f" {len(ranked)} of {keys} keys are invalid" if keys > 1 else ""
+    at = Counter(violation.when for violation in ranked)
+    if faults and keys > 1:
+        times = [f"{at[when]} {when} {'any' if when is When.BEFORE else 'a'} fault" for when in When if at[when]]
+        total += f": {', '.join(times)}"
+    return f"{where}{first.analysis.explanation}{total}{'.' if total else ''}"
 
 
 def reads_saw_writes(operations: Sequence[Operation]) -> Part:

@@ -60,7 +60,7 @@ class RegisterWorkload:
 
     def check(self, operations: Sequence[Operation], observed: Observed) -> Sequence[Part]:
         """Returns the parts `linearizable`, `reads-saw-writes` and, if the test asked for such reads, `final-reads`."""
-        parts = [linearizable(operations), reads_saw_writes(operations)]
+        parts = [linearizable(operations, observed.faults), reads_saw_writes(operations)]
         if observed.final_reads is not None:
             parts.append(final_reads(operations, observed.final_reads))
         return parts

@@ -10,6 +10,7 @@ import pytest
 from harness.op import Operation, OpType
 from results.counterexample import (
     Counterexample,
+    by_index,
     contradiction,
     diagram,
     precedence,
@@ -102,14 +103,14 @@ def test_precedence_leaves_out_what_follows() -> None:
 def test_the_examples_operations_are_the_historys(stale_record: RunRecord) -> None:
     """They are found by their index; the culprit is the one that ended last, unless the checker names another."""
     found = counterexample(stale_record.parts)
-    example = read_counterexample(found, stale_record.operations, "because")
+    example = read_counterexample(found, by_index(stale_record.operations), "because")
     assert example is not None
     assert example.key == "k0"
     assert [op.f for op in example.operations] == ["write", "write", "read"]
     assert example.culprit is example.operations[-1]
     assert all(op in stale_record.operations for op in example.operations)
     assert len(contradiction(example, stale_record.operations)) == 2
-    named = read_counterexample({**found, "op": found["operations"][0]}, stale_record.operations, "because")
+    named = read_counterexample({**found, "op": found["operations"][0]}, by_index(stale_record.operations), "because")
     assert named is not None
     assert named.culprit is named.operations[0]
 
@@ -120,13 +121,13 @@ def test_the_examples_operations_are_the_historys(stale_record: RunRecord) -> No
 )
 def test_what_names_no_operation_is_no_example(stale_record: RunRecord, found: Any) -> None:
     """Whatever a checker or a damaged file gives, nothing is made up."""
-    assert read_counterexample(found, stale_record.operations, "") is None
+    assert read_counterexample(found, by_index(stale_record.operations), "") is None
 
 
 def test_a_bare_list_of_events_is_understood(stale_record: RunRecord) -> None:
     """Also by the index of a completion, and with the part's sentence as the explanation."""
     operation = stale_record.operations[5]
-    example = read_counterexample([{"index": operation.complete_index}], stale_record.operations, "because")
+    example = read_counterexample([{"index": operation.complete_index}], by_index(stale_record.operations), "because")
     assert example is not None
     assert (example.operations[0], example.explanation) == (operation, "because")
 

@@ -90,6 +90,14 @@ def test_lanes_never_collide(lives: list[tuple[int, int, int, str | None]]) -> N
             assert end < start
 
 
+def test_a_refusal_has_a_type_of_its_own(stale_record: RunRecord) -> None:
+    """It is drawn apart from what failed, if its code is one by which a node names another."""
+    named = replace(stale_record.operations[0], type=OpType.FAIL, error="not-leader: n3 leads")
+    data = timeline(operations=[named], faults=(), sightings=(), nodes=("n1",), refusals={"not-leader"})
+    assert data["t"] == [module.REFUSED]
+    assert of(stale_record)["t"].count(module.REFUSED) == 0
+
+
 def test_nothing_in_the_data_can_end_its_element() -> None:
     """A value that looks like markup stays data, and is read back as it was."""
     data = {"x": "</script><!--<script>\u2028 & \ud800"}

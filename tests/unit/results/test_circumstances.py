@@ -1,0 +1,87 @@
+"""What was going on at a violation: only what was seen, with its time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.faults import FaultRecord, PlannedFault
+from harness.op import Operation, OpType
+from harness.watch import Positions, Sighting
+from results.circumstances import circumstances
+from results.counterexample import Counterexample
+
+if TYPE_CHECKING:
+    from results.record import RunRecord
+
+S = 1_000_000_000
+READ = Operation(
+    process=7, f="read", value=None, result=2, type=OpType.OK, start_ns=15 * S, end_ns=15 * S + S // 100, invoke_index=4,
+    complete_index=5, key="k", node="n3",
+)  # fmt: skip
+EXAMPLE = Counterexample(key="k", explanation="stale", operations=[READ], culprit=READ)
+
+
+def fault(number: int, start_s: int, end_s: int) -> FaultRecord:
+    """Returns a kill of n1 that was on in between."""
+    planned = PlannedFault(id=number, kind="kill", target="one", start_s=start_s, end_s=end_s)
+    return FaultRecord(planned=planned, targets=("n1",), start_ns=start_s * S, end_ns=end_s * S, proof=None)
+
+
+@pytest.fixture
+def record(valid_record: RunRecord) -> RunRecord:
+    """A run in which n1 led, n3 followed, and n3 was behind at 14.9 s."""
+    sightings = [
+        Sighting(time_ns=S, node="n1", role="leader", term=2, leader="n1", until_ns=20 * S),
+        Sighting(time_ns=3 * S, node="n3", role="follower", term=2, leader="n1", until_ns=20 * S),
+    ]
+    positions = Positions(
+        time_ns=[14 * S + 9 * S // 10, 20 * S], applied={"n1": [1310, 1400], "n3": [1204, 1400], "n5": [None, 9]}
+    )
+    return replace(valid_record, faults=[fault(0, 12, 18)], sightings=sightings, positions=positions)
+
+
+def test_faults_leader_and_the_node_that_answered(record: RunRecord) -> None:
+    """Everything that was seen at the time of the violation."""
+    assert circumstances(EXAMPLE, record) == [
+        "kill of n1 (fault 0) was on from 12.000 s to 18.000 s.",
+        "n1 led in term 2, as seen at 1.000 s.",
+        "n3 answered process 7's read. By its own word it was a follower of n1 in term 2 since 3.000 s.",
+        "At 14.900 s n3 had applied entry 1,204 and n1 entry 1,310: n3 was 106 entries behind.",
+    ]
+
+
+def test_a_client_that_chose_its_node_names_that_node(record: RunRecord) -> None:
+    """The node that a client was placed at did not answer, if the client had gone to the leader."""
+    moved = replace(READ, node="n3", via="n1")
+    told = circumstances(replace(EXAMPLE, operations=[moved], culprit=moved), record)
+    assert told[2] == "n1 answered process 7's read. By its own word it was the leader in term 2 since 1.000 s."
+    assert told[3] == "At 14.900 s no node had applied more entries than n1."
+
+
+@pytest.mark.parametrize(
+    ("faults", "told"),
+    [
+        ([], ["The run had no fault."]),
+        ([fault(0, 20, 30)], ["No fault was on.", "The first fault, kill of n1 (fault 0), began 5.0 s later."]),
+        ([fault(0, 5, 10), fault(1, 20, 30)], ["No fault was on.", "kill of n1 (fault 0) had ended 5.0 s before."]),
+        ([fault(0, 15, 15)], ["The run had no fault."]),
+    ],
+)
+def test_where_no_fault_was_on_that_is_said(record: RunRecord, faults: list[FaultRecord], told: list[str]) -> None:
+    """A violation far from every fault is not the fault's."""
+    found = circumstances(EXAMPLE, replace(record, faults=faults))
+    assert found[: len(told)] == told
+
+
+def test_what_was_not_seen_is_not_told(record: RunRecord) -> None:
+    """A node that was silent, an old sighting, an old position: each is told as what it is, or not at all."""
+    silent = [Sighting(time_ns=2 * S, node="n3", role=None, until_ns=20 * S)]
+    assert "It had not answered since 2.000 s" in circumstances(EXAMPLE, replace(record, sightings=silent))[-2]
+    old = [Sighting(time_ns=2 * S, node="n3", role="follower", term=2, leader="n1", until_ns=6 * S)]
+    assert circumstances(EXAMPLE, replace(record, sightings=old))[-2].endswith("since 2.000 s until 6.000 s.")
+    assert "had not been asked" in circumstances(EXAMPLE, replace(record, sightings=()))[-2]
+    past = Positions(time_ns=[S], applied={"n1": [5], "n3": [4]})
+    assert not any("behind" in line for line in circumstances(EXAMPLE, replace(record, positions=past)))
