@@ -236,6 +236,7 @@ def _compose(options: Mapping[str, Any], cluster: Cluster, reproduce: str) -> tu
         system=system.name,
         workload=workload.name,
         nodes=names,
+        refusals=tuple(system.refusals),
         versions={"labrys": version("labrys"), "python": platform.python_version(), **system.versions()},
         options={name: str(value) if isinstance(value, Path) else value for name, value in options.items()},
     )

@@ -33,6 +33,24 @@ class Client(Protocol):
         ...
 
 
+class RoutedClient(Client, Protocol):
+    """A client that chooses the node it asks, e.g. because it follows the leader.
+
+    Such clients measure availability: they ask the system, where other clients ask one node (`results.availability`).
+
+    Attributes:
+        via: The name of the node that the last operation was sent to; None if the client stays at `node` after all.
+    """
+
+    via: str | None
+
+
+def via_of(client: Client | None) -> str | None:
+    """Returns the node that a client asked, if it chooses its node; None for all others."""
+    via = getattr(client, "via", None)
+    return via if isinstance(via, str) else None
+
+
 class ClientFactory(Protocol):
     """Makes the client of a process."""
 

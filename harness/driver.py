@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
+from harness.client import via_of
 from harness.clock import NS_PER_S
 from harness.errors import InputError
 from harness.generator import Asker
@@ -259,6 +260,7 @@ class Driver(ABC):
             error=error,
             scheduled_ns=invocation.scheduled_ns,
             phase=invocation.phase,
+            via=None if op_type is OpType.INVOKE else via_of(seat.client),
         )
         self._generator.told(event)
         self._noticed()

@@ -1,6 +1,7 @@
 """One event of a history as one line of JSON, and back.
 
-An event has the keys index, time, type, process, f, value and, where they are not null, key, node, error, scheduled, phase.
+An event has the keys index, time, type, process, f, value and, where they are not null, key, node, error, scheduled,
+phase, via.
 Times are nanoseconds since the run's start. A line is ASCII, has a bounded length, and says nothing that JSON cannot say; what
 is read is held to all of that, because a history may come from anywhere.
 """
@@ -52,7 +53,7 @@ class LineEncoder:
         Raises:
             InputError: JSON cannot say its value, or the line would be too long.
         """
-        index, time_ns, op_type, process, f, value, key, node, error, scheduled_ns, phase = op
+        index, time_ns, op_type, process, f, value, key, node, error, scheduled_ns, phase, via = op
         quoted = self._quoted
         # An enum's text is added, not formatted: that is twice as fast, and this is done for every event.
         line = (
@@ -70,6 +71,8 @@ class LineEncoder:
             line += f',"scheduled":{scheduled_ns}'
         if phase is not None:
             line += f',"phase":{quoted.get(phase) or self._quote(phase)}'
+        if via is not None:
+            line += f',"via":{quoted.get(via) or self._quote(via)}'
         line += "}"
         if len(line) >= MAX_LINE_BYTES:
             raise InputError(f"an event of {len(line)} bytes is too long for a history (at most {MAX_LINE_BYTES})")
@@ -126,6 +129,7 @@ def decode_event(fields: Mapping[str, Any], index: int) -> Op:
         get("error"),
         get("scheduled"),
         get("phase"),
+        get("via"),
     )
 
 
@@ -206,6 +210,7 @@ _EXPECTED: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     "error": ("a string or null", _is_text_or_null),
     "scheduled": ("nanoseconds or null", _is_time_or_null),
     "phase": ("a string or null", _is_text_or_null),
+    "via": ("a string or null", _is_text_or_null),
 }
 _REQUIRED = frozenset({"index", "time", "type", "process", "f", "value"})
 _PLAIN = _REQUIRED | {"key", "node"}

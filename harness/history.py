@@ -54,6 +54,7 @@ class Recorder(Protocol):
         error: str | None = None,
         scheduled_ns: int | None = None,
         phase: str | None = None,
+        via: str | None = None,
     ) -> Op:
         """Records an event, gives it the next index, and returns it.
 
@@ -83,9 +84,10 @@ class MemoryHistory:
         error: str | None = None,
         scheduled_ns: int | None = None,
         phase: str | None = None,
+        via: str | None = None,
     ) -> Op:
         """Records an event, gives it the next index, and returns it."""
-        op = Op(len(self.ops), time_ns, op_type, process, f, value, key, node, error, scheduled_ns, phase)
+        op = Op(len(self.ops), time_ns, op_type, process, f, value, key, node, error, scheduled_ns, phase, via)
         self.ops.append(op)
         return op
 
@@ -141,6 +143,7 @@ class HistoryWriter:
         error: str | None = None,
         scheduled_ns: int | None = None,
         phase: str | None = None,
+        via: str | None = None,
     ) -> Op:
         """Records an event, gives it the next index, and returns it.
 
@@ -150,7 +153,7 @@ class HistoryWriter:
         """
         if self._failure is not None:
             raise InfrastructureError(self._failure)
-        op = Op(len(self.ops), time_ns, op_type, process, f, value, key, node, error, scheduled_ns, phase)
+        op = Op(len(self.ops), time_ns, op_type, process, f, value, key, node, error, scheduled_ns, phase, via)
         line = self._encoder.event(op)
         self.ops.append(op)
         self._pending.append(line)
@@ -339,4 +342,5 @@ def _operation(invoke: Op, completion: Op | None) -> Operation:
         error=None if completion is None else completion.error,
         scheduled_ns=invoke.scheduled_ns,
         phase=invoke.phase,
+        via=None if completion is None else completion.via,
     )

@@ -51,6 +51,8 @@ class Op(NamedTuple):
         error: Why it failed or is unknown: `code` or `code: text`.
         scheduled_ns: When an open-loop arrival was due; None in a closed loop.
         phase: None for the workload itself; `FINAL_PHASE` for reads after healing.
+        via: The node that the client asked, of a completion by a client that chooses its node (it follows the leader); None
+            for a client that stays at `node`.
     """
 
     index: int  # type: ignore[assignment]  # hides tuple.index, which no one needs here
@@ -64,6 +66,7 @@ class Op(NamedTuple):
     error: str | None = None
     scheduled_ns: int | None = None
     phase: str | None = None
+    via: str | None = None
 
 
 class Invocation(NamedTuple):
@@ -139,6 +142,7 @@ class Operation:
         error: The completion's error.
         scheduled_ns: As in `Op`.
         phase: As in `Op`.
+        via: As in `Op`; None where there is no completion event.
     """
 
     process: Process
@@ -155,3 +159,4 @@ class Operation:
     error: str | None = None
     scheduled_ns: int | None = None
     phase: str | None = None
+    via: str | None = None

@@ -67,6 +67,8 @@ class System(Protocol):
     Attributes:
         name: As on the command line, e.g. `dledger`.
         dumps_replicas: Whether `replica` can dump a replica's state.
+        refusals: Codes of `fail` errors by which a node names the node to ask instead. Availability counts them apart: they
+            are no answers, and they are no outage.
         reads_need_leader: Whether a node answers reads only while it leads. Where it is False, the final reads go through
             every node as it is.
         moves_leadership: Whether `lead` can move the leadership to a node. Where reads need a leader and it cannot be moved,
@@ -75,6 +77,7 @@ class System(Protocol):
 
     name: str
     dumps_replicas: bool
+    refusals: Sequence[str]
     reads_need_leader: bool
     moves_leadership: bool
 

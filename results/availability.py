@@ -1,9 +1,13 @@
-"""How available the system was while a fault was on, and how soon it was again after the healing.
+"""How available the system was: over the whole run, while a fault was on, and after its healing.
 
 An operation belongs to the moment at which a client wanted it: its scheduled time in an open loop, else its invoke. So an
 operation that was asked for during a fault and answered long after it counts as an answer to the fault, with its latency,
 and a stuck closed loop cannot hide a gap by asking less. An operation is *answered* if it is `ok`, or if it is a `fail`
 whose code is an answer of a working system (a compare-and-set that did not match). `info` is never an answer.
+
+Clients that follow the leader measure availability, where a run has such clients: they ask the system. A client that stays at
+its node asks that node, so it measures its node alone. A *refusal* names the node to ask instead. It is neither an answer nor
+an outage, so it is counted apart, and shares leave it out. A healthy cluster therefore shows 100 %.
 
 Times are seconds since the window's start. A time that was not observed is None, which never means zero.
 """
@@ -27,7 +31,21 @@ if TYPE_CHECKING:
 
 SUSTAINED_S = 2.0
 SUSTAINED_RATIO = 0.95
+BEFORE_S = 10.0
 _NS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Codes:
+    """What codes of `fail` errors mean; a run's `test.json` has them.
+
+    Attributes:
+        answers: A working system gives them as an answer.
+        refusals: A node names another node to ask.
+    """
+
+    answers: AbstractSet[str] = frozenset()
+    refusals: AbstractSet[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,24 +55,31 @@ class Window:
     Attributes:
         start_s: Its start, since the workload's.
         end_s: Its end.
-        operations: How many operations were wanted in it.
+        operations: How many operations were wanted in it, without refusals.
         answered: How many of them were answered.
+        refused: How many operations a node refused and named another node.
         first_ok_s: From the start until the first operation was wanted that was answered.
         sustained_ok_s: Until the first such operation from which on, for two seconds that still lie in the window, at least
             95 % were answered.
         longest_gap_s: The longest stretch, from one answered operation to the next or to the window's edges, in which none
             was wanted that was answered.
-        errors: Error code to count.
+        errors: Error code to count, refusals included.
     """
 
     start_s: float
     end_s: float
     operations: int
     answered: int
+    refused: int
     first_ok_s: float | None
     sustained_ok_s: float | None
     longest_gap_s: float
     errors: Mapping[str, int]
+
+    @property
+    def rate(self) -> float:
+        """Returns the answered operations per second."""
+        return self.answered / (self.end_s - self.start_s) if self.end_s > self.start_s else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,30 +89,42 @@ class FaultAvailability:
     Attributes:
         during: While it was on.
         after: From its healing to the next fault's start, or to the last operation; None if no operation was wanted then.
+        rate_before: Answered operations per second in the last seconds before it, without any fault on; None if another fault
+            was on when it began, or it began at once.
         overlaps: Ids of other faults that were on during `during` or `after`, so that the numbers are not this fault's alone.
-        nodes: Node name to the same two windows for the clients of that node.
+        nodes: Node name to the same two windows for the clients that stay at that node.
     """
 
     during: Window
     after: Window | None
+    rate_before: float | None
     overlaps: Sequence[int]
     nodes: Mapping[str, tuple[Window, Window | None]] = field(default_factory=dict)
 
+    @property
+    def rate_share(self) -> float | None:
+        """Returns the rate during the fault as a share of the rate before; None if nothing was answered before."""
+        return self.during.rate / self.rate_before if self.rate_before else None
+
 
 class _Asked:
-    """Operations by the time at which they were wanted."""
+    """Operations by the time at which they were wanted; refusals apart."""
 
-    def __init__(self, operations: Sequence[Operation], answers: AbstractSet[str]) -> None:
+    def __init__(self, operations: Sequence[Operation], codes: Codes) -> None:
         ordered = sorted(operations, key=wanted_ns)
-        self.times = [wanted_ns(operation) for operation in ordered]
-        self.codes = [error_code(operation.error) for operation in ordered]
-        self.good = [answered(operation, answers) for operation in ordered]
+        kept = [operation for operation in ordered if not refused(operation, codes.refusals)]
+        self.times = [wanted_ns(operation) for operation in kept]
+        self.good = [answered(operation, codes.answers) for operation in kept]
         self.sums = [0]
         for good in self.good:
             self.sums.append(self.sums[-1] + good)
+        self._all_times = [wanted_ns(operation) for operation in ordered]
+        self._all_codes = [error_code(operation.error) for operation in ordered]
+        self.end_ns = self._all_times[-1] + 1 if ordered else 0
 
     def window(self, start_ns: int, end_ns: int) -> Window:
         first, last = bisect_left(self.times, start_ns), bisect_left(self.times, end_ns)
+        codes = self._all_codes[bisect_left(self._all_times, start_ns) : bisect_left(self._all_times, end_ns)]
         good_ns = [self.times[i] for i in range(first, last) if self.good[i]]
         edges = [start_ns, *good_ns, end_ns]
         gap_ns = max(later - earlier for earlier, later in pairwise(edges))
@@ -96,10 +133,11 @@ class _Asked:
             end_s=end_ns / _NS,
             operations=last - first,
             answered=len(good_ns),
+            refused=len(codes) - (last - first),
             first_ok_s=(good_ns[0] - start_ns) / _NS if good_ns else None,
             sustained_ok_s=self._sustained_s(first, last, start_ns, end_ns),
             longest_gap_s=gap_ns / _NS,
-            errors=dict(Counter(code for code in self.codes[first:last] if code is not None).most_common()),
+            errors=dict(Counter(code for code in codes if code is not None).most_common()),
         )
 
     def _sustained_s(self, first: int, last: int, start_ns: int, end_ns: int) -> float | None:
@@ -132,30 +170,46 @@ def answered(operation: Operation, answers: AbstractSet[str]) -> bool:
     return operation.type is OpType.OK
 
 
+def refused(operation: Operation, refusals: AbstractSet[str]) -> bool:
+    """Says whether a node refused the operation and named another node.
+
+    Args:
+        operation: What was asked.
+        refusals: Codes of `fail` errors that are refusals.
+    """
+    return operation.type is OpType.FAIL and error_code(operation.error) in refusals
+
+
+def measuring(operations: Sequence[Operation]) -> list[Operation]:
+    """Returns the operations that measure the system: of clients that follow the leader, where there are any; else all."""
+    following = [operation for operation in operations if operation.via is not None]
+    return following or list(operations)
+
+
 def error_code(error: str | None) -> str | None:
     """Returns the code of an error, which is what precedes its first colon."""
     return None if error is None else error.partition(":")[0].strip()
 
 
 def around(
-    faults: Sequence[FaultRecord], operations: Sequence[Operation], answers: Sequence[str]
+    faults: Sequence[FaultRecord], operations: Sequence[Operation], codes: Codes
 ) -> list[FaultAvailability | None]:
     """Measures the availability around each fault.
 
     Args:
         faults: The faults, in any order.
         operations: Client operations; those of the final phase, which begins after recovery, are left out.
-        answers: Codes of `fail` errors that are answers.
+        codes: What errors mean.
 
     Returns:
         One for each fault, in their order; None for a fault that never began.
     """
-    codes = frozenset(answers)
     main = [operation for operation in operations if operation.phase is None]
-    all_asked = _Asked(main, codes)
-    names = sorted({operation.node for operation in main if operation.node is not None})
-    by_node = {name: _Asked([op for op in main if op.node == name], codes) for name in names}
-    horizon_ns = all_asked.times[-1] + 1 if all_asked.times else 0
+    system = _Asked(measuring(main), codes)
+    staying = [operation for operation in main if operation.via is None and operation.node is not None]
+    names = sorted({str(operation.node) for operation in staying})
+    by_node = {name: _Asked([op for op in staying if op.node == name], codes) for name in names}
+    horizon_ns = max((wanted_ns(operation) for operation in main), default=-1) + 1
 
     def one(fault: FaultRecord) -> FaultAvailability | None:
         start_ns, end_ns = fault.start_ns, fault.end_ns
@@ -167,13 +221,46 @@ def around(
         def pair(asked: _Asked) -> tuple[Window, Window | None]:
             return asked.window(start_ns, end_ns), asked.window(end_ns, until_ns) if until_ns > end_ns else None
 
-        during, after = pair(all_asked)
+        during, after = pair(system)
         overlaps = [
             other.planned.id
             for other in faults
             if other is not fault and other.start_ns < max(until_ns, end_ns) and other.end_ns > start_ns
         ]
-        nodes = {name: pair(asked) for name, asked in by_node.items()}
-        return FaultAvailability(during=during, after=after, overlaps=overlaps, nodes=nodes)
+        before = stretch_before(fault, faults)
+        return FaultAvailability(
+            during=during,
+            after=after,
+            rate_before=None if before is None else system.window(*before).rate,
+            overlaps=overlaps,
+            nodes={name: pair(asked) for name, asked in by_node.items()},
+        )
 
     return [one(fault) for fault in faults]
+
+
+def stretch_before(fault: FaultRecord, faults: Sequence[FaultRecord]) -> tuple[int, int] | None:
+    """Returns the stretch that a fault's rate is compared with: up to the last ten seconds before it without a fault.
+
+    Returns:
+        Its start and end in nanoseconds; None if another fault was on right before, or the run has nothing before it.
+    """
+    start_ns = fault.start_ns
+    others = [other for other in faults if other is not fault and other.end_ns > other.start_ns]
+    if any(other.start_ns <= start_ns < other.end_ns for other in others):
+        return None
+    healed_ns = max((other.end_ns for other in others if other.end_ns <= start_ns), default=0)
+    begin_ns = max(healed_ns, start_ns - int(BEFORE_S * _NS), 0)
+    return (begin_ns, start_ns) if begin_ns < start_ns else None
+
+
+def overall(operations: Sequence[Operation], codes: Codes) -> Window | None:
+    """Measures the whole workload, from its start to the last operation; None if nothing was wanted.
+
+    Args:
+        operations: Client operations; those of the final phase are left out.
+        codes: What errors mean.
+    """
+    main = [operation for operation in operations if operation.phase is None]
+    asked = _Asked(measuring(main), codes)
+    return asked.window(0, asked.end_ns) if main else None

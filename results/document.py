@@ -18,7 +18,7 @@ from harness.faults import FaultRecord, PlannedFault, Proof
 from harness.op import OpType
 from harness.verdict import Part, Verdict, worst
 from harness.watch import Positions, Sighting
-from results.availability import around, error_code
+from results.availability import around, error_code, overall, refused
 from results.errors import BadRecord
 from results.leadership import Elections
 from results.series import latency_points, latency_table, main_phase
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from harness.op import Operation, Value
-    from results.availability import FaultAvailability, Window
+    from results.availability import Codes, FaultAvailability, Window
     from results.leadership import Leadership
     from results.record import RunRecord
 
@@ -70,7 +70,8 @@ def build(record: RunRecord) -> dict[str, Value]:
         "reproduce": test.reproduce,
         "started": test.started_utc.isoformat(),
         "duration_s": record.duration_s,
-        "counts": counts(record.operations),
+        "counts": counts(record.operations, test.codes),
+        "availability": _overall(record),
         "latency": latency_table(latency_points(main_phase(record.operations))),
         "versions": dict(test.versions),
         "timings": dict(record.timings),
@@ -79,7 +80,7 @@ def build(record: RunRecord) -> dict[str, Value]:
         "faults": [
             _fault(fault, availability, elections)
             for fault, availability in zip(
-                record.faults, around(record.faults, record.operations, test.answers), strict=True
+                record.faults, around(record.faults, record.operations, test.codes), strict=True
             )
         ],
         "leadership": _leadership(elections.within(end_ns=_workload_end_ns(record.timings))),
@@ -89,12 +90,14 @@ def build(record: RunRecord) -> dict[str, Value]:
     }
 
 
-def counts(operations: Iterable[Operation]) -> dict[str, Value]:
-    """Counts operations in all, by type, by function and type, and errors by code."""
+def counts(operations: Iterable[Operation], codes: Codes) -> dict[str, Value]:
+    """Counts operations in all, by type, by function and type, and errors by code; of those that failed, the refusals."""
     by_f: dict[str, Counter[OpType]] = {}
+    refusals = 0
     errors: Counter[str] = Counter()
     for operation in operations:
         by_f.setdefault(operation.f, Counter())[operation.type] += 1
+        refusals += refused(operation, codes.refusals)
         code = error_code(operation.error)
         if code is not None:
             errors[code] += 1
@@ -102,6 +105,7 @@ def counts(operations: Iterable[Operation]) -> dict[str, Value]:
     return {
         "operations": total.total(),
         **{str(kind): total[kind] for kind in _TYPES},
+        "refused": refusals,
         "by_f": {f: {str(kind): by_f[f][kind] for kind in _TYPES} for f in sorted(by_f)},
         "errors": dict(errors.most_common()),
     }
@@ -177,9 +181,23 @@ def _fault(fault: FaultRecord, availability: FaultAvailability | None, elections
     }
 
 
+def _overall(record: RunRecord) -> dict[str, Value] | None:
+    window = overall(record.operations, record.test.codes)
+    if window is None:
+        return None
+    following = any(operation.via is not None for operation in record.operations)
+    return {
+        "share": window.answered / window.operations if window.operations else None,
+        "measured_by": "clients that follow the leader" if following else "all clients",
+        **_window(window),
+    }
+
+
 def _availability(availability: FaultAvailability) -> dict[str, Value]:
     return {
         **_pair(availability.during, availability.after),
+        "rate_before": availability.rate_before,
+        "rate_share": availability.rate_share,
         "overlaps": list(availability.overlaps),
         "nodes": {name: _pair(*pair) for name, pair in availability.nodes.items()},
     }
@@ -213,6 +231,7 @@ def _window(window: Window) -> dict[str, Value]:
         "end_s": window.end_s,
         "operations": window.operations,
         "answered": window.answered,
+        "refused": window.refused,
         "first_ok_s": window.first_ok_s,
         "sustained_ok_s": window.sustained_ok_s,
         "longest_gap_s": window.longest_gap_s,

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from harness.verdict import Verdict
-from results.document import counterexample
 from results.plain import plain
-from results.spoken import pretty
+from results.spoken import availability, fault_availability, pretty
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
+    from harness.op import Value
     from harness.suite import CaseResult
     from results.record import RunRecord
 
@@ -66,10 +66,15 @@ class JunitSuite:
     output: str = ""
 
 
-def of_run(record: RunRecord) -> JunitSuite:
-    """Returns the suite of one run, a case for each part of its verdict."""
+def of_run(record: RunRecord, document: Mapping[str, Value]) -> JunitSuite:
+    """Returns the suite of one run, a case for each part of its verdict.
+
+    Args:
+        record: The run's record.
+        document: What `results.json` says, built from the same record.
+    """
     test = record.test
-    example = counterexample(record.parts)
+    example = document["counterexample"]
     return JunitSuite(
         name=test.name,
         cases=[
@@ -88,10 +93,20 @@ def of_run(record: RunRecord) -> JunitSuite:
         properties={
             "seed": str(test.seed),
             "reproduce": test.reproduce,
+            "availability": availability(document["availability"]),
             **{f"version.{name}": version for name, version in test.versions.items()},
         },
-        output=f"reproduce: {test.reproduce}",
+        output="\n".join([f"reproduce: {test.reproduce}", *_bore(document)]),
     )
+
+
+def _bore(document: Mapping[str, Value]) -> Iterator[str]:
+    """Yields how the system bore the run, and each fault."""
+    yield f"availability: {availability(document['availability'])}"
+    for fault in document["faults"]:
+        if fault["availability"] is not None:
+            what = f"fault {fault['id']}, {fault['kind']} of {', '.join(fault['targets']) or 'no node'}"
+            yield f"{what}: {fault_availability(fault['availability'])}"
 
 
 def of_cases(name: str, results: Sequence[CaseResult]) -> JunitSuite:

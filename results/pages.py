@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from results.spoken import percent, seconds
+from results.spoken import outcomes, percent, ratio, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,4 +28,6 @@ def environment(*, finalize: Callable[[Any], Any] | None = None) -> Environment:
     )
     made.filters["seconds"] = seconds
     made.globals["percent"] = percent
+    made.globals["ratio"] = ratio
+    made.globals["outcomes"] = outcomes
     return made

@@ -14,9 +14,10 @@ from rich.live import Live
 from rich.text import Text
 
 from harness.op import NEMESIS, Op, OpType
+from results.availability import error_code
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from types import TracebackType
     from typing import Self
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 LIVE_INTERVAL_S = 0.25
 PLAIN_INTERVAL_S = 5.0
+REFUSED = "refused"
 COLOURS = {OpType.OK: "green", OpType.FAIL: "yellow", OpType.INFO: "magenta"}
 
 
@@ -37,14 +39,18 @@ class Progress:
         console: Where to print; standard error of the command.
         ops: The history's events, growing while the run goes on.
         time_limit_s: How long the workload will run.
+        refusals: Codes of `fail` errors by which a node names another to ask; they are counted apart.
     """
 
-    def __init__(self, *, console: Console, ops: Sequence[Op], time_limit_s: float) -> None:
+    def __init__(
+        self, *, console: Console, ops: Sequence[Op], time_limit_s: float, refusals: Collection[str] = ()
+    ) -> None:
         self._console = console
         self._ops = ops
         self._time_limit_s = time_limit_s
         self._seen = 0
-        self._counts: Counter[OpType] = Counter()
+        self._refusals = frozenset(refusals)
+        self._counts: Counter[str] = Counter()
         self._faults: dict[int, str] = {}
         self._watch: Watch | None = None
         self._clock: Clock | None = None
@@ -85,6 +91,8 @@ class Progress:
         text = Text(f"{min(clock.now_s(), self._time_limit_s):5.0f} of {self._time_limit_s:.0f} s")
         for type_, colour in COLOURS.items():
             text.append(f"   {self._counts[type_]} {type_}", style=colour)
+        if self._counts[REFUSED]:
+            text.append(f"   {self._counts[REFUSED]} {REFUSED}", style="dim")
         leader = watch.leader()
         if leader is not None:
             name, term = leader
@@ -98,7 +106,8 @@ class Progress:
             op = self._ops[self._seen]
             self._seen += 1
             if op.process != NEMESIS:
-                self._counts[op.type] += 1
+                refused = op.type is OpType.FAIL and error_code(op.error) in self._refusals
+                self._counts[REFUSED if refused else op.type] += 1
             elif isinstance(op.value, dict):
                 fault = op.value.get("fault", -1)
                 if op.f.startswith("start-"):

@@ -56,7 +56,7 @@ def draw(run: Run, record: RunRecord, document: Mapping[str, Value]) -> None:
     """Writes the plots, the report, and the verdict for CI servers."""
     from results import junit, report  # noqa: PLC0415 - bring matplotlib, which only this needs
 
-    write_text(run.junit_xml, junit.junit_xml([junit.of_run(record)]))
+    write_text(run.junit_xml, junit.junit_xml([junit.of_run(record, document)]))
     drawn = report.plots_of(record)
     for name, (_, svg) in drawn.items():
         write_text(run.plots_dir / f"{name}.svg", svg)

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from harness.watch import Positions
+from results.availability import Codes
 from results.errors import BadRecord
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class TestInfo:
         options: Every option of the test with its value.
         answers: Codes of `fail` errors that a working system gives as an answer, such as a compare-and-set that did not
             match; they count as availability.
+        refusals: Codes of `fail` errors by which a node names another to ask; availability counts them apart.
     """
 
     __test__ = False  # not a test class, whatever its name begins with
@@ -57,6 +59,12 @@ class TestInfo:
     versions: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Value] = field(default_factory=dict)
     answers: Sequence[str] = DEFAULT_ANSWERS
+    refusals: Sequence[str] = ()
+
+    @property
+    def codes(self) -> Codes:
+        """Returns what codes of errors mean for availability."""
+        return Codes(answers=frozenset(self.answers), refusals=frozenset(self.refusals))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +109,7 @@ def test_document(test: TestInfo) -> dict[str, Value]:
         "versions": dict(test.versions),
         "options": dict(test.options),
         "answers": list(test.answers),
+        "refusals": list(test.refusals),
     }
 
 
@@ -132,6 +141,7 @@ def test_from_document(document: Value, where: str) -> TestInfo:
             versions={str(name): str(version) for name, version in document["versions"].items()},
             options=dict(document["options"]),
             answers=tuple(str(code) for code in document["answers"]),
+            refusals=tuple(str(code) for code in document.get("refusals", ())),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BadRecord(

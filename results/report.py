@@ -20,6 +20,7 @@ from results.document import verdict_of
 from results.leadership import leaders
 from results.pages import environment
 from results.series import bucket_s, latency_points, main_phase, quantile_lines, rate_lines, shades
+from results.spoken import availability as availability_line
 from results.spoken import elections, pretty, size
 from results.timeline import MAX_OPERATIONS, embedded, timeline
 from results.topology import picture
@@ -113,6 +114,7 @@ def render(
     return pages.get_template("report.html").render(
         record=record,
         document=document,
+        availability=availability_line(document["availability"]),
         verdict=str(verdict_of(record.parts)),
         started=f"{record.test.started_utc.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC",
         faults=_faults(record, document, data["kinds"]),
@@ -169,6 +171,7 @@ def _faults(record: RunRecord, document: Mapping[str, Value], kinds: Sequence[st
             {
                 "name": name,
                 "operations": pair["during"]["operations"],
+                "refused": pair["during"]["refused"],
                 "share": round(100 * pair["during"]["answered"] / pair["during"]["operations"])
                 if pair["during"]["operations"]
                 else 0,

@@ -86,7 +86,9 @@ def _run_and_judge(test: Test, info: TestInfo, folder: Run, console: Console) ->
     began_s = time.monotonic()
     history = HistoryWriter(folder.history_jsonl, {"test": info.name, "seed": str(info.seed)})
     try:
-        with Progress(console=console, ops=history.ops, time_limit_s=test.time_limit_s) as progress:
+        with Progress(
+            console=console, ops=history.ops, time_limit_s=test.time_limit_s, refusals=info.refusals
+        ) as progress:
             result = run(test, history=history, logs_dir=folder.nodes_dir, observer=progress)
             history.close()
             progress.phase(f"judging {len(history.ops)} events")

@@ -26,8 +26,43 @@ def seconds(value: float | None) -> str:
 
 
 def percent(part: int, whole: int) -> str:
-    """Says a share; a dash if there is nothing to have a share of."""
-    return f"{100 * part / whole:.1f} %" if whole else UNSEEN
+    """Returns a share as text; a dash if there is nothing to have a share of. Only the whole rounds to 100, only none to 0."""
+    if not whole:
+        return UNSEEN
+    share = 100 * part / whole
+    return f"{share if part in {0, whole} else min(max(share, 0.1), 99.9):.1f} %"
+
+
+def outcomes(counts: Mapping[str, Value]) -> str:
+    """Returns how operations ended; refusals that name the leader apart from what else failed."""
+    told = f"{counts['ok']:,} ok, {counts['fail'] - counts['refused']:,} fail, {counts['info']:,} info"
+    return f"{told}, {counts['refused']:,} refused" if counts["refused"] else told
+
+
+def ratio(value: float | None) -> str:
+    """Returns a number as a share of 1, e.g. `87 %`; a dash for none. It may exceed 100 %."""
+    return UNSEEN if value is None else f"{100 * value:.0f} %"
+
+
+def fault_availability(around: Mapping[str, Value]) -> str:
+    """Returns what a fault did to the availability, in one line."""
+    during, after = around["during"], around["after"]
+    told = (
+        f"answered {percent(during['answered'], during['operations'])}, rate {ratio(around['rate_share'])} of before, "
+        f"first ok {seconds(during['first_ok_s'])}, longest gap {seconds(during['longest_gap_s'])}"
+    )
+    return f"{told}; ok again {seconds(after['sustained_ok_s'])} after healing" if after else told
+
+
+def availability(measured: Mapping[str, Value] | None) -> str:
+    """Returns the availability of a run in one line."""
+    if measured is None:
+        return "no operation was asked"
+    told = (
+        f"{percent(measured['answered'], measured['operations'])} of {measured['operations']:,} operations answered, "
+        f"longest gap {seconds(measured['longest_gap_s'])}, measured by {measured['measured_by']}"
+    )
+    return told + (f"; {measured['refused']:,} refusals that name the leader" if measured["refused"] else "")
 
 
 def elections(leadership: Mapping[str, Value]) -> str:

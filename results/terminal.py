@@ -12,7 +12,7 @@ from harness.errors import headline
 from harness.verdict import Verdict
 from results.document import verdict_from
 from results.plain import one_line
-from results.spoken import elections, percent, seconds
+from results.spoken import availability, elections, fault_availability, outcomes, percent, ratio, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,10 +54,11 @@ def print_summary(console: Console, document: Mapping[str, Value], *, report: Pa
         console.print(Text(f"and {len(document['faults']) - MAX_FAULTS} more faults; the report has all"))
     console.print()
     counts = document["counts"]
-    line = f"{counts['operations']:,} operations: {counts['ok']:,} ok, {counts['fail']:,} fail, {counts['info']:,} info"
+    line = f"{counts['operations']:,} operations: {outcomes(counts)}"
     for f, quantiles in document["latency"].items():
         line += f"; {one_line(f)} p50 {quantiles['p50_ms']:.1f} ms, p99 {quantiles['p99_ms']:.1f} ms"
     console.print(Text(line, style="dim"))
+    console.print(Text(f"availability: {availability(document['availability'])}", style="dim"))
     if document["leadership"]["leaders"]:
         console.print(Text(f"leaders, as seen once a second: {elections(document['leadership'])}", style="dim"))
     for problem in document["problems"]:
@@ -84,17 +85,21 @@ def _parts(document: Mapping[str, Value]) -> Table:
 
 
 def _faults(document: Mapping[str, Value]) -> Table:
-    """Returns a row for each fault; `ok again` counts from its healing to sustained answers."""
+    """Returns a row for each fault.
+
+    `rate` is the rate of answers while it was on, as a share of the rate before. `ok again` counts from its healing to
+    sustained answers.
+    """
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for name in ("fault", "nodes", "from", "to", "effect"):
         table.add_column(name, no_wrap=name != "effect", overflow="fold")
-    for name in ("answered", "first ok", "ok again"):
+    for name in ("answered", "rate", "first ok", "gap", "ok again"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("leaders", overflow="fold")
     for fault in document["faults"][:MAX_FAULTS]:
-        availability = fault["availability"]
-        during = availability["during"] if availability else None
-        after = availability["after"] if availability else None
+        around = fault["availability"]
+        during = around["during"] if around else None
+        after = around["after"] if around else None
         table.add_row(
             Text(one_line(fault["kind"])),
             Text(one_line(" ".join(fault["targets"]))),
@@ -102,7 +107,9 @@ def _faults(document: Mapping[str, Value]) -> Table:
             Text(seconds(fault["end_s"])),
             _effect(fault),
             Text(percent(during["answered"], during["operations"]) if during else "—"),
+            Text(ratio(around["rate_share"]) if around else "—"),
             Text(seconds(during["first_ok_s"]) if during else "—"),
+            Text(seconds(during["longest_gap_s"]) if during else "—"),
             Text(seconds(after["sustained_ok_s"]) if after else "—"),
             Text(elections(fault["leadership"]["during"]) if fault["leadership"] else "—"),
         )
@@ -118,9 +125,7 @@ def _fault(fault: Mapping[str, Value]) -> Text:
         _effect(fault),
     )
     if fault["availability"]:
-        during, after = fault["availability"]["during"], fault["availability"]["after"]
-        text.append(f"\n  answered {percent(during['answered'], during['operations'])}")
-        text.append(f"; ok again {seconds(after['sustained_ok_s'])} after healing" if after else "")
+        text.append(f"\n  {fault_availability(fault['availability'])}")
         text.append(f"; {elections(fault['leadership']['during'])}")
     return text
 

@@ -270,5 +270,6 @@ class _Chunk:
             "phase": pa.nulls(size, pa.string()),
             "invoke_index": column(invoke),
             "complete_index": column(complete),
+            "via": pa.nulls(size, pa.string()),
         }
         return pa.RecordBatch.from_arrays([columns[name] for name in OPERATIONS.names], names=OPERATIONS.names)

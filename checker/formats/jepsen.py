@@ -128,6 +128,8 @@ def _line(op: Op, value: Value, names: dict[str, str], *, keyed: bool) -> str:
         line += f", :scheduled {op.scheduled_ns}"
     if op.phase is not None:
         line += f", :phase {_name(op.phase, names)}"
+    if op.via is not None:
+        line += f", :via {dumps(op.via)}"
     return line + "}\n"
 
 

@@ -43,6 +43,7 @@ KEYS: Final = (
     Keyword("error"),
     Keyword("scheduled"),
     Keyword("phase"),
+    Keyword("via"),
 )
 _VALUE_PLACE: Final = KEYS.index(_VALUE)
 _IN_VAIN: Final = frozenset({OpType.FAIL, OpType.INFO})
@@ -158,7 +159,7 @@ class JepsenEvents:
         if keys is not self._keys:
             self._learn(keys)
         values.append(None)
-        index, time, type_name, process, f, value, key, node, error, scheduled, phase = self._pick(values)
+        index, time, type_name, process, f, value, key, node, error, scheduled, phase, via = self._pick(values)
         op_type = _TYPES.get(type_name)
         if op_type is None:
             raise self._bad(line, f"expected a :type :invoke, :ok, :fail or :info, found {_shown(type_name)}")
@@ -188,7 +189,9 @@ class JepsenEvents:
                 key = self._plain.text(key)
             if error is not None or scheduled is not None or phase is not None or type(node) is not str:
                 node, error, scheduled, phase = _extras(node, error, scheduled, phase)
-            op = _new(Op, (index, time_ns, op_type, process, name, value, key, node, error, scheduled, phase))
+            if via is not None:
+                via = _name_or_text(via)
+            op = _new(Op, (index, time_ns, op_type, process, name, value, key, node, error, scheduled, phase, via))
         except (ValueError, InputError) as problem:
             raise self._bad(line, str(problem)) from None
         event: Event = _new(Event, (line, op, has_value))

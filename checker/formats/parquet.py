@@ -40,11 +40,13 @@ class Column(NamedTuple):
         name: Its name.
         kind: `string`, `name` (a string with few distinct values, stored as a dictionary) or `int64`.
         nullable: Whether it may be null.
+        optional: Whether a file may lack it, as files of earlier versions do; it is null there.
     """
 
     name: str
     kind: str
     nullable: bool
+    optional: bool = False
 
 
 COLUMNS: Sequence[Column] = (
@@ -63,6 +65,7 @@ COLUMNS: Sequence[Column] = (
     Column("phase", "name", nullable=True),
     Column("invoke_index", "int64", nullable=False),
     Column("complete_index", "int64", nullable=True),
+    Column("via", "name", nullable=True, optional=True),
 )
 NAMES = tuple(column.name for column in COLUMNS)
 
@@ -197,6 +200,8 @@ def open_parquet(path: Path, *, name: str | None = None) -> Any:
         raise BadHistory(name, None, f"expected {FORMAT} version {VERSION}, found {said}")
     for column in COLUMNS:
         if column.name not in layout.names:
+            if column.optional:
+                continue
             raise BadHistory(name, None, f"expected a column {column.name!r}, found {', '.join(layout.names)}")
         kind = layout.field(column.name).type
         if isinstance(kind, pa.DictionaryType):
@@ -212,6 +217,12 @@ def _is_text(kind: Any) -> bool:
     import pyarrow as pa  # noqa: PLC0415 - slow to import
 
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind))
+
+
+def columns_of(batch: Any) -> list[list[Any]]:
+    """Returns the columns of a batch of rows, in the order of `NAMES`; nulls for an optional one that the file lacks."""
+    have = set(batch.schema.names)
+    return [batch.column(name).to_pylist() if name in have else [None] * batch.num_rows for name in NAMES]
 
 
 def rows_of(path: Path, name: str) -> int:
@@ -266,7 +277,7 @@ def read_rows(path: Path, *, name: str | None = None) -> Iterator[tuple[str, Ope
     decode = _Values().decode
     try:
         for batch in file.iter_batches(batch_size=READ_ROWS, columns=list(NAMES)):
-            columns = [batch.column(column).to_pylist() for column in NAMES]
+            columns = columns_of(batch)
             for fields in zip(*columns, strict=True):
                 row += 1
                 yield fields[0], _operation(fields, decode)
@@ -298,7 +309,7 @@ def read_rows_of(path: Path, invoke_indexes: Any) -> list[Operation]:
             wanted = invoke_indexes[places] == invokes if len(invoke_indexes) else np.zeros(len(invokes), np.bool_)
             if wanted.any():
                 few = batch.filter(pa.array(wanted))
-                columns = [few.column(column).to_pylist() for column in NAMES]
+                columns = columns_of(few)
                 operations += [_operation(fields, decode) for fields in zip(*columns, strict=True)]
     except (pa.ArrowException, OSError, ValueError) as error:
         raise BadHistory(str(path), None, f"the file cannot be read again: {error}") from error
@@ -359,7 +370,9 @@ def _refuse(constant: str) -> None:
 
 
 def _operation(fields: Sequence[Any], decode: Callable[[str | None], Value]) -> Operation:
-    run, key, process, f, kind, start_ns, end_ns, value, result, node, error, scheduled_ns, phase, first, last = fields
+    run, key, process, f, kind, start_ns, end_ns, value, result, node, error, scheduled_ns, phase, first, last, via = (
+        fields
+    )
     for name, field in (("run", run), ("process", process), ("f", f), ("start_ns", start_ns), ("invoke_index", first)):
         if field is None:
             raise ValueError(f"expected a value in column {name!r}, found null")
@@ -382,4 +395,5 @@ def _operation(fields: Sequence[Any], decode: Callable[[str | None], Value]) -> 
         error=error,
         scheduled_ns=scheduled_ns,
         phase=phase,
+        via=via,
     )

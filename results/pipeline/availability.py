@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spar
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from results.availability import SUSTAINED_RATIO, SUSTAINED_S
+from results.availability import BEFORE_S, SUSTAINED_RATIO, SUSTAINED_S
 from results.pipeline.schema import conform
 from results.pipeline.whole import stretches
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _NS: Final = 1_000_000_000
 SPAN_NS: Final = int(SUSTAINED_S * _NS)
 SLICE_NS: Final = 20 * _NS
+BEFORE_NS: Final = int(BEFORE_S * _NS)
 # A run that says to last for years, as one with damaged times does, has longer slices instead of more.
 MAX_SLICES: Final = 10_000
 
@@ -43,6 +44,9 @@ AVAILABILITY_COLUMNS: Final = t.StructType(
         t.StructField("end_s", t.DoubleType(), nullable=False),
         t.StructField("operations", t.LongType(), nullable=False),
         t.StructField("answered", t.LongType(), nullable=False),
+        t.StructField("refused", t.LongType(), nullable=False),
+        t.StructField("rate_before", t.DoubleType()),  # of `during` for all clients; null where it was not seen
+        t.StructField("rate_share", t.DoubleType()),
         t.StructField("first_ok_s", t.DoubleType()),
         t.StructField("sustained_ok_s", t.DoubleType()),
         t.StructField("longest_gap_s", t.DoubleType(), nullable=False),
@@ -58,6 +62,7 @@ _SLICE: Final = t.StructType(
         t.StructField("node", t.StringType()),
         t.StructField("operations", t.LongType()),
         t.StructField("answered", t.LongType()),
+        t.StructField("refused", t.LongType()),
         t.StructField("first_ns", t.LongType()),
         t.StructField("last_ns", t.LongType()),
         t.StructField("gap_ns", t.LongType()),
@@ -66,20 +71,22 @@ _SLICE: Final = t.StructType(
     ]
 )
 
-_ASKED: Final = ("run", "node", "wanted_ns", "invoke_index", "good", "code")
+_ASKED: Final = ("run", "node", "wanted_ns", "invoke_index", "good", "code", "refused", "follows")
+BEFORE, DURING, AFTER = "before", "during", "after"
 
 
 def availability(asked: DataFrame, spans: DataFrame, measured: DataFrame) -> DataFrame:
     """Measures the windows during and after each fault.
 
     Args:
-        asked: `run`, `node`, `wanted_ns`, `invoke_index`, `good` (whether it was answered) and `code` (of its error) of each
-            operation.
-        spans: `run`, `horizon_ns` (right after the last operation) and `nodes` of each run.
+        asked: Of each operation `run`, `node`, `wanted_ns`, `invoke_index`, `good` (whether it was answered), `code` (of its
+            error), `refused` (whether a node named another one), and `follows` (whether its client follows the leader).
+        spans: Of each run `run`, `horizon_ns` (right after the last operation), `nodes` that clients stay at, and `following`
+            (whether some follow the leader).
         measured: What `windows` returns, kept, because its numbers have to be the same each time.
 
     Returns:
-        The columns of `AVAILABILITY_COLUMNS`: a row for each window and all clients (`node` is null), and one for each node.
+        The columns of `AVAILABILITY_COLUMNS`: a row for each window of the system (`node` is null), and one for each node.
     """
     rows = (
         _inside(asked, measured, spans)
@@ -90,20 +97,30 @@ def availability(asked: DataFrame, spans: DataFrame, measured: DataFrame) -> Dat
         .localCheckpoint()  # few rows by now, and read for two things
     )
     nodes = spans.select("run", F.explode("nodes").alias("node"))
-    all_clients = measured.withColumn("node", F.lit(None).cast("string"))
-    grid = all_clients.unionByName(measured.join(F.broadcast(nodes), "run"))
+    system = measured.withColumn("node", F.lit(None).cast("string"))
+    grid = system.unionByName(measured.join(F.broadcast(nodes), "run"))
     second = F.lit(float(_NS))
     no_errors = F.create_map().cast("map<string,bigint>")
     measures = _same(_same(grid, _whole(rows, measured)), _errors(rows))
     start, end = F.col("from_ns"), F.col("to_ns")
     edges = F.greatest(F.col("gap_ns"), end - F.coalesce("last_ns", start))
+    rate = F.coalesce("answered", F.lit(0)) / ((end - start) / second)
+    of_fault = Window.partitionBy("run", "fault", "node")
+    told = (
+        measures.withColumn("rate_before", F.max(F.when(F.col("part") == BEFORE, rate)).over(of_fault))
+        .where(F.col("part") != BEFORE)
+        .withColumn("rate_before", F.when((F.col("part") == DURING) & F.col("node").isNull(), F.col("rate_before")))
+    )
     return conform(
-        measures.select(
+        told.select(
             *("run", "fault", "kind", "node", "part", "overlaps"),
             (start / second).alias("start_s"),
             (end / second).alias("end_s"),
             F.coalesce("operations", F.lit(0)).alias("operations"),
             F.coalesce("answered", F.lit(0)).alias("answered"),
+            F.coalesce("refused", F.lit(0)).alias("refused"),
+            "rate_before",
+            F.when(F.col("rate_before") > 0, rate / F.col("rate_before")).alias("rate_share"),
             ((F.col("first_ns") - start) / second).alias("first_ok_s"),
             ((F.col("sustained_ns") - start) / second).alias("sustained_ok_s"),
             (edges / second).alias("longest_gap_s"),
@@ -114,7 +131,7 @@ def availability(asked: DataFrame, spans: DataFrame, measured: DataFrame) -> Dat
 
 
 def windows(faults: DataFrame, spans: DataFrame) -> DataFrame:
-    """Returns the stretches during and after each fault, numbered (`window`), and what other faults were on in them."""
+    """Returns the stretches before, during and after each fault, numbered (`window`), and what other faults were on in them."""
     every = faults.join(spans, "run", "left").select(
         "run",
         "fault",
@@ -125,12 +142,22 @@ def windows(faults: DataFrame, spans: DataFrame) -> DataFrame:
     )
     others = every.select("run", *(F.col(name).alias(f"other_{name}") for name in ("fault", "start_ns", "end_ns")))
     later = F.min(F.when(F.col("other_start_ns") >= F.col("end_ns"), F.col("other_start_ns")))
+    is_other = (F.col("other_fault") != F.col("fault")) & (F.col("other_end_ns") > F.col("other_start_ns"))
+    is_on = (F.col("other_start_ns") <= F.col("start_ns")) & (F.col("other_end_ns") > F.col("start_ns"))
     met = F.struct("other_fault", "other_start_ns", "other_end_ns")
     grouped = (
         every.where("end_ns > start_ns")
         .join(others, "run")
         .groupBy("run", "fault", "kind", "start_ns", "end_ns", "horizon_ns")
-        .agg(later.alias("next_ns"), F.collect_list(F.when(F.col("other_fault") != F.col("fault"), met)).alias("met"))
+        .agg(
+            later.alias("next_ns"),
+            F.max(F.when(is_other & (F.col("other_end_ns") <= F.col("start_ns")), F.col("other_end_ns"))).alias(
+                "healed_ns"
+            ),
+            F.coalesce(F.max(is_other & is_on), F.lit(col=False)).alias("within"),
+            F.collect_list(F.when(F.col("other_fault") != F.col("fault"), met)).alias("met"),
+        )
+        .withColumn("before_ns", F.greatest(F.coalesce("healed_ns", F.lit(0)), F.col("start_ns") - BEFORE_NS, F.lit(0)))
         .withColumn("until_ns", F.least("next_ns", "horizon_ns"))
         .withColumn(
             "overlaps",
@@ -140,9 +167,11 @@ def windows(faults: DataFrame, spans: DataFrame) -> DataFrame:
             ),
         )
     )
+    begin = F.when(F.col("within"), F.col("start_ns")).otherwise(F.col("before_ns"))
     parts = F.array(
-        F.struct(F.lit("during").alias("part"), F.col("start_ns").alias("from_ns"), F.col("end_ns").alias("to_ns")),
-        F.struct(F.lit("after").alias("part"), F.col("end_ns").alias("from_ns"), F.col("until_ns").alias("to_ns")),
+        F.struct(F.lit(BEFORE).alias("part"), begin.alias("from_ns"), F.col("start_ns").alias("to_ns")),
+        F.struct(F.lit(DURING).alias("part"), F.col("start_ns").alias("from_ns"), F.col("end_ns").alias("to_ns")),
+        F.struct(F.lit(AFTER).alias("part"), F.col("end_ns").alias("from_ns"), F.col("until_ns").alias("to_ns")),
     )
     return (
         grouped.select("run", "fault", "kind", "overlaps", F.explode(parts).alias("window"))
@@ -162,7 +191,7 @@ def _same(left: DataFrame, right: DataFrame) -> DataFrame:
 def _inside(asked: DataFrame, measured: DataFrame, spans: DataFrame) -> DataFrame:
     """Returns operations with each window in which they were wanted: in their slice, and in one that looks ahead to them."""
     width = F.greatest(F.lit(SLICE_NS), F.expr(f"horizon_ns div {MAX_SLICES}"), F.lit(SPAN_NS))
-    widths = spans.select("run", "horizon_ns", width.alias("width_ns"))
+    widths = spans.select("run", "horizon_ns", "following", width.alias("width_ns"))
     begun = measured.join(widths, "run").where("from_ns < horizon_ns")
     first, last = _slice(F.col("from_ns")), _slice(F.least("to_ns", "horizon_ns") - 1)
     slices = begun.select(
@@ -173,13 +202,15 @@ def _inside(asked: DataFrame, measured: DataFrame, spans: DataFrame) -> DataFram
     both = F.when(ahead, F.array(own, own - F.col("width_ns"))).otherwise(F.array(own))
     return (
         asked.join(F.broadcast(widths), "run")
-        .select(*_ASKED, "width_ns", F.explode(both).alias("slice_ns"))
+        .withColumn("measures", F.col("follows") | ~F.col("following"))
+        .select(*_ASKED, "measures", "width_ns", F.explode(both).alias("slice_ns"))
         .join(F.broadcast(slices), ["run", "slice_ns"])
         .where("wanted_ns >= from_ns and wanted_ns < to_ns")
         .select(
             "window",
             "slice_ns",
             *_ASKED[1:],
+            "measures",
             (F.col("wanted_ns") < F.col("slice_ns") + F.col("width_ns")).alias("own"),
             (F.col("wanted_ns") + SPAN_NS <= F.col("to_ns")).alias("in_time"),
         )
@@ -209,21 +240,30 @@ def _slices(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _measured(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """Measures one slice, for all clients and for those of each node."""
+    """Measures one slice, for the system and for the clients that stay at each node."""
     rows = pa.Table.from_batches(parts)
     about = {name: rows.column(name)[0].as_py() for name in ("window", "slice_ns")}
     times, good, own, in_time = (rows.column(name).to_numpy() for name in ("wanted_ns", "good", "own", "in_time"))
+    refused, follows, measures = (rows.column(name).to_numpy() for name in ("refused", "follows", "measures"))
     nodes, errors = (rows.column(name).combine_chunks().dictionary_encode() for name in ("node", "code"))
     asked_of, error_of = (each.indices.fill_null(-1).to_numpy() for each in (nodes, errors))
     codes = errors.dictionary.to_pylist()
-    clients: list[tuple[str | None, Any]] = [(None, np.ones(own.size, bool))]
-    clients += [(node, asked_of == number) for number, node in enumerate(nodes.dictionary.to_pylist())]
+    clients: list[tuple[str | None, Any]] = [(None, measures)]
+    clients += [(node, ~follows & (asked_of == number)) for number, node in enumerate(nodes.dictionary.to_pylist())]
     found = []
     for node, theirs in clients:
         counts = np.bincount(error_of[theirs & own & (error_of >= 0)], minlength=len(codes))
-        measures = slice_of(times[theirs], good[theirs], own[theirs], in_time[theirs])
+        kept = theirs & ~refused
         told = [(codes[place], int(counts[place])) for place in np.flatnonzero(counts)]
-        found.append({**about, "node": node, **measures, "errors": told})
+        found.append(
+            {
+                **about,
+                "node": node,
+                **slice_of(times[kept], good[kept], own[kept], in_time[kept]),
+                "refused": int(np.count_nonzero(theirs & refused & own)),
+                "errors": told,
+            }
+        )
     return pa.RecordBatch.from_pylist(found, schema=to_arrow_schema(_SLICE))
 
 
@@ -273,7 +313,7 @@ def _whole(slices: DataFrame, measured: DataFrame) -> DataFrame:
         .withColumn("gap_ns", F.greatest("gap_ns", F.col("first_ns") - before_ns))
         .groupBy("window", "node")
         .agg(
-            *(F.sum(name).alias(name) for name in ("operations", "answered")),
+            *(F.sum(name).alias(name) for name in ("operations", "answered", "refused")),
             *(F.min(name).alias(name) for name in ("first_ns", "sustained_ns")),
             *(F.max(name).alias(name) for name in ("last_ns", "gap_ns")),
         )

@@ -35,7 +35,7 @@ MAX_ROWS: Final = 200_000
 _NS: Final = 1_000_000_000
 _QUANTILES: Final = ("p50", "p95", "p99", "max")
 _TITLES: Final[Mapping[str, tuple[str, float]]] = {
-    "availability": ("answered while faults were on (%)", 100),
+    "availability": ("answered over the run (%)", 100),
     "recovery_s": ("longest recovery after a fault (s)", 1),
     "p50_ms": ("p50 of the slowest function (ms)", 1),
     "p99_ms": ("p99 of the slowest function (ms)", 1),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from checker.formats.parquet import NAMES, decode_value
+from checker.formats.parquet import NAMES, columns_of, decode_value
 from harness.op import Operation, OpType
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def groups(batches: Iterator[pa.RecordBatch], *, most: int) -> Iterator[Group]:
     for batch in batches:
         others = [name for name in batch.schema.names if name not in NAMES]
         addresses = batch.column("h").to_pylist()
-        columns = [batch.column(name).to_pylist() for name in NAMES]
+        columns = columns_of(batch)
         for row, fields in enumerate(zip(*columns, strict=True)):
             if group is None or group.about["h"] != addresses[row]:
                 if group is not None:

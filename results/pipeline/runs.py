@@ -49,6 +49,7 @@ RUNS: Final = t.StructType(
         t.StructField("said_reason", t.StringType()),
         t.StructField("duration_s", t.DoubleType()),
         t.StructField("answers", t.ArrayType(t.StringType())),  # codes of fail errors that count as availability
+        t.StructField("refusals", t.ArrayType(t.StringType())),  # codes by which a node names another to ask
         t.StructField("model", t.StringType(), nullable=False),  # what its operations are checked against
         t.StructField("format", t.StringType(), nullable=False),  # jsonl, edn, etcd-log or parquet
         t.StructField("source", t.StringType(), nullable=False),  # where it was read from
@@ -90,6 +91,7 @@ _PARSED: Final = t.StructType(
             for name in ("started", "test", "system", "system_version", "labrys_version", "workload", "nodes")
         ),
         *(RUNS[name] for name in ("seed", "reproduce", "said_verdict", "said_reason", "duration_s", "answers")),
+        RUNS["refusals"],
         t.StructField("fault_rows", t.ArrayType(t.StructType(FAULTS.fields[1:]))),
         t.StructField("sighting_rows", t.ArrayType(t.StructType(SIGHTINGS.fields[1:]))),
     ]
@@ -241,6 +243,7 @@ def _of_test(document: Any, file: str) -> dict[str, Any]:
         "seed": str(test.seed),
         "reproduce": test.reproduce,
         "answers": [str(code) for code in test.answers],
+        "refusals": [str(code) for code in test.refusals],
     }
 
 

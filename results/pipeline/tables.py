@@ -75,6 +75,8 @@ def _hold_columns(source: Source, rows: DataFrame) -> None:
     have = {field.name: field.dataType for field in rows.schema.fields}
     for column in COLUMNS:
         if column.name not in have:
+            if column.optional:
+                continue
             raise BadInput(f"{source.path}: expected a column {column.name!r}, found {', '.join(have)}")
         kind = have[column.name]
         fits = isinstance(kind, t.IntegralType if column.kind == "int64" else t.StringType | t.NullType)

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spar
 
 from harness.watch import Sighting
 from results.leadership import Elections
-from results.pipeline.availability import availability, windows
+from results.pipeline.availability import BEFORE, availability, windows
 from results.pipeline.badness import badness
 from results.series import LEAST_MS, MAX_BUCKETS, NICE_S
 
@@ -35,11 +35,14 @@ _NS: Final = 1_000_000_000
 
 RATES: Final = "rates"  # run, f, type, node, time_s (a bucket's start), width_s, operations
 LATENCIES: Final = "latencies"  # run, f, time_s, width_s, operations, p50_ms, p95_ms, p99_ms, max_ms; of ok operations
-TOTALS: Final = "totals"  # run, f, ok, info, fail, and the same quantiles; over the whole run
+# run, f, ok, info, fail, the same quantiles, and of the operations that measure availability how many were asked, answered and
+# refused; over the whole run
+TOTALS: Final = "totals"
 CONCURRENCY: Final = "concurrency"  # run, time_s, width_s, open: how many were asked and not answered at that time
 AVAILABILITY: Final = "availability"
 LEADERS: Final = "leaders"  # run, fault, part, changes, leaders, terms; fault and part are null for the whole run
-HEAT: Final = "heat"  # run, key, time_s, width_s, operations, answered; of some keys, see `TimelineOptions`
+# run, key, time_s, width_s, operations (without refusals), answered; of some keys, see `TimelineOptions`
+HEAT: Final = "heat"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,11 +51,13 @@ class TimelineOptions:
 
     Attributes:
         answers: Codes of `fail` errors that are answers, of runs that do not say it.
+        refusals: Codes of `fail` errors that are refusals, of runs that do not say it.
         shown_keys: For how many keys of a run `heat` has rows: those with the worst verdicts, of these those with the most
             operations.
     """
 
     answers: Sequence[str] = ()
+    refusals: Sequence[str] = ()
     shown_keys: int = SHOWN_KEYS
 
 
@@ -71,7 +76,7 @@ def timelines(
         operations: The columns of `schema.OPERATIONS`. It is read once for each table.
         faults: The columns of `runs.FAULTS`.
         options: What is asked.
-        runs: `run` and `answers`, the codes of each run that are answers; None: those of the options for all.
+        runs: `run`, and the codes of each run: `answers` and `refusals`; None: those of the options for all.
         sightings: The columns of `runs.SIGHTINGS`; None: nothing is said of leaders.
         verdicts: `run`, `key` and `verdict`; None: none is known.
 
@@ -99,17 +104,20 @@ def timelines(
 
 
 def _asked(operations: DataFrame, options: TimelineOptions, runs: DataFrame | None) -> DataFrame:
-    """Returns the workload's own operations, with when each was wanted and whether it was answered."""
-    fixed = F.array(*(F.lit(code) for code in options.answers)).cast("array<string>")
-    if runs is None:
-        rows = operations.withColumn("answers", fixed)
-    else:
-        known = runs.select("run", F.coalesce("answers", fixed).alias("answers"))
-        rows = operations.join(F.broadcast(known), "run", "left").withColumn("answers", F.coalesce("answers", fixed))
+    """Returns the workload's own operations, with when each was wanted, whether it was answered, and who asked."""
+    fixed = {
+        name: F.array(*(F.lit(code) for code in codes)).cast("array<string>")
+        for name, codes in (("answers", options.answers), ("refusals", options.refusals))
+    }
+    rows = operations
+    if runs is not None:
+        rows = rows.join(F.broadcast(runs.select("run", *fixed)), "run", "left")
+    rows = rows.withColumns({name: codes if runs is None else F.coalesce(name, codes) for name, codes in fixed.items()})
     code = F.regexp_replace(F.substring_index("error", ":", 1), r"(?U)^\s+|\s+$", "")
-    good = (F.col("type") == "ok") | (
-        (F.col("type") == "fail") & F.coalesce(F.array_contains("answers", code), F.lit(col=False))
-    )
+
+    def failed_with(codes: str) -> Column:
+        return (F.col("type") == "fail") & F.coalesce(F.array_contains(codes, code), F.lit(col=False))
+
     return rows.where("phase is null").select(
         "run",
         "key",
@@ -121,14 +129,28 @@ def _asked(operations: DataFrame, options: TimelineOptions, runs: DataFrame | No
         "invoke_index",
         F.coalesce("scheduled_ns", "start_ns").alias("wanted_ns"),
         code.alias("code"),
-        good.alias("good"),
+        ((F.col("type") == "ok") | failed_with("answers")).alias("good"),
+        failed_with("refusals").alias("refused"),
+        F.col("via").isNotNull().alias("follows"),
     )
 
 
 def _spans(asked: DataFrame) -> DataFrame:
-    """Returns `run`, `horizon_ns` (right after the last operation) and `nodes` of each run."""
-    by_node = asked.groupBy("run", "node").agg((F.max("wanted_ns") + 1).alias("horizon_ns"))
-    return by_node.groupBy("run").agg(F.max("horizon_ns").alias("horizon_ns"), F.collect_list("node").alias("nodes"))
+    """Returns of each run `horizon_ns` (right after the last operation), `nodes` that clients stay at, and `following`.
+
+    `following` says whether some of its clients follow the leader; then these alone measure the system.
+    """
+    by_node = asked.groupBy("run", "node").agg(
+        (F.max("wanted_ns") + 1).alias("horizon_ns"),
+        F.max("follows").alias("following"),
+        F.min("follows").alias("none_stays"),
+    )
+    stayed_at = F.when(~F.col("none_stays"), F.col("node"))
+    return by_node.groupBy("run").agg(
+        F.max("horizon_ns").alias("horizon_ns"),
+        F.collect_list(stayed_at).alias("nodes"),
+        F.max("following").alias("following"),
+    )
 
 
 def _width_s(horizon_ns: Column) -> Column:
@@ -141,7 +163,7 @@ def _width_s(horizon_ns: Column) -> Column:
 
 
 def _bucketed(asked: DataFrame, spans: DataFrame) -> DataFrame:
-    widths = spans.select("run", _width_s(F.col("horizon_ns")).alias("width_s"))
+    widths = spans.select("run", "following", _width_s(F.col("horizon_ns")).alias("width_s"))
     at_s = F.greatest(F.col("wanted_ns"), F.lit(0)) / F.lit(_NS)
     # As Python floors, where 1.0 // 0.1 is 9.
     place = F.round((at_s - at_s % F.col("width_s")) / F.col("width_s"))
@@ -160,6 +182,13 @@ def _with_quantiles(rows: GroupedData, *others: Column) -> DataFrame:
 
 def _totals(bucketed: DataFrame) -> DataFrame:
     counts = [F.count(F.when(F.col("type") == kind, 1)).alias(kind) for kind in ("ok", "info", "fail")]
+    measures = (F.col("follows") | ~F.col("following")) & ~F.col("refused")
+    refused = (F.col("follows") | ~F.col("following")) & F.col("refused")
+    counts += [
+        F.count(F.when(measures, 1)).alias("asked"),
+        F.count(F.when(measures & F.col("good"), 1)).alias("answered"),
+        F.count(F.when(refused, 1)).alias("refused"),
+    ]
     return _with_quantiles(bucketed.groupBy("run", "f"), *counts)
 
 
@@ -216,7 +245,8 @@ def _heat(bucketed: DataFrame, verdicts: DataFrame | None, keys: int) -> DataFra
     first = Window.partitionBy("run").orderBy(F.desc(badness(F.col("verdict"))), F.desc("count"), "key")
     chosen = judged.withColumn("place", F.row_number().over(first)).where(F.col("place") <= keys).select("run", "key")
     return (
-        bucketed.join(F.broadcast(chosen), ["run", "key"])
+        bucketed.where(~F.col("refused"))
+        .join(F.broadcast(chosen), ["run", "key"])
         .groupBy("run", "key", "time_s", "width_s")
         .agg(F.count("*").alias("operations"), F.sum(F.col("good").cast("bigint")).alias("answered"))
     )
@@ -225,7 +255,7 @@ def _heat(bucketed: DataFrame, verdicts: DataFrame | None, keys: int) -> DataFra
 def _leaders(sightings: DataFrame, around: DataFrame) -> DataFrame:
     """Counts leader changes of whole runs and around faults; the sightings of a run are changes only, so they are few."""
     layout = "run string, fault bigint, part string, changes bigint, leaders array<string>, terms array<bigint>"
-    asked = around.select("run", "fault", "part", "from_ns", "to_ns")
+    asked = around.where(F.col("part") != BEFORE).select("run", "fault", "part", "from_ns", "to_ns")
     nothing = [F.lit(None).cast("bigint").alias(name) for name in ("from_ns", "to_ns")]
     whole = sightings.select("run").distinct().select("run", F.lit(None).cast("bigint").alias("fault"),
         F.lit(None).cast("string").alias("part"), *nothing)  # fmt: skip

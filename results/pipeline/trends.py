@@ -15,6 +15,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 from pyspark.sql import types as t
 
+from results.pipeline.availability import AFTER
 from results.pipeline.badness import INVALID, badness, word
 from results.pipeline.schema import conform
 from results.pipeline.timelines import AVAILABILITY, TOTALS
@@ -42,7 +43,7 @@ TRENDS: Final = t.StructType(
         t.StructField("verdict", t.StringType()),  # the worst of the run's keys; null if none was judged
         t.StructField("keys", t.LongType()),
         t.StructField("operations", t.LongType()),
-        t.StructField("availability", t.DoubleType()),  # the share answered while faults were on, 0 to 1
+        t.StructField("availability", t.DoubleType()),  # the share answered over the run, 0 to 1
         t.StructField(
             "recovery_s", t.DoubleType()
         ),  # the longest until a sustained ok after a fault, of those that had one
@@ -76,14 +77,20 @@ def trends(runs: DataFrame, verdicts: DataFrame, timelines: Mapping[str, DataFra
         F.sum("operations").alias("operations"),
     )
     everyone = timelines[AVAILABILITY].where("node is null")
-    during, after = F.col("part") == "during", F.col("part") == "after"
-    asked = F.sum(F.when(during, F.col("operations")))
+    after = F.col("part") == AFTER
     bore = everyone.groupBy("run").agg(
-        F.try_divide(F.sum(F.when(during, F.col("answered"))), asked).alias("availability"),
         F.max(F.when(after, F.col("sustained_ok_s"))).alias("recovery_s"),
         F.count(F.when(after & F.col("sustained_ok_s").isNull(), 1)).alias("unrecovered"),
     )
-    took = timelines[TOTALS].groupBy("run").agg(F.max("p50_ms").alias("p50_ms"), F.max("p99_ms").alias("p99_ms"))
+    took = (
+        timelines[TOTALS]
+        .groupBy("run")
+        .agg(
+            F.try_divide(F.sum("answered"), F.sum("asked")).alias("availability"),
+            F.max("p50_ms").alias("p50_ms"),
+            F.max("p99_ms").alias("p99_ms"),
+        )
+    )
     rows = runs.join(judged, "run", "left").join(bore, "run", "left").join(took, "run", "left")
     return conform(with_regressions(rows).withColumn("verdict", word(F.col("badness"))), TRENDS)
 

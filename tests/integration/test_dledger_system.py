@@ -130,19 +130,23 @@ def test_read_modes(system: DLedgerSystem, cluster: LocalCluster, mode: str) -> 
     leader = leader_of(system, cluster)
     assert run(ask(reading.client(0, leader), ("write", key, 3), ("read", key, None))) == [Ok(3), Ok(3)]
     (at_follower,) = run(ask(reading.client(1, others(cluster, leader)[0]), ("read", key, None)))
-    assert isinstance(at_follower, Ok) if mode == "unsafe" else at_follower == Fail("not-leader")
+    assert isinstance(at_follower, Ok) if mode == "unsafe" else at_follower == Fail(f"not-leader: {leader.name} leads")
 
 
 def test_a_pinned_client_stays_and_a_following_one_goes(system: DLedgerSystem, cluster: LocalCluster) -> None:
     """At a follower a pinned client is refused for ever, and not too fast; a following one reaches the leader at once."""
     key = next(KEYS)
-    follower = others(cluster, leader_of(system, cluster))[0]
+    leader = leader_of(system, cluster)
+    follower = others(cluster, leader)[0]
     following = DLedgerSystem(cluster, DLedgerOptions(routing="leader")).client(0, follower)
     start_s = time.monotonic()
     refused = run(ask(system.client(0, follower, pinned=True), *[("write", key, 1)] * 3))
-    assert refused == [Fail("not-leader")] * 3
+    assert refused == [Fail(f"not-leader: {leader.name} leads")] * 3
     assert time.monotonic() - start_s > 0.3
-    assert run(ask(following, ("write", key, 1), ("write", key, 2))) == [Fail("not-leader"), Ok(2)]
+    assert run(ask(following, ("write", key, 1), ("write", key, 2))) == [
+        Fail(f"not-leader: {leader.name} leads"),
+        Ok(2),
+    ]
 
 
 def test_leadership_goes_where_it_is_told(system: DLedgerSystem, cluster: LocalCluster) -> None:

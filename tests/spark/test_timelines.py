@@ -13,7 +13,7 @@ from harness.faults import FaultRecord, PlannedFault
 from harness.op import Operation, OpType
 from harness.randomness import stream
 from harness.watch import Sighting
-from results.availability import around
+from results.availability import Codes, around, overall, refused
 from results.leadership import Elections
 from results.pipeline import timelines as t
 from results.pipeline.job import Analysis
@@ -35,13 +35,15 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 S = 1_000_000_000
-RUNS = 12
+RUNS = 20
+CODES = Codes(answers={"mismatch"}, refusals={"not-leader"})
 
 
 def some_operations(random: Random, count: int) -> list[Operation]:
     """Returns operations with ties, outages, schedules, errors and a final phase, in the order of their invokes."""
     operations = []
     time_ns = 0
+    follow = random.random() < 0.5
     for index in range(count):
         time_ns += random.choice([0, S // 100, S // 20, S // 5, random.randrange(S)])
         bad = (time_ns // (5 * S)) % 2 == 1
@@ -59,9 +61,10 @@ def some_operations(random: Random, count: int) -> list[Operation]:
                 complete_index=2 * index + 1,
                 key=str(index % 3),
                 node=random.choice(["n1", "n2", None]),
+                via=random.choice(["n1", "n2", None]) if follow else None,
                 error=None
                 if kind is OpType.OK
-                else random.choice(["mismatch", " mismatch : was 3", "timeout: 1 s", None]),
+                else random.choice(["mismatch", " mismatch : was 3", "timeout: 1 s", "not-leader: n2 leads", None]),
                 scheduled_ns=random.choice([None, max(0, time_ns - random.randrange(S))]),
                 phase="final" if index > count - 5 else None,
             )
@@ -84,7 +87,17 @@ def some_faults(random: Random) -> list[FaultRecord]:
 
 def as_window(row: Any) -> tuple[Any, ...]:
     """Returns what a row says of a window."""
-    names = ("start_s", "end_s", "operations", "answered", "first_ok_s", "sustained_ok_s", "longest_gap_s", "errors")
+    names = (
+        "start_s",
+        "end_s",
+        "operations",
+        "answered",
+        "refused",
+        "first_ok_s",
+        "sustained_ok_s",
+        "longest_gap_s",
+        "errors",
+    )
     return tuple(row[name] for name in names)
 
 
@@ -132,7 +145,10 @@ def case(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Case:
         for name, table in t.timelines(
             spark.read.parquet(*files),
             fault_table,
-            runs=spark.createDataFrame([(run, ["mismatch"]) for run in runs], "run string, answers array<string>"),
+            runs=spark.createDataFrame(
+                [(run, ["mismatch"], ["not-leader"]) for run in runs],
+                "run string, answers array<string>, refusals array<string>",
+            ),
             sightings=spark.createDataFrame(seen_rows, SIGHTINGS),
         ).items()
     }
@@ -153,7 +169,7 @@ def test_availability_is_that_of_the_report(case: Case) -> None:
     expected: dict[tuple[Any, ...], Any] = {}
     for run, operations in case.runs.items():
         faults = case.faults[run]
-        for fault, measured in zip(faults, around(faults, operations, ["mismatch"]), strict=True):
+        for fault, measured in zip(faults, around(faults, operations, CODES), strict=True):
             if measured is None:
                 continue
             pairs: list[tuple[str | None, Any]] = [(None, (measured.during, measured.after)), *measured.nodes.items()]
@@ -163,6 +179,31 @@ def test_availability_is_that_of_the_report(case: Case) -> None:
                         expected[run, fault.planned.id, part, node] = (told(window), sorted(measured.overlaps))
     assert len(expected) > 50
     assert windows_of(case) == expected
+
+
+def test_rates_beside_faults_are_those_of_the_report(case: Case) -> None:
+    """The rate of answers before each fault, and the share of it that was left, are the report's; nodes have none."""
+    expected = {
+        (run, fault.planned.id): (measured.rate_before, measured.rate_share)
+        for run, operations in case.runs.items()
+        for fault, measured in zip(case.faults[run], around(case.faults[run], operations, CODES), strict=True)
+        if measured is not None
+    }
+    rows = [row for row in case.rows[t.AVAILABILITY] if row["part"] == "during"]
+    found = {(row["run"], row["fault"]): (row["rate_before"], row["rate_share"]) for row in rows if row["node"] is None}
+    assert found == {address: pytest.approx(pair) for address, pair in expected.items()}
+    assert any(pair[1] for pair in expected.values())
+    assert not [row for row in rows if row["node"] is not None and row["rate_before"] is not None]
+
+
+def test_the_availability_of_a_run_is_that_of_the_report(case: Case) -> None:
+    """Over the whole run, by the clients that measure it, without refusals."""
+    for run, operations in case.runs.items():
+        whole = overall(operations, CODES)
+        rows = [row for row in case.rows[t.TOTALS] if row["run"] == run]
+        told = tuple(sum(row[name] for row in rows) for name in ("asked", "answered", "refused"))
+        assert whole is not None
+        assert told == (whole.operations, whole.answered, whole.refused)
 
 
 def test_rates_and_quantiles_are_those_of_the_report(case: Case) -> None:
@@ -212,13 +253,14 @@ def test_rates_and_quantiles_are_those_of_the_report(case: Case) -> None:
 
 
 def test_concurrency_and_keys_count_every_operation(case: Case) -> None:
-    """What is open at a time began before it and had not ended; each operation is in one cell of its key."""
+    """What is open at a time began before it and had not ended; each operation but refusals is in one cell of its key."""
     for run, operations in case.runs.items():
         main = main_phase(operations)
         for row in (row for row in case.rows[t.CONCURRENCY] if row["run"] == run):
             at_ns = round(row["time_s"] * S)
             assert row["open"] == sum(op.start_ns <= at_ns and (op.end_ns is None or op.end_ns > at_ns) for op in main)
-        assert sum(row["operations"] for row in case.rows[t.HEAT] if row["run"] == run) == len(main)
+        asked = [op for op in main if not refused(op, CODES.refusals)]
+        assert sum(row["operations"] for row in case.rows[t.HEAT] if row["run"] == run) == len(asked)
 
 
 def test_keys_with_a_bad_verdict_are_shown_first(spark: SparkSession, case: Case, tmp_path: Path) -> None:

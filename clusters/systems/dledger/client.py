@@ -85,6 +85,7 @@ class DLedgerClient:
 
     Attributes:
         node: Where it was placed, and where it stays if it does not follow.
+        via: The node that its last operation was sent to; None if it does not follow.
     """
 
     def __init__(self, *, group: Group, node: Node, read_mode: ReadMode, follows: bool) -> None:
@@ -94,6 +95,7 @@ class DLedgerClient:
         self._follows = follows
         self._at = node
         self._peer: Peer | None = None
+        self.via: str | None = None
 
     async def invoke(self, invocation: Invocation) -> Outcome:
         """Carries out a read (`None`), a write (a value) or a cas (`[expected, new]`) of the register `invocation.key`."""
@@ -101,6 +103,7 @@ class DLedgerClient:
         if request is None:
             return Fail(f"unsupported: {invocation.f} of {str(invocation.value)[:100]}")
         is_read = invocation.f == "read"
+        self.via = self._at.name if self._follows else None
         try:
             answer = await (await self._connected()).register(request)
         except NotSent as error:
@@ -145,13 +148,14 @@ class DLedgerClient:
         code, leader = body.get("code"), body.get("leaderId")
         if not isinstance(code, int):
             return _no_answer("bad-answer: no code", is_read=is_read)
-        if code in NOT_SERVING and self._follows and isinstance(leader, str) and leader != self._at.name:
-            self._leave(leader)
+        named = leader if isinstance(leader, str) and leader != self._at.name else None
+        if code in NOT_SERVING and self._follows and named is not None:
+            self._leave(named)
         else:
             await asyncio.sleep(REFUSAL_PAUSE_S)
             if code in NOT_SERVING and leader is None:
                 self._leave(None)
-        return outcomes.refused_read(code) if is_read else outcomes.refused_write(code)
+        return outcomes.refused_read(code, named) if is_read else outcomes.refused_write(code, named)
 
     def _leave(self, leader: str | None) -> None:
         """Drops the connection; a following client turns to the leader, or to the next node if none is known."""

@@ -17,6 +17,12 @@ NOT_LEADER = 404
 LEADER_NOT_READY = 505
 TERM_NOT_READY = 416
 
+# What a node answers with code 404 if it knows no leader. With a leader it is `not-leader: n3 leads`: a refusal, by which a
+# client learns where to ask.
+NO_LEADER = "no-leader"
+REFUSALS = ("not-leader",)
+MAX_LEADER_CHARACTERS = 100
+
 NAMES = {
     -1: "unknown",
     300: "timeout",
@@ -70,14 +76,27 @@ def name_of(code: int) -> str:
     return NAMES.get(code, f"code-{code}")
 
 
-def refused_write(code: int) -> Outcome:
-    """Returns the outcome of a write that was answered with another code than success."""
-    return Fail(name_of(code)) if code in WRITE_NEVER_HAPPENED else Info(name_of(code))
+def refused_write(code: int, leader: str | None = None) -> Outcome:
+    """Returns the outcome of a write that was answered with another code than success.
+
+    Args:
+        code: The answer's code.
+        leader: The leader that the answer names, if it names one.
+    """
+    error = _refusal(code, leader)
+    return Fail(error) if code in WRITE_NEVER_HAPPENED else Info(error)
 
 
-def refused_read(code: int) -> Outcome:
-    """Returns the outcome of a read that was answered with another code than success."""
-    return Fail(name_of(code))
+def refused_read(code: int, leader: str | None = None) -> Outcome:
+    """Returns the outcome of a read that was answered with another code than success; see `refused_write`."""
+    return Fail(_refusal(code, leader))
+
+
+def _refusal(code: int, leader: str | None) -> str:
+    """Returns an error's text; a follower that names its leader and one that knows none have codes of their own."""
+    if code != NOT_LEADER:
+        return name_of(code)
+    return NO_LEADER if leader is None else f"{name_of(code)}: {leader[:MAX_LEADER_CHARACTERS]} leads"
 
 
 def refused_by_header(status: int, remark: str, *, is_read: bool) -> Outcome:

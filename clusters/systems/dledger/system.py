@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clusters.systems.dledger.client import DLedgerClient, Group, ReadMode, Routing
+from clusters.systems.dledger.outcomes import REFUSALS
 from clusters.systems.dledger.remoting import RemotingError
 from clusters.systems.dledger.requests import Peer
 from harness.cluster import on_nodes
@@ -88,12 +89,14 @@ class DLedgerSystem:
     Attributes:
         name: `dledger`.
         dumps_replicas: True.
+        refusals: The code of a node that names its leader.
         reads_need_leader: True; a follower refuses reads.
         moves_leadership: True; by the library's own request.
     """
 
     name = "dledger"
     dumps_replicas = True
+    refusals: Sequence[str] = REFUSALS
     reads_need_leader = True
     moves_leadership = True
 

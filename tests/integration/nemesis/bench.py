@@ -56,6 +56,7 @@ class Echo:
 
     name = "echo"
     dumps_replicas = False
+    refusals: Sequence[str] = ()
     reads_need_leader = False
     moves_leadership = False
 

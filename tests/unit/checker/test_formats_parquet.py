@@ -77,6 +77,7 @@ def histories(draw: st.DrawFn) -> list[Operation]:
             error=draw(st.none() | texts),
             scheduled_ns=draw(st.none() | int64),
             phase=draw(st.none() | texts),
+            via=draw(st.none() | texts),
         )
         for number in range(count)
     ]

@@ -207,7 +207,7 @@ def test_a_write_needs_a_plain_yes(applied: Value) -> None:
 @pytest.mark.parametrize("code", [*outcomes.NAMES, 777])
 def test_refusals_follow_the_table(code: int) -> None:
     """Every code, through a real connection, is what the table says."""
-    assert outcome_of(refuses(code), "read") == Fail(outcomes.name_of(code))
+    assert outcome_of(refuses(code), "read") == outcomes.refused_read(code)
     for f in ("write", "cas"):
         assert outcome_of(refuses(code), f, OPERATIONS[f]) == outcomes.refused_write(code)
 
@@ -311,6 +311,28 @@ def test_a_following_client_goes_to_the_leader_at_once(code: int) -> None:
             assert third.requests[0][1]["remoteId"] == "n3"
             assert client.node is NODES[0]
             await client.close()
+
+    run(main())
+
+
+@pytest.mark.usefixtures("without_pauses")
+def test_a_client_tells_which_node_it_asked() -> None:
+    """A following client names the node that its last operation went to, also when it has moved on since; a pinned one none."""
+
+    async def main() -> None:
+        ok = says({"code": 200, "found": True, "value": 1})
+        async with three_nodes([refuses(404, "n3"), ok, ok]) as (first, _, _):
+            client = DLedgerClient(group=group(first.port), node=NODES[0], read_mode=ReadMode.UNSAFE, follows=True)
+            asked = []
+            for _ in range(2):
+                await client.invoke(Invocation("read", None, "k"))
+                asked.append(client.via)
+            assert asked == ["n1", "n3"]
+            pinned = DLedgerClient(group=group(first.port), node=NODES[0], read_mode=ReadMode.UNSAFE, follows=False)
+            assert await pinned.invoke(Invocation("read", None, "k")) == Fail("not-leader: n3 leads")
+            assert pinned.via is None
+            await client.close()
+            await pinned.close()
 
     run(main())
 

@@ -61,7 +61,7 @@ def test_the_lists_here_are_complete() -> None:
 @pytest.mark.parametrize(("code", "name"), REFUSED_BEFORE_THE_APPEND.items())
 def test_writes_refused_before_the_append_failed(code: int, name: str) -> None:
     """A code that is tested before the append says that the write never happened."""
-    assert outcomes.refused_write(code) == Fail(name)
+    assert outcomes.refused_write(code) == Fail("no-leader" if code == outcomes.NOT_LEADER else name)
 
 
 @pytest.mark.parametrize(("code", "name"), PERHAPS_APPENDED.items())
@@ -73,7 +73,14 @@ def test_other_writes_are_unknown(code: int, name: str) -> None:
 @pytest.mark.parametrize("code", [*REFUSED_BEFORE_THE_APPEND, *PERHAPS_APPENDED])
 def test_refused_reads_failed(code: int) -> None:
     """A read has no effect, so whatever is not an answer is a fail."""
-    assert outcomes.refused_read(code) == Fail(outcomes.NAMES[code])
+    assert outcomes.refused_read(code) == Fail("no-leader" if code == outcomes.NOT_LEADER else outcomes.NAMES[code])
+
+
+def test_a_refusal_that_names_the_leader_has_a_code_of_its_own() -> None:
+    """Availability counts it apart; a node that knows no leader is an outage."""
+    assert outcomes.refused_read(404, "n3") == outcomes.refused_write(404, "n3") == Fail("not-leader: n3 leads")
+    assert outcomes.REFUSALS == ("not-leader",)
+    assert outcomes.refused_read(505, "n3") == Fail("leader-not-ready")
 
 
 @given(st.integers().filter(lambda code: code not in outcomes.NAMES))

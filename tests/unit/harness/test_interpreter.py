@@ -116,6 +116,25 @@ def test_an_operation_leaves_an_invoke_and_a_completion() -> None:
     assert (result.operations, result.ok, result.failed, result.unknown) == (1, 1, 0, 0)
 
 
+class RoutedService(Service):
+    """A service whose clients choose their node, as those that follow a leader do."""
+
+    def __call__(self, process: int, node: Node) -> ServiceClient:
+        """Makes a client that asks n9."""
+        client = super().__call__(process, node)
+        client.via = "n9"  # type: ignore[attr-defined]
+        return client
+
+
+def test_a_completion_tells_which_node_a_routed_client_asked() -> None:
+    """Also where the client never answered; an invoke tells nothing, since no node was asked yet."""
+    for behave, kind in ((answer_at_once, OpType.OK), (hang, OpType.INFO)):
+        _, ops = run(limit(1, repeat(READ)), RoutedService(behave))
+        assert [(op.type, op.via) for op in ops] == [(OpType.INVOKE, None), (kind, "n9")]
+    _, ops = run(limit(1, repeat(READ)), Service(answer_at_once))
+    assert [op.via for op in ops] == [None, None]
+
+
 def test_a_fail_keeps_its_process_and_its_error() -> None:
     """A certain failure repeats the argument; the same process goes on."""
 

@@ -32,6 +32,7 @@ class Registers:
 
     name = "registers"
     dumps_replicas = True
+    refusals = ()
     reads_need_leader = True
     moves_leadership = True
 

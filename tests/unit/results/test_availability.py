@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from harness.faults import FaultRecord, PlannedFault
 from harness.op import Operation, OpType
-from results.availability import FaultAvailability, around
+from results.availability import Codes, FaultAvailability, around, overall
 
 S = 1_000_000_000
-ANSWERS = ("mismatch",)
+CODES = Codes(answers={"mismatch"}, refusals={"not-leader"})
 
 
 def operation(at_s: float, kind: OpType = OpType.OK, **changes: Any) -> Operation:
@@ -36,7 +36,7 @@ def fault(start_s: float, end_s: float, number: int = 0) -> FaultRecord:
 
 def one(operations: list[Operation], *faults: FaultRecord) -> FaultAvailability:
     """Returns the availability around the first fault."""
-    found = around(faults, operations, ANSWERS)[0]
+    found = around(faults, operations, CODES)[0]
     assert found is not None
     return found
 
@@ -71,7 +71,7 @@ def test_what_was_never_answered_has_no_time() -> None:
 
 def test_a_refusal_by_a_working_system_is_an_answer() -> None:
     """A compare-and-set that did not match is available; one that found no leader is not."""
-    operations = [operation(11, OpType.FAIL, error="mismatch: 3"), operation(11.5, OpType.FAIL, error="not-leader")]
+    operations = [operation(11, OpType.FAIL, error="mismatch: 3"), operation(11.5, OpType.FAIL, error="no-leader")]
     assert one(operations, fault(10, 12)).during.answered == 1
 
 
@@ -102,7 +102,7 @@ def test_reads_after_recovery_do_not_count() -> None:
 
 def test_a_fault_that_never_began_has_no_availability() -> None:
     """None in its place, so that the others keep theirs."""
-    assert around([fault(5, 5)], [operation(5)], ANSWERS) == [None]
+    assert around([fault(5, 5)], [operation(5)], CODES) == [None]
 
 
 def test_each_node_is_measured_by_its_own_clients() -> None:
@@ -143,3 +143,59 @@ def test_windows_agree_with_counting_by_hand(asked: list[tuple[int, OpType, str]
         assert found.sustained_ok_s == (None if sustained is None else pytest.approx(sustained))
     edges = [start, *good, start + length]
     assert found.longest_gap_s == pytest.approx(max(b - a for a, b in pairwise(edges)) / 10)
+
+
+def test_a_refusal_that_names_the_leader_is_counted_apart() -> None:
+    """It is neither an answer nor an outage: shares, gaps and times leave it out, and it has a count of its own."""
+    operations = [operation(10 + i / 10, OpType.FAIL, error="not-leader: n3 leads") for i in range(20)]
+    operations += [operation(10.05 + i / 10) for i in range(10)]
+    during = one(operations, fault(10, 12)).during
+    assert (during.operations, during.answered, during.refused) == (10, 10, 20)
+    assert during.errors == {"not-leader": 20}
+
+
+def test_nothing_but_refusals_is_no_availability() -> None:
+    """Where every node refuses, nothing was answered: no share, no first ok, and the gap is the whole window."""
+    operations = [operation(10 + i / 10, OpType.FAIL, error="not-leader: n3 leads") for i in range(20)]
+    during = one(operations, fault(10, 12)).during
+    assert (during.operations, during.answered, during.refused) == (0, 0, 20)
+    assert (during.first_ok_s, during.longest_gap_s) == (None, 2.0)
+
+
+def test_clients_that_follow_the_leader_measure_the_system() -> None:
+    """A client that stays at a cut-off node measures that node; the system is what a client that moves can reach."""
+    stuck = [operation(10 + i / 10, OpType.INFO, node="n1", error="timeout") for i in range(20)]
+    moving = [operation(10 + i / 10, node="n1", via="n3") for i in range(20)]
+    found = one([*stuck, *moving], fault(10, 12))
+    assert (found.during.operations, found.during.answered) == (20, 20)
+    assert (found.nodes["n1"][0].operations, found.nodes["n1"][0].answered) == (20, 0)
+
+
+def test_a_healthy_cluster_is_available() -> None:
+    """Clients at followers are refused, those that follow the leader are answered: 100 % over the run."""
+    refusals = [operation(i / 10, OpType.FAIL, node="n1", error="not-leader: n3 leads") for i in range(100)]
+    first = operation(0.01, OpType.FAIL, via="n1", error="not-leader: n3 leads")
+    served = [operation(0.02 + i / 10, via="n3") for i in range(100)]
+    whole = overall([*refusals, first, *served, operation(20, phase="final")], CODES)
+    assert whole is not None
+    assert (whole.operations, whole.answered, whole.refused) == (100, 100, 1)
+    assert whole.longest_gap_s < 0.2
+    assert overall([], CODES) is None
+
+
+def test_the_rate_is_a_share_of_the_rate_before() -> None:
+    """Ten answers a second before, one a second during the fault: a tenth. The stretch before begins where faults ended."""
+    operations = [operation(i / 10) for i in range(100)] + [operation(10 + i) for i in range(5)]
+    found = one(operations, fault(10, 15))
+    assert found.rate_before == pytest.approx(10)
+    assert found.rate_share == pytest.approx(0.1)
+    after_another = one(operations, fault(10, 15), fault(1, 8, 1))
+    assert after_another.rate_before == pytest.approx(10)
+
+
+def test_a_rate_before_needs_a_time_without_faults() -> None:
+    """A fault that begins within another one, or with the run, has nothing to be compared with."""
+    operations = [operation(i / 10) for i in range(200)]
+    assert one(operations, fault(10, 15), fault(5, 12, 1)).rate_before is None
+    assert one(operations, fault(0, 5)).rate_share is None
+    assert one([operation(11)], fault(10, 15)).rate_share is None

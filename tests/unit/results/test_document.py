@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from harness.faults import FaultRecord, PlannedFault, Proof
+from harness.op import OpType
 from harness.verdict import Part, Verdict
 from harness.watch import Positions, Sighting
 from results.document import (
@@ -31,6 +32,7 @@ from results.document import (
 from results.errors import BadRecord
 from results.record import test_document as as_document
 from results.record import test_from_document as from_document
+from results.spoken import outcomes
 
 if TYPE_CHECKING:
     from results.record import RunRecord
@@ -203,6 +205,16 @@ def test_counts_add_up(valid_record: RunRecord) -> None:
     assert counts["operations"] == counts["ok"] + counts["fail"] + counts["info"]
     for kind in ("ok", "fail", "info"):
         assert counts[kind] == sum(by_type[kind] for by_type in counts["by_f"].values())
+
+
+def test_refusals_are_a_part_of_what_failed(valid_record: RunRecord) -> None:
+    """A node that names the leader did not fail to do its work, so its answer has a count of its own."""
+    told = replace(valid_record.operations[0], type=OpType.FAIL, error="not-leader: n3 leads")
+    other = replace(told, error="no-leader")
+    test = replace(valid_record.test, refusals=("not-leader",))
+    counts = build(replace(valid_record, test=test, operations=[told, told, other]))["counts"]
+    assert (counts["fail"], counts["refused"]) == (3, 2)
+    assert outcomes(counts) == "0 ok, 1 fail, 0 info, 2 refused"
 
 
 def test_what_json_cannot_say_becomes_text() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from harness.errors import ExitCode
 from harness.suite import Case, CaseResult
 from harness.verdict import Part, Verdict
+from results.document import build
 from results.junit import junit_xml, of_cases, of_run
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def parsed(text: str) -> ET.Element:
 
 def test_each_part_is_a_case(stale_record: RunRecord) -> None:
     """Invalid fails, unknown is an error, valid passes; counts and reproduce line are there."""
-    root = parsed(junit_xml([of_run(stale_record)]))
+    root = parsed(junit_xml([of_run(stale_record, build(stale_record))]))
     (suite,) = root.findall("testsuite")
     assert [case.get("name") for case in suite.findall("testcase")] == [part.name for part in stale_record.parts]
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("6", "1", "1")
@@ -33,7 +34,9 @@ def test_each_part_is_a_case(stale_record: RunRecord) -> None:
     assert failed is not None
     assert failed.get("message") == stale_record.parts[0].reason
     output = suite.findtext("system-out")
-    assert output == f"reproduce: {stale_record.test.reproduce}"
+    assert output is not None
+    assert output.startswith(f"reproduce: {stale_record.test.reproduce}\navailability: ")
+    assert "fault 0, " in output
     assert [p.get("value") for p in suite.findall("properties/property")][:2] == [
         str(stale_record.test.seed),
         stale_record.test.reproduce,
@@ -44,7 +47,8 @@ def test_each_part_is_a_case(stale_record: RunRecord) -> None:
 def test_any_text_makes_well_formed_xml(valid_record: RunRecord, name: str, reason: str) -> None:
     """Control characters, lone surrogates and markup come from systems under test."""
     part = Part(name=name, verdict=Verdict.INVALID, reason=reason)
-    root = parsed(junit_xml([of_run(replace(valid_record, parts=[part]))]))
+    record = replace(valid_record, parts=[part])
+    root = parsed(junit_xml([of_run(record, build(record))]))
     assert root.get("failures") == "1"
 
 

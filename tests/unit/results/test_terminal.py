@@ -13,7 +13,7 @@ from rich.console import Console
 from harness.verdict import Part, Verdict
 from results.document import build
 from results.plain import one_line, plain
-from results.spoken import elections, percent, seconds, size
+from results.spoken import elections, percent, ratio, seconds, size
 from results.terminal import print_summary
 
 if TYPE_CHECKING:
@@ -87,6 +87,9 @@ def test_seconds_are_said_as_a_person_would(value: float | None, text: str) -> N
 def test_shares_and_sizes() -> None:
     """Nothing of nothing is not 100 %."""
     assert (percent(1, 3), percent(0, 0)) == ("33.3 %", "—")
+    assert (percent(9_999_999, 10_000_000), percent(1, 10_000_000)) == ("99.9 %", "0.1 %")
+    assert (percent(7, 7), percent(0, 7)) == ("100.0 %", "0.0 %")
+    assert (ratio(1.254), ratio(0.0), ratio(None)) == ("125 %", "0 %", "—")
     assert (size(12), size(2048), size(5 << 20), size(3 << 30)) == ("12 B", "2.0 KiB", "5.0 MiB", "3.0 GiB")
 
 
