@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.final_reads import FinalReads
 from harness.load import ClosedLoop, OpenLoop
 from harness.op import OpType
 from harness.verdict import Verdict
@@ -39,7 +40,7 @@ def judge(bug: Bug | None, seed: int, load: Load, options: RegisterOptions, path
     assert errors["not-leader"] > 5
     assert service.late > 5
     assert (service.bugs > 2) == (bug is not None)
-    return {part.name: part for part in workload.check(operations, Observed())}
+    return {part.name: part for part in workload.check(operations, Observed(final_reads=FinalReads()))}
 
 
 @pytest.mark.parametrize("seed", SEEDS)
