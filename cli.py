@@ -22,21 +22,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from click.core import ParameterSource
 
 import clusters.options
 import nemesis.choices
 import workloads.options
-from harness.config import as_defaults, load_config
+from harness import options as opt
+from harness.config import DEFAULTS_OF, as_defaults, load_config, refuse_unread
 from harness.errors import ExitCode, InputError, LabrysError, Terminated
 from harness.randomness import fresh_seed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from harness.cluster import Cluster
     from harness.load import Load
     from harness.run import Test
+    from nemesis.planfile import Plan
     from results.record import TestInfo
 
     Command = TypeVar("Command", bound="Callable[..., Any]")
@@ -71,20 +72,26 @@ class LazyGroup(click.Group):
             module, _, attribute = place.partition(":")
             command = getattr(importlib.import_module(module), attribute)
         if command is not None and not ctx.resilient_parsing:
-            _apply_config(ctx, command, cmd_name)
+            self._apply_defaults(ctx, command, cmd_name)
         return command
 
-
-def _apply_config(ctx: click.Context, command: click.Command, name: str) -> None:
-    path: Path | None = ctx.params.get("config")
-    table = load_config(path).get(name, {}) if path is not None else {}
-    if table:
-        options = {
-            option.name: option.multiple
-            for option in command.params
-            if isinstance(option, click.Option) and option.name is not None
-        }
-        ctx.default_map = {name: as_defaults(Path(path or CONFIG_FILE), name, table, options)}
+    def _apply_defaults(self, ctx: click.Context, command: click.Command, name: str) -> None:
+        """Gives a command the defaults of the environment and of `labrys.toml`, each under its option's long name."""
+        refuse_unread(os.environ, ENVIRONMENT_PREFIX)
+        source = DEFAULTS_OF.get(name, name)
+        own = opt.options_of(command)
+        for option in own:
+            option.envvar = opt.variable(f"{ENVIRONMENT_PREFIX}_{source}", option)
+        path: Path | None = ctx.params.get("config")
+        if path is None:
+            return
+        table = load_config(path, self.list_commands(ctx)).get(source, {})
+        known = own if source == name else opt.options_of(self.commands[source])
+        defaults = as_defaults(
+            path, source, table, {opt.long_name(option): (str(option.name), option.multiple) for option in known}
+        )
+        taken = {option.name for option in own}
+        ctx.default_map = {name: {key: value for key, value in defaults.items() if key in taken}}
 
 
 def _config_file(_ctx: click.Context, _option: click.Parameter, value: Path | None) -> Path | None:
@@ -102,7 +109,8 @@ def _config_file(_ctx: click.Context, _option: click.Parameter, value: Path | No
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     callback=_config_file,
     is_eager=True,
-    help=f"Defaults for options, a table for each command.  [default: {CONFIG_FILE}, if there is one]",
+    help=f"Defaults for options, a table for each command; [test] is also that of plan.  "
+    f"[default: {CONFIG_FILE}, if there is one]",
 )
 def labrys(config: Path | None) -> None:
     """Finds consistency bugs in replicated systems.
@@ -112,7 +120,7 @@ def labrys(config: Path | None) -> None:
     """
 
 
-# What decides a run, in the order of `--help`; the reproduce line repeats those that differ from their defaults.
+# What decides a run, in the order of `--help`; the reproduce line repeats it.
 RUN_OPTIONS = (
     *clusters.options.OPTIONS,
     *workloads.options.OPTIONS,
@@ -173,15 +181,19 @@ def run_test(ctx: click.Context, /, **options: Any) -> None:
 
     from harness.verdict import Verdict
     from results.document import verdict_from
+    from results.plain import one_line
     from results.session import carry_out
     from results.store import Store
     from results.terminal import print_summary
 
     console = Console(stderr=True)
+    given = _settle(ctx, options)[1]
     reproduce = _reproduce_line(ctx, options)
     console.print(f"reproduce  {reproduce}", style="dim", soft_wrap=True, highlight=False, markup=False)
     with clusters.options.open_cluster(options) as cluster:
-        test, info, plan = _compose(options, cluster, reproduce)
+        test, info, plan = _compose(options, cluster, given, reproduce)
+        for kind, why in info.left_out.items():
+            console.print(f"left out   {one_line(f'{kind}: {why}')}", soft_wrap=True, highlight=False, markup=False)
         session = carry_out(test, info, plan=plan, store=Store(options["store_dir"]), console=console)
     run, document = session.run, session.document
     verdict = verdict_from(document["valid"])
@@ -198,7 +210,34 @@ def run_test(ctx: click.Context, /, **options: Any) -> None:
     ctx.exit(verdict.exit_code)
 
 
-def _compose(options: Mapping[str, Any], cluster: Cluster, reproduce: str) -> tuple[Test, TestInfo, str]:
+def _settle(
+    ctx: click.Context, options: dict[str, Any], *, assume_nodes: bool = False
+) -> tuple[tuple[str, ...], Plan | None]:
+    """Settles what the options leave open, and refuses what cannot be before anything is opened.
+
+    A line on standard error tells each option that has no effect, and each that overrides a plan.
+
+    Returns:
+        The names of the nodes, and the plan that is given.
+    """
+    origins = opt.origins(ctx)
+    names, lines = clusters.options.settle_nodes(options, origins, assume=assume_nodes)
+    given = nemesis.choices.given_plan(options, names)
+    if given is not None:
+        lines += nemesis.choices.follow_plan(given, options, given=origins, built_in=opt.built_in(ctx.command))
+    for line in lines:
+        click.echo(line, err=True)
+    if options["seed"] is None:
+        options["seed"] = fresh_seed()
+    nemesis.choices.check(options, nodes=names, seed=options["seed"], time_limit_s=options["time_limit"], given=given)
+    workloads.options.make_workload(options)
+    _load(options, len(names))
+    return names, given
+
+
+def _compose(
+    options: Mapping[str, Any], cluster: Cluster, given: Plan | None, reproduce: str
+) -> tuple[Test, TestInfo, str]:
     """Puts a test together from the rooms, or refuses it before anything is done."""
     from importlib.metadata import version
 
@@ -212,7 +251,7 @@ def _compose(options: Mapping[str, Any], cluster: Cluster, reproduce: str) -> tu
     system = clusters.options.make_system(cluster, options)
     workload = workloads.options.make_workload(options)
     plan = nemesis.choices.make_plan(
-        options, nodes=names, seed=seed, time_limit_s=time_limit_s, capabilities=cluster.capabilities()
+        options, nodes=names, seed=seed, time_limit_s=time_limit_s, capabilities=cluster.capabilities(), given=given
     )
     nemesis.choices.refuse_impossible(plan, cluster.capabilities(), cluster.nodes)
     test = Test(
@@ -238,6 +277,7 @@ def _compose(options: Mapping[str, Any], cluster: Cluster, reproduce: str) -> tu
         nodes=names,
         versions={"labrys": version("labrys"), "python": platform.python_version(), **system.versions()},
         options={name: str(value) if isinstance(value, Path) else value for name, value in options.items()},
+        left_out={left.kind: left.reason for left in plan.left_out},
     )
     return test, info, to_json(plan)
 
@@ -257,20 +297,22 @@ def _test_name(options: Mapping[str, Any]) -> str:
     return re.sub(r"[^A-Za-z0-9._+-]", "_", name)[:MAX_NAME]
 
 
-@labrys.command("plan")
+@labrys.command("plan", context_settings={"auto_envvar_prefix": f"{ENVIRONMENT_PREFIX}_TEST"})
 @_with(RUN_OPTIONS)
 @click.pass_context
 def show_plan(ctx: click.Context, /, **options: Any) -> None:
     """Prints what a seed would do: its faults, and the first operations of each stream.
 
     The output is the same, byte for byte, whenever seed and options are. Nothing is started: `all` stands for every kind,
-    whatever nodes could take.
+    whatever nodes could take. Defaults are those of `labrys test`.
     """
     from nemesis.planfile import to_json
 
+    names, given = _settle(ctx, options, assume_nodes=True)
     reproduce = _reproduce_line(ctx, options)
-    names = [f"n{number}" for number in range(1, options["nodes"] + 1)]
-    plan = nemesis.choices.make_plan(options, nodes=names, seed=options["seed"], time_limit_s=options["time_limit"])
+    plan = nemesis.choices.make_plan(
+        options, nodes=names, seed=options["seed"], time_limit_s=options["time_limit"], given=given
+    )
     workload = workloads.options.make_workload(options)
     streams = _load(options, len(names)).streams(len(names))
     preview = workload.describe_streams(seed=options["seed"], streams=streams, count=PREVIEW_OPERATIONS)
@@ -310,21 +352,18 @@ def replay_run(ctx: click.Context, *, run: str, targets: str, store_dir: Path) -
     path = found.path / f"replay-by-{targets}.json"
     faults = by_name(plan.faults, record.faults) if targets == "name" else plan.faults
     write_text(path, to_json(replace(plan, faults=faults)))
-    words = _without(shlex.split(record.test.reproduce)[1:], nemesis.choices.DRAWING)
-    ctx.exit(labrys.main([*words, "--plan", str(path), "--store", str(store_dir)], standalone_mode=False) or 0)
-
-
-def _without(words: list[str], options: Collection[str]) -> list[str]:
-    """Returns a command line without some options and their values."""
-    flags = {option.opts[0] for option in run_test.params if isinstance(option, click.Option) and option.is_flag}
-    kept: list[str] = []
-    rest = iter(words)
-    for word in rest:
-        if word not in options:
-            kept.append(word)
-        elif word not in flags:
-            next(rest, None)
-    return kept
+    own = [option for option in opt.options_of(run_test) if option.name not in NOT_REPRODUCED]
+    drawing = [option for option in own if option.name in {*nemesis.choices.DRAWING, nemesis.choices.PLAN_FILE}]
+    # The run's own values, whatever is a default by now; where the line names an option too, that counts.
+    known = dict(record.test.options)
+    known["nodes"] = len(record.test.nodes) if known.get("cluster_kind") == "local" else None
+    values = opt.spelled_out([option for option in own if option not in drawing], known)
+    try:
+        words = opt.without_options(shlex.split(record.test.reproduce)[2:], drawing)
+    except ValueError as error:
+        raise InputError(f"{found.test_json}: the reproduce line cannot be read: {error}") from error
+    arguments = ["test", *values, *words, "--plan", str(path), "--store", str(store_dir)]
+    ctx.exit(labrys.main(arguments, standalone_mode=False) or 0)
 
 
 @labrys.command("suite")
@@ -353,7 +392,7 @@ def run_whole_suite(
     from harness.suite import exit_code, load_suite
     from results.suites import SuiteFolder, print_table, run_suite, seed_of
 
-    known = {name.removeprefix("--") for option in run_test.params for name in option.opts}
+    known = {opt.long_name(option) for option in opt.options_of(run_test)}
     if seed is None:
         seed = fresh_seed() if resume is None else seed_of(resume)
     suite = load_suite(file, seed=seed, known=known)
@@ -372,27 +411,11 @@ def run_whole_suite(
     ctx.exit(exit_code(results))
 
 
-def _reproduce_line(ctx: click.Context, options: dict[str, Any]) -> str:
-    """Returns the command that runs the same again, and settles the seed if none was given."""
-    if options["seed"] is None:
-        options["seed"] = fresh_seed()
-    words = ["labrys", "test", "--seed", str(options["seed"])]
-    for option in ctx.command.params:
-        name = option.name or ""
-        if name in NOT_REPRODUCED or ctx.get_parameter_source(name) is ParameterSource.DEFAULT:
-            continue
-        if not isinstance(option, click.Option) or _text(options[name]) == _text(option.default):
-            continue
-        if option.is_flag:
-            words.append((option.opts if options[name] else option.secondary_opts)[0])
-        else:
-            words += [option.opts[0], _text(options[name])]
-    return shlex.join(words)
-
-
-def _text(value: Any) -> str:
-    """Returns an option's value as it is written on the command line."""
-    return f"{value:g}" if isinstance(value, float) else str(value)
+def _reproduce_line(ctx: click.Context, options: Mapping[str, Any]) -> str:
+    """Returns the command that runs the same again, after all options are settled."""
+    drawing = nemesis.choices.DRAWING if options[nemesis.choices.PLAN_FILE] else ()
+    words = opt.command_line(ctx, options, without={*NOT_REPRODUCED, *drawing})
+    return shlex.join(["labrys", "test", "--seed", str(options["seed"]), *words])
 
 
 def _terminate(*_: object) -> None:

@@ -20,6 +20,7 @@ from harness.watch import Sighting
 from results.availability import around, error_code
 from results.errors import BadRecord
 from results.leadership import Elections
+from results.record import left_out_document
 from results.series import latency_points, latency_table, main_phase
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ def build(record: RunRecord) -> dict[str, Value]:
                 record.faults, around(record.faults, record.operations, test.answers), strict=True
             )
         ],
+        "left_out": left_out_document(test.left_out),
         "leadership": _leadership(elections.within()),
         "sightings": [_sighting(sighting) for sighting in record.sightings],
         "counterexample": counterexample(record.parts),

@@ -42,6 +42,7 @@ class TestInfo:
         options: Every option of the test with its value.
         answers: Codes of `fail` errors that a working system gives as an answer, such as a compare-and-set that did not
             match; they count as availability.
+        left_out: Kinds of faults that were asked for by `all` and are not in the plan, each with the reason.
     """
 
     __test__ = False  # not a test class, whatever its name begins with
@@ -56,6 +57,7 @@ class TestInfo:
     versions: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Value] = field(default_factory=dict)
     answers: Sequence[str] = DEFAULT_ANSWERS
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +100,13 @@ def test_document(test: TestInfo) -> dict[str, Value]:
         "versions": dict(test.versions),
         "options": dict(test.options),
         "answers": list(test.answers),
+        "left_out": left_out_document(test.left_out),
     }
+
+
+def left_out_document(left_out: Mapping[str, str]) -> list[Value]:
+    """Returns the kinds that were left out, as `test.json` and `results.json` say them."""
+    return [{"kind": kind, "reason": reason} for kind, reason in left_out.items()]
 
 
 def test_from_document(document: Value, where: str) -> TestInfo:
@@ -129,6 +137,7 @@ def test_from_document(document: Value, where: str) -> TestInfo:
             versions={str(name): str(version) for name, version in document["versions"].items()},
             options=dict(document["options"]),
             answers=tuple(str(code) for code in document["answers"]),
+            left_out={str(left["kind"]): str(left["reason"]) for left in document.get("left_out", ())},
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BadRecord(
