@@ -42,6 +42,7 @@ VERSION = 1
 BESIDE_S = 900.0  # what a case may take beside its workload: set-up, recovery, final reads, checking
 DEFAULT_TIME_LIMIT_S = 60.0
 REASON_LINES = 3
+MAX_REASON = 160
 _COLOURS = {True: "green", False: "bold red"}
 
 
@@ -140,7 +141,7 @@ def run_suite(
             folder.save(suite, results)
             style = _COLOURS[result.passed]
             console.print(
-                Text(f"      {_word(result)} after {seconds(result.seconds)}: {one_line(result.reason)}", style=style)
+                Text(f"      {_word(result)} after {seconds(result.seconds)}: {one_line(_told(result))}", style=style)
             )
         if exit_first and not results[case.name].passed:
             break
@@ -156,7 +157,7 @@ def print_table(console: Console, results: list[CaseResult]) -> None:
             Text(_word(result), style=_COLOURS[result.passed]),
             str(result.case.expect),
             seconds(result.seconds),
-            Text(one_line(result.reason)[:160]),
+            Text(one_line(_told(result, MAX_REASON))),
         )
     console.print(table)
     failed = [result for result in results if not result.passed]
@@ -167,6 +168,12 @@ def print_table(console: Console, results: list[CaseResult]) -> None:
         f"{len(results) - len(failed)} of {len(results)} cases were as expected"
         + (f", {as_known} of them by known failures" if as_known else "")
     )
+
+
+def _told(result: CaseResult, most: int | None = None) -> str:
+    """Returns a case's sentence, cut at `most` characters, and all the kinds of faults that were left out."""
+    left_out = f" Left out of the faults: {', '.join(result.left_out)}." if result.left_out else ""
+    return result.why[:most] + left_out
 
 
 def _word(result: CaseResult) -> str:
@@ -206,7 +213,17 @@ def _run_case(case: Case, folder: SuiteFolder, store: Path, suite: str) -> CaseR
         seconds=time.monotonic() - began_s,
         run=document.get("run"),
         failures=[f"{part.name}={part.verdict}" for part in parts if part.verdict is not Verdict.VALID],
+        left_out=[str(left["kind"]) for left in document.get("left_out", ())],
+        fault_violations=_fault_violations(document),
     )
+
+
+def _fault_violations(document: Mapping[str, Value]) -> int | None:
+    """Returns how many violations were seen during or after a fault; None if the document does not say."""
+    if "violations" not in document:
+        return None
+    found = document["violations"]
+    return int(found["during_faults"]) + int(found["after_faults"]) if found else 0
 
 
 def _document(output: str) -> Mapping[str, Value]:
@@ -224,4 +241,6 @@ def _result_json(result: CaseResult) -> dict[str, Value]:
         "seconds": result.seconds,
         "run": result.run,
         "failures": list(result.failures),
+        "left_out": list(result.left_out),
+        "fault_violations": result.fault_violations,
     }
