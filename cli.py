@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 import clusters.options
+import harness.choices
 import nemesis.choices
 import workloads.options
 from harness import options as opt
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from harness.cluster import Cluster
-    from harness.load import Load
     from harness.run import Test
     from nemesis.planfile import Plan
     from results.record import TestInfo
@@ -125,23 +125,8 @@ RUN_OPTIONS = (
     *clusters.options.OPTIONS,
     *workloads.options.OPTIONS,
     *nemesis.choices.OPTIONS,
-    click.option("--load", "load_kind", type=click.Choice(["open", "closed"]), default="open", show_default=True,
-                 help="Whether requests arrive at a rate, or each worker waits for its answer."),
-    click.option("--rate", type=click.FloatRange(0, min_open=True), default=40.0, show_default=True,
-                 help="Open loop: arrivals per second at each node."),
-    click.option("--max-in-flight", type=click.IntRange(1), default=100, show_default=True,
-                 help="Open loop: the most operations in flight at each node."),
-    click.option("--concurrency", default="2n", show_default=True,
-                 help="Closed loop: workers, as a number or as a multiple of the nodes."),
-    click.option("--time-limit", type=click.FloatRange(1), default=60.0, show_default=True, help="Seconds of workload."),
-    click.option("--operation-timeout", type=click.FloatRange(0.1), default=5.0, show_default=True,
-                 help="Seconds until an operation is given up as indeterminate."),
-    click.option("--recovery-timeout", type=click.FloatRange(1), default=30.0, show_default=True,
-                 help="Seconds that the system has to work again after healing."),
-    click.option("--final-reads/--no-final-reads", default=True, show_default=True,
-                 help="Read every key through every node in the end."),
-    click.option("--seed", type=click.IntRange(0), default=None, help="Repeats operations and faults.  [default: a fresh one]"),
-)  # fmt: skip
+    *harness.choices.OPTIONS,
+)
 
 STORE_OPTION = click.option(
     "--store",
@@ -231,7 +216,7 @@ def _settle(
         options["seed"] = fresh_seed()
     nemesis.choices.check(options, nodes=names, seed=options["seed"], time_limit_s=options["time_limit"], given=given)
     workloads.options.make_workload(options)
-    _load(options, len(names))
+    harness.choices.make_load(options, len(names))
     return names, given
 
 
@@ -261,7 +246,7 @@ def _compose(
         workload=workload,
         nemesis=Conductor(cluster=cluster, system=system),
         plan=plan.faults,
-        load=_load(options, len(names)),
+        load=harness.choices.make_load(options, len(names)),
         time_limit_s=time_limit_s,
         operation_timeout_s=options["operation_timeout"],
         recovery_timeout_s=options["recovery_timeout"],
@@ -280,15 +265,6 @@ def _compose(
         left_out={left.kind: left.reason for left in plan.left_out},
     )
     return test, info, to_json(plan)
-
-
-def _load(options: Mapping[str, Any], nodes: int) -> Load:
-    from harness.load import ClosedLoop, OpenLoop, parse_concurrency
-
-    if options["load_kind"] == "closed":
-        return ClosedLoop(concurrency=parse_concurrency(options["concurrency"], nodes))
-    most = options["max_in_flight"]
-    return OpenLoop(rate_per_node=options["rate"], max_in_flight=most, processes_per_node=min(4, most))
 
 
 def _test_name(options: Mapping[str, Any]) -> str:
@@ -314,7 +290,7 @@ def show_plan(ctx: click.Context, /, **options: Any) -> None:
         options, nodes=names, seed=options["seed"], time_limit_s=options["time_limit"], given=given
     )
     workload = workloads.options.make_workload(options)
-    streams = _load(options, len(names)).streams(len(names))
+    streams = harness.choices.make_load(options, len(names)).streams(len(names))
     preview = workload.describe_streams(seed=options["seed"], streams=streams, count=PREVIEW_OPERATIONS)
     click.echo(json.dumps({"reproduce": reproduce, "plan": json.loads(to_json(plan)), "streams": preview}, indent=2))
 

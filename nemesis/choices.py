@@ -134,7 +134,9 @@ def follow_plan(
     drawing = [name for name in given if name in DRAWING and options[name] != built_in[name]]
     typed = [given[name].words for name in drawing if given[name].typed]
     if typed:
-        raise InputError(f"--plan excludes {', '.join(typed)}: a plan says which faults there are, and when")
+        raise InputError(
+            f"{given[PLAN_FILE].words} excludes {', '.join(typed)}: a plan says which faults there are, and when"
+        )
     lines = [f"{given[name].words} is not used: {path} says which faults there are" for name in drawing]
     options.update({name: built_in[name] for name in DRAWING})
     for name, value, unit in (("seed", plan.seed, ""), ("time_limit", plan.time_limit_s, " s")):

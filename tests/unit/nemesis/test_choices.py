@@ -192,8 +192,8 @@ def test_a_plan_excludes_options_that_draw_one() -> None:
     """On the command line they are refused; as a default of elsewhere they are not used, and a line says so."""
     plan = Plan(nodes=tuple(NODES), seed=4, time_limit_s=20.0, faults=())
     for name, value in (("nemesis", "kill"), ("fault_on", "3"), ("in_turn", True)):
-        typed = {name: Origin(words=f"--{name}", typed=True)}
-        with pytest.raises(InputError, match=f"--plan excludes --{name}"):
+        typed = {name: Origin(words=f"--{name}", typed=True), "plan_file": Origin(words="--plan p.json", typed=True)}
+        with pytest.raises(InputError, match=f"--plan p.json excludes --{name}"):
             follow(plan, typed, **{name: value})
     elsewhere = {"nemesis": Origin(words="nemesis = kill of labrys.toml", typed=False)}
     options, lines = follow(plan, elsewhere, nemesis="kill")

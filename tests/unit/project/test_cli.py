@@ -247,7 +247,9 @@ def test_what_a_file_draws_gives_way_to_a_plan(
         "LABRYS_TEST_TIME_LIMIT=50 overrides 40 s of plan.json",
     ]
     assert json.loads(out)["reproduce"] == "labrys test --seed 5 --plan plan.json --rate 3 --time-limit 50"
-    assert "--plan excludes --nemesis kill" in refused(capsys, "plan", "--plan", "plan.json", "--nemesis", "kill")
+    assert "--plan plan.json excludes --nemesis kill" in refused(
+        capsys, "plan", "--plan", "plan.json", "--nemesis", "kill"
+    )
 
 
 def test_a_plan_that_cannot_be_its_run_is_refused(capsys: pytest.CaptureFixture[str], elsewhere: Path) -> None:
