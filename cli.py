@@ -377,8 +377,13 @@ def run_whole_suite(
     console = Console(stderr=True)
     again = shlex.join(["labrys", "suite", str(file), "--seed", str(seed)])
     console.print(f"reproduce  {again}", style="dim", soft_wrap=True, highlight=False, markup=False)
+    if ctx.parent is not None:
+        labrys.get_command(ctx.parent, "test")  # brings the defaults of its table
+    usual = run_test.make_context("test", [], parent=ctx.parent).params["time_limit"]
     try:
-        results = run_suite(suite, folder, store=store_dir, console=console, exit_first=exit_first, before=before)
+        results = run_suite(
+            suite, folder, store=store_dir, console=console, exit_first=exit_first, before=before, time_limit_s=usual
+        )
     except KeyboardInterrupt:
         click.echo(f"interrupted; `{again} --resume {folder.path}` goes on", err=True)
         raise

@@ -7,11 +7,13 @@ stopped, from the same folder: `store/suites/NAME/TIME/` with `suite.json`, `jun
 from __future__ import annotations
 
 import json
+import math
 import re
 import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
@@ -30,7 +32,6 @@ from results.store import stamp, write_text
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
-    from pathlib import Path
 
     from rich.console import Console
 
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 FORMAT = "labrys-suite"
 VERSION = 1
 BESIDE_S = 900.0  # what a case may take beside its workload: set-up, recovery, final reads, checking
-DEFAULT_TIME_LIMIT_S = 60.0
 REASON_LINES = 3
 MAX_REASON = 160
 _COLOURS = {True: "green", False: "bold red"}
@@ -113,6 +113,7 @@ def run_suite(
     console: Console,
     exit_first: bool,
     before: Mapping[str, CaseResult],
+    time_limit_s: float,
 ) -> list[CaseResult]:
     """Runs the cases that are not through yet.
 
@@ -123,6 +124,7 @@ def run_suite(
         console: Where a line for each case is shown.
         exit_first: Whether to stop at the first case that is not as expected.
         before: What is known from an earlier go.
+        time_limit_s: How long the workload of a case runs that says nothing of it.
 
     Returns:
         What is known of each case, in their order; those that did not run are missing.
@@ -134,7 +136,7 @@ def run_suite(
     for number, case in enumerate(suite.cases, 1):
         if case.name not in results:
             console.print(Text(f"[{number}/{len(suite.cases)}] {case.name}", style="bold"))
-            result = _run_case(case, folder, store, suite.name)
+            result = _run_case(case, folder, store, suite.name, time_limit_s)
             if result.exit_code == ExitCode.INTERRUPTED:
                 raise KeyboardInterrupt
             results[case.name] = result
@@ -182,10 +184,10 @@ def _word(result: CaseResult) -> str:
     return f"{result.verdict}, as known" if result.failed_as_known else str(result.verdict)
 
 
-def _run_case(case: Case, folder: SuiteFolder, store: Path, suite: str) -> CaseResult:
+def _run_case(case: Case, folder: SuiteFolder, store: Path, suite: str, time_limit_s: float) -> CaseResult:
     name = re.sub(r"[^A-Za-z0-9._+-]", "_", f"{suite}-{case.test}")
     own = ["--store", str(store), "--format", "json", "--name", name]
-    limit_s = float(case.options.get("time-limit", DEFAULT_TIME_LIMIT_S)) + BESIDE_S
+    limit_s = _time_limit_s(case, time_limit_s) + BESIDE_S
     log_path = folder.path / (re.sub(r"[^A-Za-z0-9._+-]", "_", case.name) + ".log")
     began_s = time.monotonic()
     with log_path.open("w+", encoding="utf-8") as log:
@@ -216,6 +218,26 @@ def _run_case(case: Case, folder: SuiteFolder, store: Path, suite: str) -> CaseR
         left_out=[str(left["kind"]) for left in document.get("left_out", ())],
         fault_violations=_fault_violations(document),
     )
+
+
+def _time_limit_s(case: Case, default_s: float) -> float:
+    """Returns how long a case's workload runs: as it says, or as its plan says.
+
+    What cannot be understood counts as not said; the case's own command refuses it, with the reason.
+    """
+    given: Value = case.options.get("time-limit")
+    plan = case.options.get("plan")
+    if given is None and plan is not None:
+        try:
+            document = json.loads(Path(str(plan)).read_text(encoding="utf-8"))
+            given = document.get("plan", document)["time_limit_s"]
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            given = None
+    try:
+        seconds_given = float(given)
+    except (TypeError, ValueError, OverflowError):
+        return default_s
+    return seconds_given if math.isfinite(seconds_given) else default_s
 
 
 def _fault_violations(document: Mapping[str, Value]) -> int | None:

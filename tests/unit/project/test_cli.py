@@ -17,7 +17,7 @@ import clusters.options
 from harness.capabilities import NAMES, Capabilities
 from harness.errors import ExitCode, InfrastructureError
 from harness.node import Node
-from harness.suite import load_suite
+from harness.suite import CaseResult, load_suite
 from results.document import build
 from results.publish import announce
 from results.record import RunRecord, TestInfo
@@ -413,6 +413,24 @@ def test_a_replay_has_the_options_of_its_run(
     assert (asked["seed"], asked["nodes"], asked["rate"], asked["time_limit"]) == (5, 3, 40, 60)
     assert (asked["nemesis"], asked["in_turn"]) == ("", False)
     assert json.loads(asked["plan_file"].read_text())["faults"] == drawn["faults"]
+
+
+def test_a_suite_knows_the_time_limit_that_its_cases_have(
+    capsys: pytest.CaptureFixture[str], elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A case that says nothing of it has the default of `labrys.toml`, and is not ended before."""
+    limits: list[float] = []
+
+    def run_suite(*_: object, time_limit_s: float, **__: object) -> list[CaseResult]:
+        limits.append(time_limit_s)
+        return []
+
+    monkeypatch.setattr("results.suites.run_suite", run_suite)
+    (elsewhere / "s.toml").write_text('[[test]]\nname = "a"\n')
+    run(capsys, "suite", "s.toml")
+    (elsewhere / "labrys.toml").write_text("[test]\ntime-limit = 3600\n")
+    run(capsys, "suite", "s.toml", "--store", "other")
+    assert limits == [60, 3600]
 
 
 @pytest.mark.parametrize("name", ["smoke", "nightly", "rip-59", "openchaos", "every-kind"])

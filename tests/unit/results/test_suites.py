@@ -15,7 +15,7 @@ from rich.console import Console
 from harness.errors import ExitCode
 from harness.suite import Case, CaseResult, Suite, exit_code
 from harness.verdict import Verdict
-from results.suites import SuiteFolder, print_table, run_suite
+from results.suites import SuiteFolder, _time_limit_s, print_table, run_suite
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +36,9 @@ def run(
     place = SuiteFolder.create(folder / "store", suite, datetime(2026, 7, 29, tzinfo=UTC))
     out = io.StringIO()
     console = Console(file=out, width=400)
-    (result,) = run_suite(suite, place, store=folder / "store", console=console, exit_first=False, before={})
+    (result,) = run_suite(
+        suite, place, store=folder / "store", console=console, exit_first=False, before={}, time_limit_s=60
+    )
     print_table(console, [result])
     assert place.done(suite) == {case.name: result}
     return result, out.getvalue(), place
@@ -84,3 +86,29 @@ def test_a_suite_says_what_its_cases_left_out(tmp_path: Path, monkeypatch: pytes
     assert "Left out of the faults: packet-delay, crash." in " ".join(table.split())
     said = ET.parse(place.path / "junit.xml").getroot().findtext(".//testcase/system-out")  # noqa: S314 - our own file
     assert "left out of the faults: packet-delay, crash" in (said or "")
+
+
+@pytest.mark.parametrize(
+    ("options", "plan", "seconds"),
+    [
+        ({}, "", 30),
+        ({"time-limit": 45}, "", 45),
+        ({"time-limit": "soon"}, "", 30),
+        ({"plan": "p.json"}, '{"time_limit_s": 2000}', 2000),
+        ({"plan": "p.json"}, '{"reproduce": "labrys test", "plan": {"time_limit_s": 2000}}', 2000),
+        ({"plan": "p.json", "time-limit": 45}, '{"time_limit_s": 2000}', 45),
+        ({"plan": "p.json"}, '{"faults": []}', 30),
+        ({"plan": "p.json"}, "[3]", 30),
+        ({"plan": "p.json"}, '{"time_limit_s": Infinity}', 30),
+        ({"plan": "p.json"}, "no JSON", 30),
+        ({"plan": "nowhere.json"}, "", 30),
+    ],
+)
+def test_a_case_has_the_time_that_its_run_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], plan: str, seconds: float
+) -> None:
+    """That of its option, else that of its plan, else that of a test without either."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.json").write_text(plan)
+    case = Case(name="c", test="c", options=options, seed=7, expect=Verdict.VALID)
+    assert _time_limit_s(case, 30) == seconds
