@@ -323,22 +323,25 @@ def replay_run(ctx: click.Context, *, run: str, targets: str, store_dir: Path) -
         plan = from_json(
             found.plan_json.read_text(encoding="utf-8"), nodes=record.test.nodes, source=str(found.plan_json)
         )
-    except OSError as error:
-        raise InputError(f"{found.path} has no plan that could be replayed: {error.strerror}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{found.path} has no plan that could be replayed: {error}") from error
     path = found.path / f"replay-by-{targets}.json"
     faults = by_name(plan.faults, record.faults) if targets == "name" else plan.faults
-    write_text(path, to_json(replace(plan, faults=faults)))
     own = [option for option in opt.options_of(run_test) if option.name not in NOT_REPRODUCED]
     drawing = [option for option in own if option.name in {*nemesis.choices.DRAWING, nemesis.choices.PLAN_FILE}]
     # The run's own values, whatever is a default by now; where the line names an option too, that counts.
     known = dict(record.test.options)
     known["nodes"] = len(record.test.nodes) if known.get("cluster_kind") == "local" else None
+    limit_s = known.get("time_limit", plan.time_limit_s)
+    write_text(path, to_json(replace(plan, faults=faults, seed=record.test.seed, time_limit_s=limit_s)))
     values = opt.spelled_out([option for option in own if option not in drawing], known)
     try:
         words = opt.without_options(shlex.split(record.test.reproduce)[2:], drawing)
     except ValueError as error:
         raise InputError(f"{found.test_json}: the reproduce line cannot be read: {error}") from error
-    arguments = ["test", *values, *words, "--plan", str(path), "--store", str(store_dir)]
+    config = ctx.find_root().params.get("config")
+    arguments = ["--config", str(config)] if config else []
+    arguments += ["test", *values, *words, "--plan", str(path), "--store", str(store_dir)]
     ctx.exit(labrys.main(arguments, standalone_mode=False) or 0)
 
 
@@ -382,7 +385,14 @@ def run_whole_suite(
     usual = run_test.make_context("test", [], parent=ctx.parent).params["time_limit"]
     try:
         results = run_suite(
-            suite, folder, store=store_dir, console=console, exit_first=exit_first, before=before, time_limit_s=usual
+            suite,
+            folder,
+            store=store_dir,
+            console=console,
+            exit_first=exit_first,
+            before=before,
+            time_limit_s=usual,
+            config=ctx.find_root().params.get("config"),
         )
     except KeyboardInterrupt:
         click.echo(f"interrupted; `{again} --resume {folder.path}` goes on", err=True)

@@ -212,7 +212,6 @@ def make_plan(
         rhythms=each,
         keep_majority=options["keep_majority"],
         take_majority=options["take_majority"],
-        each_at_least_once=options["in_turn"] or not all_kinds,
         in_turn=options["in_turn"],
     )
     placed = {fault.kind for fault in faults}

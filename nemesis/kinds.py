@@ -8,7 +8,7 @@ and says so.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -59,12 +59,14 @@ class Choice:
         target: Its target: a spec or names.
         options: Its options, settled.
         label: The name of its stream of draws: as it was asked for.
+        by_all: Whether only `all` asks for it; then a plan may leave it out.
     """
 
     kind: Kind
     target: str | tuple[str, ...]
     options: Mapping[str, Value] = field(default_factory=dict)
     label: str
+    by_all: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,7 +216,7 @@ def choose_all(
         if text == ALL_KINDS:
             able = [kind for kind in KINDS.values() if kind.in_all and not _gaps(kind, capabilities or {})]
             for kind in able:
-                choices.setdefault(kind.name, choose(kind.name, nodes, given.get(kind.name)))
+                choices.setdefault(kind.name, replace(choose(kind.name, nodes, given.get(kind.name)), by_all=True))
             continue
         choice = choose(text, nodes, given.get(find_kind(text.partition(TARGET_SEPARATOR)[0].strip()).name))
         if choice.label in choices and ALL_KINDS not in wanted:

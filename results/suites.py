@@ -30,7 +30,7 @@ from results.spoken import seconds
 from results.store import stamp, write_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from rich.console import Console
@@ -59,7 +59,7 @@ class SuiteFolder:
     @classmethod
     def create(cls, store: Path, suite: Suite, utc: datetime) -> SuiteFolder:
         """Makes the folder of a new run of a suite."""
-        path = store / "suites" / re.sub(r"[^A-Za-z0-9._+-]", "_", suite.name) / stamp(utc)
+        path = store / "suites" / _plain_name(suite.name) / stamp(utc)
         path.mkdir(parents=True)
         return cls(path)
 
@@ -114,6 +114,7 @@ def run_suite(
     exit_first: bool,
     before: Mapping[str, CaseResult],
     time_limit_s: float,
+    config: Path | None,
 ) -> list[CaseResult]:
     """Runs the cases that are not through yet.
 
@@ -125,6 +126,7 @@ def run_suite(
         exit_first: Whether to stop at the first case that is not as expected.
         before: What is known from an earlier go.
         time_limit_s: How long the workload of a case runs that says nothing of it.
+        config: The file of defaults that the cases have; None if they have none.
 
     Returns:
         What is known of each case, in their order; those that did not run are missing.
@@ -136,7 +138,9 @@ def run_suite(
     for number, case in enumerate(suite.cases, 1):
         if case.name not in results:
             console.print(Text(f"[{number}/{len(suite.cases)}] {case.name}", style="bold"))
-            result = _run_case(case, folder, store, suite.name, time_limit_s)
+            own = ["--store", str(store), "--format", "json", "--name", _plain_name(f"{suite.name}-{case.test}")]
+            command = [*(["--config", str(config)] if config else []), *case.arguments(), *own]
+            result = _run_case(case, command, folder, _time_limit_s(case, time_limit_s) + BESIDE_S)
             if result.exit_code == ExitCode.INTERRUPTED:
                 raise KeyboardInterrupt
             results[case.name] = result
@@ -184,15 +188,17 @@ def _word(result: CaseResult) -> str:
     return f"{result.verdict}, as known" if result.failed_as_known else str(result.verdict)
 
 
-def _run_case(case: Case, folder: SuiteFolder, store: Path, suite: str, time_limit_s: float) -> CaseResult:
-    name = re.sub(r"[^A-Za-z0-9._+-]", "_", f"{suite}-{case.test}")
-    own = ["--store", str(store), "--format", "json", "--name", name]
-    limit_s = _time_limit_s(case, time_limit_s) + BESIDE_S
-    log_path = folder.path / (re.sub(r"[^A-Za-z0-9._+-]", "_", case.name) + ".log")
+def _plain_name(text: str) -> str:
+    """Returns a text as the name of a file or a folder."""
+    return re.sub(r"[^A-Za-z0-9._+-]", "_", text)
+
+
+def _run_case(case: Case, command: Sequence[str], folder: SuiteFolder, limit_s: float) -> CaseResult:
+    log_path = folder.path / f"{_plain_name(case.name)}.log"
     began_s = time.monotonic()
     with log_path.open("w+", encoding="utf-8") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "cli", *case.arguments(), *own], stdout=subprocess.PIPE, stderr=log, text=True
+            [sys.executable, "-m", "cli", *command], stdout=subprocess.PIPE, stderr=log, text=True
         )
         try:
             output, _ = process.communicate(timeout=limit_s)

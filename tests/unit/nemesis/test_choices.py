@@ -214,6 +214,14 @@ def test_the_plan_says_what_all_left_out() -> None:
     assert make().left_out == ()
 
 
+def test_what_is_asked_for_by_name_beside_all_is_not_left_out() -> None:
+    """A kind that its own name asks for has a turn, or the plan is refused."""
+    left = {item.kind for item in make(nemesis="all", fault_on="24").left_out}
+    assert "pause" in left
+    with pytest.raises(InputError, match="pause finds no room in 60 s beside the other faults"):
+        make(nemesis="all,pause", fault_on="24")
+
+
 def test_all_on_nodes_that_can_take_nothing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run without a fault must not look like one that was tested with all of them."""
     monkeypatch.setattr(Transfer, "NEEDS", frozenset({"root"}))  # the one kind that needs nothing

@@ -409,6 +409,7 @@ def test_a_replay_has_the_options_of_its_run(
     assert code == ExitCode.INTERNAL, err
     assert "there is no cluster here" in err
     assert "nemesis = pause of labrys.toml is not used" in err
+    assert "overrides" not in err
     (asked,) = opened
     assert (asked["seed"], asked["nodes"], asked["rate"], asked["time_limit"]) == (5, 3, 40, 60)
     assert (asked["nemesis"], asked["in_turn"]) == ("", False)

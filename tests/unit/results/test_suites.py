@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
@@ -37,7 +38,7 @@ def run(
     out = io.StringIO()
     console = Console(file=out, width=400)
     (result,) = run_suite(
-        suite, place, store=folder / "store", console=console, exit_first=False, before={}, time_limit_s=60
+        suite, place, store=folder / "store", console=console, exit_first=False, before={}, time_limit_s=60, config=None
     )
     print_table(console, [result])
     assert place.done(suite) == {case.name: result}
@@ -86,6 +87,23 @@ def test_a_suite_says_what_its_cases_left_out(tmp_path: Path, monkeypatch: pytes
     assert "Left out of the faults: packet-delay, crash." in " ".join(table.split())
     said = ET.parse(place.path / "junit.xml").getroot().findtext(".//testcase/system-out")  # noqa: S314 - our own file
     assert "left out of the faults: packet-delay, crash" in (said or "")
+
+
+def test_a_case_has_the_defaults_of_its_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file that `--config` names is that of each case, too."""
+    command = tmp_path / "command"
+    command.write_text('#!/bin/sh\nprintf \'{"reason": "%s"}\' "$*"\n')
+    command.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(command))
+    suite = Suite(name="s s", seed=1, cases=[replace(CONTROL, options={"rate": 3})])
+    place = SuiteFolder.create(tmp_path / "store", suite, datetime(2026, 7, 29, tzinfo=UTC))
+    (result,) = run_suite(
+        suite, place, store=tmp_path / "store", console=Console(file=io.StringIO()), exit_first=False, before={},
+        time_limit_s=60, config=tmp_path / "my.toml",
+    )  # fmt: skip
+    assert result.reason == (
+        f"-m cli --config {tmp_path}/my.toml test --seed 7 --rate 3 --store {tmp_path}/store --format json --name s_s-control"
+    )
 
 
 @pytest.mark.parametrize(
