@@ -404,8 +404,9 @@ def run_whole_suite(
 
 def _reproduce_line(ctx: click.Context, options: Mapping[str, Any]) -> str:
     """Returns the command that runs the same again, after all options are settled."""
-    drawing = nemesis.choices.DRAWING if options[nemesis.choices.PLAN_FILE] else ()
-    words = opt.command_line(ctx, options, without={*NOT_REPRODUCED, *drawing})
+    planned = options[nemesis.choices.PLAN_FILE] is not None
+    without = NOT_REPRODUCED | (nemesis.choices.DRAWING if planned else frozenset())
+    words = opt.command_line(ctx, options, without=without, always={"time_limit"} if planned else ())
     return shlex.join(["labrys", "test", "--seed", str(options["seed"]), *words])
 
 

@@ -72,7 +72,9 @@ def origins(ctx: click.Context) -> dict[str, Origin]:
     return found
 
 
-def command_line(ctx: click.Context, values: Mapping[str, Any], *, without: Collection[str]) -> list[str]:
+def command_line(
+    ctx: click.Context, values: Mapping[str, Any], *, without: Collection[str], always: Collection[str] = ()
+) -> list[str]:
     """Returns the words that give a command the same values again.
 
     An option is named if its value differs from the built-in default, or if the environment or `labrys.toml` gives it any
@@ -82,6 +84,7 @@ def command_line(ctx: click.Context, values: Mapping[str, Any], *, without: Coll
         ctx: The command's context.
         values: The values by parameter name.
         without: Parameters that are left out.
+        always: Parameters that are named whatever their value is, since something else than the built-in default would decide.
     """
     words: list[str] = []
     for option in options_of(ctx.command):
@@ -89,7 +92,7 @@ def command_line(ctx: click.Context, values: Mapping[str, Any], *, without: Coll
         if name in without or values[name] is None:
             continue
         elsewhere = option.resolve_envvar_value(ctx) is not None or name in (ctx.default_map or {})
-        if elsewhere or values[name] != option.default:
+        if elsewhere or name in always or values[name] != option.default:
             words += _words(option, values[name])
     return words
 

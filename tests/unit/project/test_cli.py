@@ -227,7 +227,8 @@ def test_a_plan_is_the_whole_truth_about_its_run(capsys: pytest.CaptureFixture[s
     longer = json.loads(out)
     assert (longer["plan"]["seed"], longer["plan"]["time_limit_s"]) == (6, 60)
     assert longer["plan"]["faults"] == drawn["plan"]["faults"]
-    assert longer["reproduce"] == "labrys test --seed 6 --plan plan.json"
+    assert longer["reproduce"] == "labrys test --seed 6 --plan plan.json --time-limit 60"
+    assert plan(capsys, *shlex.split(longer["reproduce"])[2:]) == longer
 
 
 def test_what_a_file_draws_gives_way_to_a_plan(
