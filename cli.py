@@ -22,21 +22,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from click.core import ParameterSource
 
 import clusters.options
+import harness.choices
 import nemesis.choices
 import workloads.options
-from harness.config import as_defaults, load_config
+from harness import options as opt
+from harness.config import DEFAULTS_OF, as_defaults, load_config, refuse_unread
 from harness.errors import ExitCode, InputError, LabrysError, Terminated
 from harness.randomness import fresh_seed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from harness.cluster import Cluster
-    from harness.load import Load
     from harness.run import Test
+    from nemesis.planfile import Plan
     from results.record import TestInfo
 
     Command = TypeVar("Command", bound="Callable[..., Any]")
@@ -71,20 +72,26 @@ class LazyGroup(click.Group):
             module, _, attribute = place.partition(":")
             command = getattr(importlib.import_module(module), attribute)
         if command is not None and not ctx.resilient_parsing:
-            _apply_config(ctx, command, cmd_name)
+            self._apply_defaults(ctx, command, cmd_name)
         return command
 
-
-def _apply_config(ctx: click.Context, command: click.Command, name: str) -> None:
-    path: Path | None = ctx.params.get("config")
-    table = load_config(path).get(name, {}) if path is not None else {}
-    if table:
-        options = {
-            option.name: option.multiple
-            for option in command.params
-            if isinstance(option, click.Option) and option.name is not None
-        }
-        ctx.default_map = {name: as_defaults(Path(path or CONFIG_FILE), name, table, options)}
+    def _apply_defaults(self, ctx: click.Context, command: click.Command, name: str) -> None:
+        """Gives a command the defaults of the environment and of `labrys.toml`, each under its option's long name."""
+        refuse_unread(os.environ, ENVIRONMENT_PREFIX)
+        source = DEFAULTS_OF.get(name, name)
+        own = opt.options_of(command)
+        for option in own:
+            option.envvar = opt.variable(f"{ENVIRONMENT_PREFIX}_{source}", option)
+        path: Path | None = ctx.params.get("config")
+        if path is None:
+            return
+        table = load_config(path, self.list_commands(ctx)).get(source, {})
+        known = own if source == name else opt.options_of(self.commands[source])
+        defaults = as_defaults(
+            path, source, table, {opt.long_name(option): (str(option.name), option.multiple) for option in known}
+        )
+        taken = {option.name for option in own}
+        ctx.default_map = {name: {key: value for key, value in defaults.items() if key in taken}}
 
 
 def _config_file(_ctx: click.Context, _option: click.Parameter, value: Path | None) -> Path | None:
@@ -102,7 +109,8 @@ def _config_file(_ctx: click.Context, _option: click.Parameter, value: Path | No
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     callback=_config_file,
     is_eager=True,
-    help=f"Defaults for options, a table for each command.  [default: {CONFIG_FILE}, if there is one]",
+    help=f"Defaults for options, a table for each command; [test] is also that of plan.  "
+    f"[default: {CONFIG_FILE}, if there is one]",
 )
 def labrys(config: Path | None) -> None:
     """Finds consistency bugs in replicated systems.
@@ -112,28 +120,13 @@ def labrys(config: Path | None) -> None:
     """
 
 
-# What decides a run, in the order of `--help`; the reproduce line repeats those that differ from their defaults.
+# What decides a run, in the order of `--help`; the reproduce line repeats it.
 RUN_OPTIONS = (
     *clusters.options.OPTIONS,
     *workloads.options.OPTIONS,
     *nemesis.choices.OPTIONS,
-    click.option("--load", "load_kind", type=click.Choice(["open", "closed"]), default="open", show_default=True,
-                 help="Whether requests arrive at a rate, or each worker waits for its answer."),
-    click.option("--rate", type=click.FloatRange(0, min_open=True), default=40.0, show_default=True,
-                 help="Open loop: arrivals per second at each node."),
-    click.option("--max-in-flight", type=click.IntRange(1), default=100, show_default=True,
-                 help="Open loop: the most operations in flight at each node."),
-    click.option("--concurrency", default="2n", show_default=True,
-                 help="Closed loop: workers, as a number or as a multiple of the nodes."),
-    click.option("--time-limit", type=click.FloatRange(1), default=60.0, show_default=True, help="Seconds of workload."),
-    click.option("--operation-timeout", type=click.FloatRange(0.1), default=5.0, show_default=True,
-                 help="Seconds until an operation is given up as indeterminate."),
-    click.option("--recovery-timeout", type=click.FloatRange(1), default=30.0, show_default=True,
-                 help="Seconds that the system has to work again after healing."),
-    click.option("--final-reads/--no-final-reads", default=True, show_default=True,
-                 help="Read every key through every node in the end."),
-    click.option("--seed", type=click.IntRange(0), default=None, help="Repeats operations and faults.  [default: a fresh one]"),
-)  # fmt: skip
+    *harness.choices.OPTIONS,
+)
 
 STORE_OPTION = click.option(
     "--store",
@@ -173,15 +166,19 @@ def run_test(ctx: click.Context, /, **options: Any) -> None:
 
     from harness.verdict import Verdict
     from results.document import verdict_from
+    from results.plain import one_line
     from results.session import carry_out
     from results.store import Store
     from results.terminal import print_summary
 
     console = Console(stderr=True)
+    given = _settle(ctx, options)[1]
     reproduce = _reproduce_line(ctx, options)
     console.print(f"reproduce  {reproduce}", style="dim", soft_wrap=True, highlight=False, markup=False)
     with clusters.options.open_cluster(options) as cluster:
-        test, info, plan = _compose(options, cluster, reproduce)
+        test, info, plan = _compose(options, cluster, given, reproduce)
+        for kind, why in info.left_out.items():
+            console.print(f"left out   {one_line(f'{kind}: {why}')}", soft_wrap=True, highlight=False, markup=False)
         session = carry_out(test, info, plan=plan, store=Store(options["store_dir"]), console=console)
     run, document = session.run, session.document
     verdict = verdict_from(document["valid"])
@@ -198,7 +195,34 @@ def run_test(ctx: click.Context, /, **options: Any) -> None:
     ctx.exit(verdict.exit_code)
 
 
-def _compose(options: Mapping[str, Any], cluster: Cluster, reproduce: str) -> tuple[Test, TestInfo, str]:
+def _settle(
+    ctx: click.Context, options: dict[str, Any], *, assume_nodes: bool = False
+) -> tuple[tuple[str, ...], Plan | None]:
+    """Settles what the options leave open, and refuses what cannot be before anything is opened.
+
+    A line on standard error tells each option that has no effect, and each that overrides a plan.
+
+    Returns:
+        The names of the nodes, and the plan that is given.
+    """
+    origins = opt.origins(ctx)
+    names, lines = clusters.options.settle_nodes(options, origins, assume=assume_nodes)
+    given = nemesis.choices.given_plan(options, names)
+    if given is not None:
+        lines += nemesis.choices.follow_plan(given, options, given=origins, built_in=opt.built_in(ctx.command))
+    for line in lines:
+        click.echo(line, err=True)
+    if options["seed"] is None:
+        options["seed"] = fresh_seed()
+    nemesis.choices.check(options, nodes=names, seed=options["seed"], time_limit_s=options["time_limit"], given=given)
+    workloads.options.make_workload(options)
+    harness.choices.make_load(options, len(names))
+    return names, given
+
+
+def _compose(
+    options: Mapping[str, Any], cluster: Cluster, given: Plan | None, reproduce: str
+) -> tuple[Test, TestInfo, str]:
     """Puts a test together from the rooms, or refuses it before anything is done."""
     from importlib.metadata import version
 
@@ -212,7 +236,7 @@ def _compose(options: Mapping[str, Any], cluster: Cluster, reproduce: str) -> tu
     system = clusters.options.make_system(cluster, options)
     workload = workloads.options.make_workload(options)
     plan = nemesis.choices.make_plan(
-        options, nodes=names, seed=seed, time_limit_s=time_limit_s, capabilities=cluster.capabilities()
+        options, nodes=names, seed=seed, time_limit_s=time_limit_s, capabilities=cluster.capabilities(), given=given
     )
     nemesis.choices.refuse_impossible(plan, cluster.capabilities(), cluster.nodes)
     test = Test(
@@ -222,7 +246,7 @@ def _compose(options: Mapping[str, Any], cluster: Cluster, reproduce: str) -> tu
         workload=workload,
         nemesis=Conductor(cluster=cluster, system=system),
         plan=plan.faults,
-        load=_load(options, len(names)),
+        load=harness.choices.make_load(options, len(names)),
         time_limit_s=time_limit_s,
         operation_timeout_s=options["operation_timeout"],
         recovery_timeout_s=options["recovery_timeout"],
@@ -239,17 +263,9 @@ def _compose(options: Mapping[str, Any], cluster: Cluster, reproduce: str) -> tu
         refusals=tuple(system.refusals),
         versions={"labrys": version("labrys"), "python": platform.python_version(), **system.versions()},
         options={name: str(value) if isinstance(value, Path) else value for name, value in options.items()},
+        left_out={left.kind: left.reason for left in plan.left_out},
     )
     return test, info, to_json(plan)
-
-
-def _load(options: Mapping[str, Any], nodes: int) -> Load:
-    from harness.load import ClosedLoop, OpenLoop, parse_concurrency
-
-    if options["load_kind"] == "closed":
-        return ClosedLoop(concurrency=parse_concurrency(options["concurrency"], nodes))
-    most = options["max_in_flight"]
-    return OpenLoop(rate_per_node=options["rate"], max_in_flight=most, processes_per_node=min(4, most))
 
 
 def _test_name(options: Mapping[str, Any]) -> str:
@@ -258,22 +274,24 @@ def _test_name(options: Mapping[str, Any]) -> str:
     return re.sub(r"[^A-Za-z0-9._+-]", "_", name)[:MAX_NAME]
 
 
-@labrys.command("plan")
+@labrys.command("plan", context_settings={"auto_envvar_prefix": f"{ENVIRONMENT_PREFIX}_TEST"})
 @_with(RUN_OPTIONS)
 @click.pass_context
 def show_plan(ctx: click.Context, /, **options: Any) -> None:
     """Prints what a seed would do: its faults, and the first operations of each stream.
 
     The output is the same, byte for byte, whenever seed and options are. Nothing is started: `all` stands for every kind,
-    whatever nodes could take.
+    whatever nodes could take. Defaults are those of `labrys test`.
     """
     from nemesis.planfile import to_json
 
+    names, given = _settle(ctx, options, assume_nodes=True)
     reproduce = _reproduce_line(ctx, options)
-    names = [f"n{number}" for number in range(1, options["nodes"] + 1)]
-    plan = nemesis.choices.make_plan(options, nodes=names, seed=options["seed"], time_limit_s=options["time_limit"])
+    plan = nemesis.choices.make_plan(
+        options, nodes=names, seed=options["seed"], time_limit_s=options["time_limit"], given=given
+    )
     workload = workloads.options.make_workload(options)
-    streams = _load(options, len(names)).streams(len(names))
+    streams = harness.choices.make_load(options, len(names)).streams(len(names))
     preview = workload.describe_streams(seed=options["seed"], streams=streams, count=PREVIEW_OPERATIONS)
     click.echo(json.dumps({"reproduce": reproduce, "plan": json.loads(to_json(plan)), "streams": preview}, indent=2))
 
@@ -306,26 +324,26 @@ def replay_run(ctx: click.Context, *, run: str, targets: str, store_dir: Path) -
         plan = from_json(
             found.plan_json.read_text(encoding="utf-8"), nodes=record.test.nodes, source=str(found.plan_json)
         )
-    except OSError as error:
-        raise InputError(f"{found.path} has no plan that could be replayed: {error.strerror}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{found.path} has no plan that could be replayed: {error}") from error
     path = found.path / f"replay-by-{targets}.json"
     faults = by_name(plan.faults, record.faults) if targets == "name" else plan.faults
-    write_text(path, to_json(replace(plan, faults=faults)))
-    words = _without(shlex.split(record.test.reproduce)[1:], nemesis.choices.DRAWING)
-    ctx.exit(labrys.main([*words, "--plan", str(path), "--store", str(store_dir)], standalone_mode=False) or 0)
-
-
-def _without(words: list[str], options: Collection[str]) -> list[str]:
-    """Returns a command line without some options and their values."""
-    flags = {option.opts[0] for option in run_test.params if isinstance(option, click.Option) and option.is_flag}
-    kept: list[str] = []
-    rest = iter(words)
-    for word in rest:
-        if word not in options:
-            kept.append(word)
-        elif word not in flags:
-            next(rest, None)
-    return kept
+    own = [option for option in opt.options_of(run_test) if option.name not in NOT_REPRODUCED]
+    drawing = [option for option in own if option.name in {*nemesis.choices.DRAWING, nemesis.choices.PLAN_FILE}]
+    # The run's own values, whatever is a default by now; where the line names an option too, that counts.
+    known = dict(record.test.options)
+    known["nodes"] = len(record.test.nodes) if known.get("cluster_kind") == "local" else None
+    limit_s = known.get("time_limit", plan.time_limit_s)
+    write_text(path, to_json(replace(plan, faults=faults, seed=record.test.seed, time_limit_s=limit_s)))
+    values = opt.spelled_out([option for option in own if option not in drawing], known)
+    try:
+        words = opt.without_options(shlex.split(record.test.reproduce)[2:], drawing)
+    except ValueError as error:
+        raise InputError(f"{found.test_json}: the reproduce line cannot be read: {error}") from error
+    config = ctx.find_root().params.get("config")
+    arguments = ["--config", str(config)] if config else []
+    arguments += ["test", *values, *words, "--plan", str(path), "--store", str(store_dir)]
+    ctx.exit(labrys.main(arguments, standalone_mode=False) or 0)
 
 
 @labrys.command("suite")
@@ -354,7 +372,7 @@ def run_whole_suite(
     from harness.suite import exit_code, load_suite
     from results.suites import SuiteFolder, print_table, run_suite, seed_of
 
-    known = {name.removeprefix("--") for option in run_test.params for name in option.opts}
+    known = {opt.long_name(option) for option in opt.options_of(run_test)}
     if seed is None:
         seed = fresh_seed() if resume is None else seed_of(resume)
     suite = load_suite(file, seed=seed, known=known)
@@ -363,8 +381,20 @@ def run_whole_suite(
     console = Console(stderr=True)
     again = shlex.join(["labrys", "suite", str(file), "--seed", str(seed)])
     console.print(f"reproduce  {again}", style="dim", soft_wrap=True, highlight=False, markup=False)
+    if ctx.parent is not None:
+        labrys.get_command(ctx.parent, "test")  # brings the defaults of its table
+    usual = run_test.make_context("test", [], parent=ctx.parent).params["time_limit"]
     try:
-        results = run_suite(suite, folder, store=store_dir, console=console, exit_first=exit_first, before=before)
+        results = run_suite(
+            suite,
+            folder,
+            store=store_dir,
+            console=console,
+            exit_first=exit_first,
+            before=before,
+            time_limit_s=usual,
+            config=ctx.find_root().params.get("config"),
+        )
     except KeyboardInterrupt:
         click.echo(f"interrupted; `{again} --resume {folder.path}` goes on", err=True)
         raise
@@ -373,27 +403,12 @@ def run_whole_suite(
     ctx.exit(exit_code(results))
 
 
-def _reproduce_line(ctx: click.Context, options: dict[str, Any]) -> str:
-    """Returns the command that runs the same again, and settles the seed if none was given."""
-    if options["seed"] is None:
-        options["seed"] = fresh_seed()
-    words = ["labrys", "test", "--seed", str(options["seed"])]
-    for option in ctx.command.params:
-        name = option.name or ""
-        if name in NOT_REPRODUCED or ctx.get_parameter_source(name) is ParameterSource.DEFAULT:
-            continue
-        if not isinstance(option, click.Option) or _text(options[name]) == _text(option.default):
-            continue
-        if option.is_flag:
-            words.append((option.opts if options[name] else option.secondary_opts)[0])
-        else:
-            words += [option.opts[0], _text(options[name])]
-    return shlex.join(words)
-
-
-def _text(value: Any) -> str:
-    """Returns an option's value as it is written on the command line."""
-    return f"{value:g}" if isinstance(value, float) else str(value)
+def _reproduce_line(ctx: click.Context, options: Mapping[str, Any]) -> str:
+    """Returns the command that runs the same again, after all options are settled."""
+    planned = options[nemesis.choices.PLAN_FILE] is not None
+    without = NOT_REPRODUCED | (nemesis.choices.DRAWING if planned else frozenset())
+    words = opt.command_line(ctx, options, without=without, always={"time_limit"} if planned else ())
+    return shlex.join(["labrys", "test", "--seed", str(options["seed"]), *words])
 
 
 def _terminate(*_: object) -> None:

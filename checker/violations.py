@@ -87,7 +87,8 @@ def count(ranked: Sequence[Violation]) -> dict[str, int]:
 
 def _violation(key: str | None, analysis: Analysis, faults: Sequence[FaultRecord]) -> Violation:
     decisive = _decisive(analysis)
-    when, ids = When.BEFORE, ()
+    when = When.BEFORE
+    ids: tuple[int, ...] = ()
     if decisive is not None:
         start_ns = decisive.start_ns
         end_ns = start_ns if decisive.end_ns is None else decisive.end_ns

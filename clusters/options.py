@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from harness.cluster import Cluster
+    from harness.options import Origin
     from harness.system import System
 
 CLUSTERS = ("local", "vagrant", "ssh")
@@ -66,6 +67,72 @@ PLACE_OPTIONS = (
 )
 
 
+def settle_nodes(
+    options: dict[str, Any], given: Mapping[str, Origin], *, assume: bool = False
+) -> tuple[tuple[str, ...], list[str]]:
+    """Finds out what the nodes are called, without starting or asking any of them.
+
+    Args:
+        options: All options by parameter name; those that say nothing about this cluster are set to what it is.
+        given: Where values come from that are not built-in defaults, by parameter name.
+        assume: Whether nodes n1 to nN are assumed where Vagrant's nodes are not known.
+
+    Returns:
+        The nodes' names, and a line for each option that has no effect, and for what is assumed.
+
+    Raises:
+        InputError: The command line contradicts itself, or the nodes cannot be known.
+    """
+    kind, lines = options["cluster_kind"], []
+    inventory = given.get("inventory")
+    if kind != "ssh" and inventory is not None:
+        if inventory.typed:
+            raise InputError(f"{inventory.words} goes with --cluster ssh, not with --cluster {kind}")
+        lines.append(f"{inventory.words} is not used with --cluster {kind}")
+        options["inventory"] = None
+    try:
+        names = _names(options)
+    except InputError as error:
+        if not assume or kind != "vagrant":
+            raise
+        names = tuple(f"n{number}" for number in range(1, options["nodes"] + 1))
+        return names, [*lines, f"{error}; the nodes are assumed to be {', '.join(names)}"]
+    if len(names) != options["nodes"]:
+        asked = given.get("nodes")
+        if asked is not None and asked.typed:
+            raise InputError(f"{asked.words} contradicts the cluster, which has {len(names)}: {', '.join(names)}")
+        if asked is not None:
+            lines.append(f"{asked.words} is not used: the cluster has {len(names)} nodes, {', '.join(names)}")
+    options["nodes"] = len(names) if kind == "local" else None
+    return names, lines
+
+
+def _names(options: Mapping[str, Any]) -> tuple[str, ...]:
+    kind, name = options["cluster_kind"], options.get("cluster_name")
+    if kind == "ssh":
+        from clusters.ssh import read_inventory  # noqa: PLC0415 - brings paramiko, which `--help` does not need
+
+        return tuple(machine.node.name for machine in read_inventory(_inventory(options))[1])
+    if kind == "vagrant":
+        from clusters.vagrant import read_layout  # noqa: PLC0415 - likewise
+
+        return tuple(node.name for node in read_layout(Path("Vagrantfile"), os.environ).members())
+    if name:
+        from clusters.local import list_clusters  # noqa: PLC0415 - likewise
+
+        for cluster in list_clusters():
+            if cluster.name == name:
+                return tuple(node.name for node in cluster.nodes)
+    return tuple(f"n{number}" for number in range(1, options["nodes"] + 1))
+
+
+def _inventory(options: Mapping[str, Any]) -> Path:
+    path: Path | None = options["inventory"]
+    if path is None:
+        raise InputError("--cluster ssh needs --inventory FILE, a list of hosts; docs/clusters.md has an example")
+    return path
+
+
 @contextlib.contextmanager
 def open_cluster(options: Mapping[str, Any]) -> Iterator[Cluster]:
     """Gives the cluster that the options name; one that was made for this is taken down at the end."""
@@ -78,9 +145,7 @@ def open_cluster(options: Mapping[str, Any]) -> Iterator[Cluster]:
     if kind == "ssh":
         from clusters.ssh import SshCluster  # noqa: PLC0415 - brings paramiko, which `--help` does not need
 
-        if options["inventory"] is None:
-            raise InputError("--cluster ssh needs --inventory FILE, a list of hosts; docs/clusters.md has an example")
-        opened = SshCluster.from_inventory(options["inventory"])
+        opened = SshCluster.from_inventory(_inventory(options))
     else:
         from clusters.vagrant import VagrantCluster  # noqa: PLC0415 - likewise
 

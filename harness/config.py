@@ -1,32 +1,42 @@
 """Reads `labrys.toml`: defaults for the options of commands.
 
-The file has a table for each command, with the options' long names as keys (`time-limit` or `time_limit`):
+The file has a table for each command, with the options' long names as keys (`time-limit` or `time_limit`). `labrys plan` takes
+its defaults from `[test]`, since it shows what a test would do:
 
     [test]
     time-limit = 120
     nemesis = "kill,partition-random-halves"
 
-An unknown command or key is an error with a suggestion: a default that is silently ignored is a test that was not run.
+An unknown command or key is an error with a suggestion: a default that is silently ignored is a test that was not run. For the
+same reason a table `[plan]` is refused, and so are variables `LABRYS_PLAN_...`.
 """
 
 from __future__ import annotations
 
 import tomllib
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import InputError
 from harness.suggest import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
+# Commands that take the defaults of another one: what they show, the other does.
+DEFAULTS_OF = MappingProxyType({"plan": "test"})
 
-def load_config(path: Path) -> dict[str, dict[str, Any]]:
+
+def load_config(path: Path, commands: Collection[str]) -> dict[str, dict[str, Any]]:
     """Reads the file's tables as they are.
 
+    Args:
+        path: The file.
+        commands: The names of all commands.
+
     Raises:
-        InputError: The file cannot be read, is not TOML, or has something else than tables at its top.
+        InputError: The file cannot be read, is not TOML, or has something else at its top than tables named after commands.
     """
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -35,29 +45,57 @@ def load_config(path: Path) -> dict[str, dict[str, Any]]:
     for name, table in tables.items():
         if not isinstance(table, dict):
             raise InputError(f"{path}: expected tables named after commands, e.g. [test]; {name!r} is a value")
+        if name in DEFAULTS_OF:
+            raise InputError(
+                f"{path}: `labrys {name}` takes its defaults from [{DEFAULTS_OF[name]}]; move what [{name}] holds there"
+            )
+        if name not in commands:
+            raise InputError(f"{path}: there is no command {name!r}. {did_you_mean(name, commands)}")
     return tables
 
 
-def as_defaults(path: Path, command: str, table: Mapping[str, Any], known: Mapping[str, bool]) -> dict[str, Any]:
+def refuse_unread(environment: Mapping[str, str], prefix: str) -> None:
+    """Refuses variables that look like defaults and are not read.
+
+    Args:
+        environment: The variables by name.
+        prefix: What the names of all our variables begin with.
+
+    Raises:
+        InputError: There is one; the message names the one that is read.
+    """
+    for command, other in DEFAULTS_OF.items():
+        start = f"{prefix}_{command}_".upper()
+        for name in sorted(environment):
+            if name.startswith(start):
+                read = f"{prefix}_{other}_".upper() + name.removeprefix(start)
+                raise InputError(
+                    f"{name}: `labrys {command}` takes its defaults from those of `labrys {other}`; set {read} instead"
+                )
+
+
+def as_defaults(
+    path: Path, command: str, table: Mapping[str, Any], known: Mapping[str, tuple[str, bool]]
+) -> dict[str, Any]:
     """Turns a command's table into defaults by parameter name.
 
     Args:
         path: The file, for messages.
         command: The command's name.
         table: Its table.
-        known: The command's parameters by name (with underscores), and whether each takes a list.
+        known: The command's options by long name: the parameter's name, and whether it takes a list.
 
     Raises:
         InputError: A key names no parameter, or a value cannot be a value of an option.
     """
     defaults: dict[str, Any] = {}
     for key, value in table.items():
-        name = key.replace("-", "_")
+        name = key.replace("_", "-")
         if name not in known:
-            suggestion = did_you_mean(key, [parameter.replace("_", "-") for parameter in known])
-            raise InputError(f"{path}: [{command}] has no option {key!r}. {suggestion}")
-        if isinstance(value, list) != known[name] or isinstance(value, dict):
-            expected = "a list" if known[name] else "one value"
+            raise InputError(f"{path}: [{command}] has no option {key!r}. {did_you_mean(key, known)}")
+        parameter, many = known[name]
+        if isinstance(value, list) != many or isinstance(value, dict):
+            expected = "a list" if many else "one value"
             raise InputError(f"{path}: [{command}] {key} takes {expected}, not {value!r}")
-        defaults[name] = value
+        defaults[parameter] = value
     return defaults

@@ -22,6 +22,9 @@ as its value is a dimension of a matrix:
 That is nine cases. A case's seed is drawn from the suite's seed and the case's own name, so adding a case shifts no other. A
 definite failure decides over an error of the tool, that over an unknown, and that over valid.
 
+A negative control of a fault adds `expect-during-fault = true`: it passes only if a violation was seen during or after a fault,
+so a system that is wrong without any fault does not pass for a fault that works.
+
 `known-failures = ["recovered=invalid"]` lets a suite tell what is new in a system with a known defect: parts of the verdict
 that are named there may come out like that, and the summary says that they did.
 """
@@ -45,7 +48,8 @@ if TYPE_CHECKING:
 
 TOP_KEYS = frozenset({"name", "defaults", "test"})
 KNOWN_FAILURES = "known-failures"
-OWN_KEYS = frozenset({"name", "repeat", "expect", KNOWN_FAILURES})
+DURING_FAULT = "expect-during-fault"
+OWN_KEYS = frozenset({"name", "repeat", "expect", DURING_FAULT, KNOWN_FAILURES})
 MAX_CASES = 10_000
 
 
@@ -60,6 +64,7 @@ class Case:
         seed: The root seed.
         expect: The verdict that is a success; a negative control expects `invalid`.
         known_failures: Parts of the verdict, `name=verdict`, that may come out like that without failing the suite.
+        expect_during_fault: Whether a violation must be seen during or after a fault.
     """
 
     name: str
@@ -68,6 +73,7 @@ class Case:
     seed: int
     expect: Verdict
     known_failures: frozenset[str] = frozenset()
+    expect_during_fault: bool = False
 
     def arguments(self) -> list[str]:
         """Returns the arguments of `labrys` that run this case."""
@@ -91,6 +97,8 @@ class CaseResult:
         seconds: How long it took.
         run: The run's folder; None if it did not get that far.
         failures: The parts of its verdict that are not valid, `name=verdict`.
+        left_out: The kinds of faults that were asked for by `all` and are not in the plan.
+        fault_violations: How many violations were seen during or after a fault; None if the results do not say.
     """
 
     case: Case
@@ -99,6 +107,8 @@ class CaseResult:
     seconds: float
     run: str | None
     failures: Sequence[str] = ()
+    left_out: Sequence[str] = ()
+    fault_violations: int | None = None
 
     @property
     def verdict(self) -> Verdict | None:
@@ -114,7 +124,23 @@ class CaseResult:
     @property
     def passed(self) -> bool:
         """Returns whether the verdict is the expected one, or differs from it only by what is known to fail."""
-        return self.verdict is self.case.expect or (self.case.expect is Verdict.VALID and self.failed_as_known)
+        if self.verdict is self.case.expect:
+            return self.without_fault is None
+        return self.case.expect is Verdict.VALID and self.failed_as_known
+
+    @property
+    def without_fault(self) -> str | None:
+        """Returns why an invalid verdict is not shown to be the fault's doing; None if it is, or if that is not asked for."""
+        if not self.case.expect_during_fault or self.verdict is not Verdict.INVALID:
+            return None
+        if self.fault_violations is None:
+            return "invalid, but its results do not say whether a violation was seen during or after a fault"
+        return None if self.fault_violations > 0 else "invalid, but no violation was seen during or after a fault"
+
+    @property
+    def why(self) -> str:
+        """Returns the case's sentence: the verdict's, after what makes an expected verdict fail."""
+        return f"{self.without_fault}: {self.reason}" if self.without_fault else self.reason
 
     @property
     def reproduce(self) -> str:
@@ -177,17 +203,7 @@ def _cases(where: str, table: Mapping[str, Any], *, seed: int, known: Collection
     repeat = table.get("repeat", 1)
     if not isinstance(repeat, int) or isinstance(repeat, bool) or repeat < 1:
         raise InputError(f"{where} ({name}): repeat takes a whole number of at least 1, not {repeat!r}")
-    try:
-        expect = Verdict(table.get("expect", Verdict.VALID))
-    except ValueError:
-        raise InputError(f"{where} ({name}): expect takes valid, invalid or unknown, not {table['expect']!r}") from None
-    parts = table.get(KNOWN_FAILURES, [])
-    if not isinstance(parts, list) or not all(
-        isinstance(part, str) and part.endswith((f"={Verdict.INVALID}", f"={Verdict.UNKNOWN}")) for part in parts
-    ):
-        raise InputError(
-            f"{where} ({name}): {KNOWN_FAILURES} takes a list of PART=invalid or PART=unknown, not {parts!r}"
-        )
+    expect, during_fault, known_failures = _expected(f"{where} ({name})", table)
     options = {key: value for key, value in table.items() if key not in OWN_KEYS}
     for key, value in options.items():
         if key not in known or key == "seed":
@@ -209,8 +225,28 @@ def _cases(where: str, table: Mapping[str, Any], *, seed: int, known: Collection
                 options={**options, **chosen},
                 seed=stream(seed, f"suite/{full}").getrandbits(SEED_BITS),
                 expect=expect,
-                known_failures=frozenset(parts),
+                known_failures=known_failures,
+                expect_during_fault=during_fault,
             )
+
+
+def _expected(where: str, table: Mapping[str, Any]) -> tuple[Verdict, bool, frozenset[str]]:
+    """Reads what a test is expected to end with, whether in a fault, and what is known to fail."""
+    try:
+        expect = Verdict(table.get("expect", Verdict.VALID))
+    except ValueError:
+        raise InputError(f"{where}: expect takes valid, invalid or unknown, not {table['expect']!r}") from None
+    during_fault = table.get(DURING_FAULT, False)
+    if not isinstance(during_fault, bool):
+        raise InputError(f"{where}: {DURING_FAULT} takes true or false, not {during_fault!r}")
+    if during_fault and expect is not Verdict.INVALID:
+        raise InputError(f'{where}: {DURING_FAULT} needs expect = "invalid", and {expect} is expected')
+    parts = table.get(KNOWN_FAILURES, [])
+    if not isinstance(parts, list) or not all(
+        isinstance(part, str) and part.endswith((f"={Verdict.INVALID}", f"={Verdict.UNKNOWN}")) for part in parts
+    ):
+        raise InputError(f"{where}: {KNOWN_FAILURES} takes a list of PART=invalid or PART=unknown, not {parts!r}")
+    return expect, during_fault, frozenset(parts)
 
 
 def exit_code(results: Iterable[CaseResult]) -> ExitCode:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from harness.errors import InputError
+from harness.options import as_written
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from harness.capabilities import Capabilities
-    from harness.faults import PlannedFault
     from harness.op import Value
+    from harness.options import Origin
+    from nemesis.kinds import Choice
     from nemesis.planfile import Plan
+    from nemesis.rhythm import Rhythm
 
 
 OPTIONS = (
@@ -47,16 +51,20 @@ OPTIONS = (
         metavar="KIND.OPTION=VALUE,...",
         help="Options of kinds, e.g. packet-loss.probability=0.5,partition-leader.side=alone; see docs/faults.md.",
     ),
-    click.option("--in-turn", is_flag=True, help="Each kind once, one after the other."),
-    click.option("--keep-majority", is_flag=True, help="Never take the majority away."),
-    click.option("--take-majority", is_flag=True, help="Take the majority away with each fault."),
+    click.option("--in-turn/--no-in-turn", default=False, help="Each kind once, one after the other."),
+    click.option("--keep-majority/--no-keep-majority", default=False, help="Never take the majority away."),
+    click.option("--take-majority/--no-take-majority", default=False, help="Take the majority away with each fault."),
     click.option(
         "--plan",
         "plan_file",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help="Carry out this plan of faults instead of drawing one.",
+        help="Carry out this plan of faults instead of drawing one; its seed and time limit hold too.",
     ),
 )
+
+PLAN_FILE = "plan_file"
+# The parameters that a plan is drawn with. They say nothing where a plan is given.
+DRAWING = frozenset({"nemesis", "fault_on", "fault_off", "fault_options", "in_turn", "keep_majority", "take_majority"})
 
 
 def parse_options(text: str) -> dict[str, dict[str, Value]]:
@@ -87,19 +95,75 @@ def parse_options(text: str) -> dict[str, dict[str, Value]]:
     return options
 
 
-# What a plan is drawn from; a plan that is given already needs none of it.
-DRAWING = frozenset(
-    {
-        "--nemesis",
-        "--fault-on",
-        "--fault-off",
-        "--fault-options",
-        "--in-turn",
-        "--keep-majority",
-        "--take-majority",
-        "--plan",
-    }
-)
+def given_plan(options: Mapping[str, Any], nodes: Sequence[str]) -> Plan | None:
+    """Reads the plan from the file that the options name; None if they name none.
+
+    Raises:
+        InputError: The file cannot be read, or these nodes cannot have its plan.
+    """
+    from nemesis.planfile import from_json  # noqa: PLC0415 - `--help` needs no fault
+
+    path: Path | None = options[PLAN_FILE]
+    if path is None:
+        return None
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: the plan cannot be read: {error}") from error
+    return from_json(text, nodes=nodes, source=str(path))
+
+
+def follow_plan(
+    plan: Plan, options: dict[str, Any], *, given: Mapping[str, Origin], built_in: Mapping[str, Any]
+) -> list[str]:
+    """Makes the options follow a plan that is given: its seed, its time limit, and nothing that draws another plan.
+
+    Args:
+        plan: The plan.
+        options: All options by parameter name; those that the plan decides are changed.
+        given: Where values come from that are not built-in defaults, by parameter name.
+        built_in: The built-in defaults by parameter name.
+
+    Returns:
+        A line for each option that overrides the plan, or that the plan leaves without effect.
+
+    Raises:
+        InputError: The command line asks for another plan as well.
+    """
+    path = options[PLAN_FILE]
+    drawing = [name for name in given if name in DRAWING and options[name] != built_in[name]]
+    typed = [given[name].words for name in drawing if given[name].typed]
+    if typed:
+        raise InputError(
+            f"{given[PLAN_FILE].words} excludes {', '.join(typed)}: a plan says which faults there are, and when"
+        )
+    lines = [f"{given[name].words} is not used: {path} says which faults there are" for name in drawing]
+    options.update({name: built_in[name] for name in DRAWING})
+    for name, value, unit in (("seed", plan.seed, ""), ("time_limit", plan.time_limit_s, " s")):
+        if value is None or value == options[name]:
+            continue
+        if name in given:
+            said = as_written(value) + unit if unit else f"seed {value}"
+            lines.append(f"{given[name].words} overrides {said} of {path}")
+        else:
+            options[name] = value
+    return lines
+
+
+def check(
+    options: Mapping[str, Any], *, nodes: Sequence[str], seed: int, time_limit_s: float, given: Plan | None
+) -> None:
+    """Refuses what cannot be planned on nodes of these names, whatever they can do.
+
+    Raises:
+        InputError: There can be no such plan.
+    """
+    from nemesis.kinds import asks_for_all  # noqa: PLC0415 - `--help` needs no fault
+
+    if given is None and asks_for_all(options["nemesis"]):
+        _chosen(options, nodes, None)  # which kinds share the time is known only with the nodes
+    else:
+        make_plan(options, nodes=nodes, seed=seed, time_limit_s=time_limit_s, given=given)
 
 
 def make_plan(
@@ -109,8 +173,9 @@ def make_plan(
     seed: int,
     time_limit_s: float,
     capabilities: Mapping[str, Capabilities] | None = None,
+    given: Plan | None = None,
 ) -> Plan:
-    """Draws the plan that the options ask for, or reads it from the file that they name.
+    """Draws the plan that the options ask for, or settles the one that is given.
 
     Args:
         options: The values of `OPTIONS` by parameter name.
@@ -118,43 +183,54 @@ def make_plan(
         seed: The run's root seed.
         time_limit_s: How long the workload runs.
         capabilities: What the nodes can do, where it is known; then `all` leaves out what they cannot have.
+        given: The plan that is carried out instead of a drawn one.
+
+    Returns:
+        The plan, with the run's own seed and time limit, and with what `all` left out.
 
     Raises:
         InputError: There can be no such plan.
     """
-    from nemesis.kinds import ALL_KINDS, choose_all  # noqa: PLC0415 - `--help` needs no fault
+    from nemesis.kinds import LeftOut, asks_for_all, left_out  # noqa: PLC0415 - `--help` needs no fault
     from nemesis.plan import draw_plan  # noqa: PLC0415
-    from nemesis.planfile import Plan, from_json  # noqa: PLC0415
+    from nemesis.planfile import Plan, check_end  # noqa: PLC0415
+
+    if given is not None:
+        check_end(given, time_limit_s, source=str(options[PLAN_FILE]))
+        return replace(given, seed=seed, time_limit_s=time_limit_s)
+    all_kinds = asks_for_all(options["nemesis"])
+    left = left_out(capabilities) if all_kinds and capabilities else ()
+    choices, each = _chosen(options, nodes, capabilities)
+    if all_kinds and not choices:
+        told = "\n  ".join(f"{item.kind}: {item.reason}" for item in left)
+        raise InputError(f"these nodes can take no kind of fault, so `all` leaves nothing to do:\n  {told}")
+    faults = draw_plan(
+        choices,
+        nodes,
+        seed=seed,
+        time_limit_s=time_limit_s,
+        rhythms=each,
+        keep_majority=options["keep_majority"],
+        take_majority=options["take_majority"],
+        in_turn=options["in_turn"],
+    )
+    placed = {fault.kind for fault in faults}
+    idle = [name for name in dict.fromkeys(choice.kind.name for choice in choices) if name not in placed]
+    no_room = f"there is no room for it in {time_limit_s:g} s beside the other faults"
+    left += tuple(LeftOut(kind=name, nodes=(), missing=no_room) for name in idle)
+    return Plan(nodes=tuple(nodes), seed=seed, time_limit_s=time_limit_s, faults=faults, left_out=left)
+
+
+def _chosen(
+    options: Mapping[str, Any], nodes: Sequence[str], capabilities: Mapping[str, Capabilities] | None
+) -> tuple[tuple[Choice, ...], dict[str, Rhythm]]:
+    """Returns the kinds that were asked for, and their rhythms."""
+    from nemesis.kinds import choose_all  # noqa: PLC0415 - `--help` needs no fault
     from nemesis.rhythm import rhythms  # noqa: PLC0415
 
-    path: Path | None = options["plan_file"]
-    if path is not None:
-        if options["nemesis"] or options["fault_options"]:
-            raise InputError(
-                "--plan excludes --nemesis and --fault-options: a plan says which faults there are, and how"
-            )
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"{path}: the plan cannot be read: {error}") from error
-        return from_json(text, nodes=nodes, source=str(path))
-    faults: tuple[PlannedFault, ...] = ()
     own = parse_options(options["fault_options"])
     choices = choose_all([options["nemesis"]], nodes, options=own, capabilities=capabilities)
-    each = rhythms(options["fault_on"], options["fault_off"], [choice.kind.name for choice in choices])
-    if choices:
-        faults = draw_plan(
-            choices,
-            nodes,
-            seed=seed,
-            time_limit_s=time_limit_s,
-            rhythms=each,
-            keep_majority=options["keep_majority"],
-            take_majority=options["take_majority"],
-            each_at_least_once=options["in_turn"] or ALL_KINDS not in options["nemesis"].split(","),
-            in_turn=options["in_turn"],
-        )
-    return Plan(nodes=tuple(nodes), seed=seed, time_limit_s=time_limit_s, faults=faults)
+    return choices, rhythms(options["fault_on"], options["fault_off"], [choice.kind.name for choice in choices])
 
 
 def refuse_impossible(plan: Plan, capabilities: Mapping[str, Capabilities], nodes: Sequence[Any]) -> None:

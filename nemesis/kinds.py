@@ -1,13 +1,14 @@
 """The kinds of faults by name, with the names that Jepsen and OpenChaos give them, and what they need.
 
 A kind is a class of faults and the target it has by default: `leader-kill` is `kill` aimed at the leader. On the command
-line a kind may be aimed anew (`kill:minority`, `pause:n1+n3`). An unknown name is an error with a suggestion; a kind whose
-capabilities a node has not is refused before the run, with a sentence that names the node and what it misses.
+line a kind may be aimed anew (`kill:minority`, `pause:n1+n3`). An unknown name is an error with a suggestion. A kind that a
+node cannot take is refused before the run, with a sentence that names the node and what it lacks; `all` leaves such a kind out
+and says so.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -58,12 +59,36 @@ class Choice:
         target: Its target: a spec or names.
         options: Its options, settled.
         label: The name of its stream of draws: as it was asked for.
+        by_all: Whether only `all` asks for it; then a plan may leave it out.
     """
 
     kind: Kind
     target: str | tuple[str, ...]
     options: Mapping[str, Value] = field(default_factory=dict)
     label: str
+    by_all: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """A kind that `all` left out of a plan.
+
+    Attributes:
+        kind: Its name.
+        nodes: The nodes that lack something for it; empty if the reason is another one.
+        missing: What they lack, with what each node said; or the other reason.
+    """
+
+    kind: str
+    nodes: tuple[str, ...]
+    missing: str
+
+    @property
+    def reason(self) -> str:
+        """Returns why it was left out, in words."""
+        if not self.nodes:
+            return self.missing
+        return f"{', '.join(self.nodes)} {'lacks' if len(self.nodes) == 1 else 'lack'} {self.missing}"
 
 
 _LIST = (
@@ -189,9 +214,9 @@ def choose_all(
     choices: dict[str, Choice] = {}
     for text in wanted:
         if text == ALL_KINDS:
-            able = [kind for kind in KINDS.values() if kind.in_all and not _lacking(kind, capabilities or {})]
+            able = [kind for kind in KINDS.values() if kind.in_all and not _gaps(kind, capabilities or {})]
             for kind in able:
-                choices.setdefault(kind.name, choose(kind.name, nodes, given.get(kind.name)))
+                choices.setdefault(kind.name, replace(choose(kind.name, nodes, given.get(kind.name)), by_all=True))
             continue
         choice = choose(text, nodes, given.get(find_kind(text.partition(TARGET_SEPARATOR)[0].strip()).name))
         if choice.label in choices and ALL_KINDS not in wanted:
@@ -203,10 +228,21 @@ def choose_all(
     return tuple(choices.values())
 
 
-def left_out(capabilities: Mapping[str, Capabilities]) -> dict[str, str]:
-    """Returns the kinds that `all` leaves out on these nodes, each with the reason."""
-    lacking = {kind.name: _lacking(kind, capabilities) for kind in KINDS.values() if kind.in_all}
-    return {name: reasons[0] for name, reasons in lacking.items() if reasons}
+def asks_for_all(text: str) -> bool:
+    """Says whether `all` is among the kinds that a text asks for."""
+    return ALL_KINDS in (part.strip() for part in text.split(","))
+
+
+def left_out(capabilities: Mapping[str, Capabilities]) -> tuple[LeftOut, ...]:
+    """Returns the kinds that `all` leaves out on these nodes, each with the nodes and what they lack."""
+    found = []
+    for kind in KINDS.values():
+        gaps = _gaps(kind, capabilities) if kind.in_all else []
+        if gaps:
+            lack = {gap.node for gap in gaps}
+            nodes = tuple(node for node in capabilities if node in lack)
+            found.append(LeftOut(kind=kind.name, nodes=nodes, missing=_missing(gaps)))
+    return tuple(found)
 
 
 def missing_capabilities(
@@ -225,14 +261,48 @@ def missing_capabilities(
     return [line for name in dict.fromkeys(kinds) for line in _lacking(find_kind(name), capabilities, nodes)]
 
 
-def _lacking(kind: Kind, capabilities: Mapping[str, Capabilities], nodes: Sequence[Node] = ()) -> list[str]:
-    lines = []
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Gap:
+    """A capability that a kind needs and a node lacks, with what the node said, and the same of what would do instead."""
+
+    capability: str
+    node: str
+    said: str
+    instead: str | None
+    instead_said: str
+
+
+def _gaps(kind: Kind, capabilities: Mapping[str, Capabilities], nodes: Sequence[Node] = ()) -> list[_Gap]:
+    gaps = []
     for capability in sorted(kind.fault.needs(nodes)):
         other = kind.fault.INSTEAD.get(capability)
         for node, can in capabilities.items():
             if can.available.isdisjoint({capability, other}):
-                line = f"{kind.name} needs {capability} on every node, and {node} has not: "
-                line += can.missing.get(capability, "not found")
-                line += f"; nor {other} instead: {can.missing.get(other, 'not found')}" if other else ""
-                lines.append(line)
-    return lines
+                said = can.missing.get(capability, "not found")
+                instead_said = can.missing.get(other, "not found") if other else ""
+                gaps.append(_Gap(capability=capability, node=node, said=said, instead=other, instead_said=instead_said))
+    return gaps
+
+
+def _lacking(kind: Kind, capabilities: Mapping[str, Capabilities], nodes: Sequence[Node] = ()) -> list[str]:
+    return [
+        f"{kind.name} needs {gap.capability} on every node, and {gap.node} lacks it: {gap.said}"
+        + (f"; nor {gap.instead} instead: {gap.instead_said}" if gap.instead else "")
+        for gap in _gaps(kind, capabilities, nodes)
+    ]
+
+
+def _missing(gaps: Sequence[_Gap]) -> str:
+    """Returns what nodes lack; nodes that say the same are said once."""
+    told: dict[str, dict[str, list[str]]] = {}
+    for gap in gaps:
+        told.setdefault(gap.capability, {}).setdefault(gap.said, []).append(gap.node)
+        if gap.instead:
+            told.setdefault(gap.instead, {}).setdefault(gap.instead_said, []).append(gap.node)
+    return " and ".join(f"{capability} ({_said(reasons)})" for capability, reasons in told.items())
+
+
+def _said(reasons: Mapping[str, Sequence[str]]) -> str:
+    if len(reasons) == 1:
+        return next(iter(reasons))
+    return "; ".join(f"{', '.join(nodes)}: {said}" for said, nodes in reasons.items())

@@ -129,7 +129,8 @@ def draw_plan(
         rhythms: Rhythms by kind name; a kind that is not there has the default one.
         keep_majority: Whether some node must always be able to talk to a majority that is up, whoever leads.
         take_majority: Whether each fault by itself must leave no node such a majority.
-        each_at_least_once: Whether a kind that gets no turn is an error; else it is just not in the plan.
+        each_at_least_once: Whether a kind that gets no turn is an error; else it is not in the plan, and neither is a kind
+            that only `all` asks for.
         in_turn: Whether each kind comes once, in the order of `choices`, one after the other and never two at once.
 
     Raises:
@@ -156,7 +157,8 @@ def draw_plan(
         candidate.start_s = round(candidate.start_s, DECIMALS)
         end_s = round(min(candidate.start_s + candidate.on_s, limit_s), DECIMALS)
         if end_s - candidate.start_s < candidate.rhythm.on_s[0] - SLACK_S:
-            if each_at_least_once and not candidate.placed:
+            needed = each_at_least_once and (in_turn or not candidate.choice.by_all)
+            if needed and not candidate.placed:
                 raise PlanError(
                     f"{candidate.choice.label} finds no room in {time_limit_s:g} s beside the other faults; give more time, "
                     "shorter on and off times, or fewer faults"

@@ -1,8 +1,9 @@
 """Plans as JSON: printed, stored, edited by hand, read back, and replayed.
 
 What is written is byte-identical for the same plan. What is read may have been edited by anyone, so it is checked as a
-whole before any node is touched: unknown keys, kinds, targets and options are errors with a suggestion, times must make
-sense, two faults may not hold the same thing on one node, and at most a minority of nodes may be damaged for good.
+whole before any node is touched: unknown keys, kinds, targets and options are errors with a suggestion, the nodes must be those
+of the cluster, times must make sense, two faults may not hold the same thing on one node, and at most a minority of nodes may
+be damaged for good.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from nemesis import targets as tgt
 from nemesis.errors import PlanError
 from nemesis.fault import without_order
 from nemesis.grudges import minority
-from nemesis.kinds import find_kind
+from nemesis.kinds import LeftOut, find_kind
 from nemesis.options import ORDER, settle
 from nemesis.plan import number
 
@@ -31,9 +32,12 @@ if TYPE_CHECKING:
 FORMAT = "labrys-plan"
 VERSION = 1
 MAX_CHARACTERS = 10_000_000
-_TOP = ("format", "version", "nodes", "seed", "time_limit_s", "faults")
+LEAST_S = 1.0
+MAX_S = 1e9  # more than any run
+_TOP = ("format", "version", "nodes", "seed", "time_limit_s", "left_out", "faults")
 _FAULT = ("id", "kind", "target", "start_s", "end_s", "options")
 _NEEDED = ("kind", "target", "start_s", "end_s")
+_LEFT_OUT = ("kind", "nodes", "missing")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,18 +49,24 @@ class Plan:
         seed: The root seed it was drawn from; None if it was written by hand.
         time_limit_s: How long its workload runs; None if it does not say.
         faults: The faults, in the order of their start.
+        left_out: The kinds that `all` left out when the plan was drawn.
     """
 
     nodes: tuple[str, ...]
     seed: int | None
     time_limit_s: float | None
     faults: tuple[PlannedFault, ...]
+    left_out: tuple[LeftOut, ...] = ()
 
 
 def to_json(plan: Plan) -> str:
     """Returns the plan as JSON text, one line for each fault."""
-    head = {"format": FORMAT, "version": VERSION, "nodes": list(plan.nodes)}
+    head: dict[str, Value] = {"format": FORMAT, "version": VERSION, "nodes": list(plan.nodes)}
     head |= {"seed": plan.seed, "time_limit_s": plan.time_limit_s}
+    if plan.left_out:
+        head["left_out"] = [
+            {"kind": left.kind, "nodes": list(left.nodes), "missing": left.missing} for left in plan.left_out
+        ]
     lines = [f"  {json.dumps(key)}: {json.dumps(value)}," for key, value in head.items()]
     faults = ",\n".join(f"    {json.dumps(fault_json(fault))}" for fault in plan.faults)
     body = f"[\n{faults}\n  ]" if faults else "[]"
@@ -95,15 +105,36 @@ def from_json(text: str, *, nodes: Sequence[str], source: str) -> Plan:
             f"{source}: expected format {FORMAT!r} version {VERSION}, not {top.get('format')!r} version {top.get('version')!r}"
         )
     seed, time_limit_s = top.get("seed"), top.get("time_limit_s")
-    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
-        raise PlanError(f"{source}: the seed must be a whole number or null, not {seed!r}")
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
+        raise PlanError(f"{source}: the seed must be a whole number, 0 or more, or null, not {seed!r}")
     if time_limit_s is not None:
-        time_limit_s = _seconds(time_limit_s, f"{source}: time_limit_s")
+        time_limit_s = _seconds(time_limit_s, f"{source}: time_limit_s", least_s=LEAST_S)
+    _check_nodes(top.get("nodes"), nodes, source)
     if not isinstance(top["faults"], list):
         raise PlanError(f"{source}: faults must be a list")
     faults = number(_fault(item, nodes, f"{source}: faults[{index}]") for index, item in enumerate(top["faults"]))
     _check_together(faults, nodes, source)
-    return Plan(nodes=tuple(nodes), seed=seed, time_limit_s=time_limit_s, faults=faults)
+    left_out = _left_out(top.get("left_out", []), source)
+    return Plan(nodes=tuple(nodes), seed=seed, time_limit_s=time_limit_s, faults=faults, left_out=left_out)
+
+
+def check_end(plan: Plan, time_limit_s: float, *, source: str) -> None:
+    """Refuses a plan with a fault that ends after its run.
+
+    Args:
+        plan: The plan.
+        time_limit_s: How long the workload runs.
+        source: Where the plan is from, for the message.
+
+    Raises:
+        PlanError: There is such a fault; the sentence names both times.
+    """
+    late = max(plan.faults, key=lambda fault: fault.end_s, default=None)
+    if late is not None and late.end_s > time_limit_s:
+        raise PlanError(
+            f"{source}: {late.kind} from {late.start_s:g} to {late.end_s:g} s ends after the run, which ends at "
+            f"{time_limit_s:g} s. End the fault earlier, or give --time-limit {math.ceil(late.end_s)}."
+        )
 
 
 def by_name(faults: Iterable[PlannedFault], records: Iterable[FaultRecord]) -> tuple[PlannedFault, ...]:
@@ -180,7 +211,10 @@ def _target(given: Any, nodes: Sequence[str]) -> str | tuple[str, ...]:
     if isinstance(given, str):
         return tgt.parse_target(given, nodes)
     if isinstance(given, list) and all(isinstance(name, str) for name in given):
-        return tgt.check_names(given, nodes)
+        specs = [name for name in given if name in (*tgt.COUNTED, *tgt.ROLES) and name not in nodes]
+        if specs and len(given) > 1:
+            raise PlanError(f'a list holds node names; write "target": "{specs[0]}" for a role')
+        return specs[0] if specs else tgt.check_names(given, nodes)
     raise PlanError(f"a target is a text or a list of node names, not {given!r}")
 
 
@@ -193,10 +227,48 @@ def _keys(item: Mapping[str, Any], known: Sequence[str], needed: Sequence[str], 
             raise PlanError(f"{where}: the key {key!r} is missing")
 
 
-def _seconds(value: Any, where: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
-        raise PlanError(f"{where} must be a number of seconds, 0 or more, not {value!r}")
+def _seconds(value: Any, where: str, *, least_s: float = 0.0) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least_s <= value <= MAX_S:
+        raise PlanError(
+            f"{where} must be a number of seconds, {least_s:g} or more and at most {MAX_S:g}, not {value!r}"
+        )
     return float(value)
+
+
+def _check_nodes(given: Any, nodes: Sequence[str], source: str) -> None:
+    if given is None:
+        return
+    if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
+        raise PlanError(f"{source}: nodes must be a list of names, not {given!r}")
+    if given != list(nodes):
+        raise PlanError(
+            f"{source}: the plan is for the nodes {', '.join(given)}, and the cluster has {', '.join(nodes)}, in this order. "
+            "Run it on the nodes that it names (--nodes says how many a local cluster has), or draw a plan for these."
+        )
+
+
+def _left_out(given: Any, source: str) -> tuple[LeftOut, ...]:
+    if not isinstance(given, list):
+        raise PlanError(f"{source}: left_out must be a list of objects with the keys {', '.join(_LEFT_OUT)}")
+    found: dict[str, LeftOut] = {}
+    for index, item in enumerate(given):
+        where = f"{source}: left_out[{index}]"
+        if not isinstance(item, dict):
+            raise PlanError(f"{where}: expected an object with the keys {', '.join(_LEFT_OUT)}")
+        _keys(item, _LEFT_OUT, _LEFT_OUT, where)
+        kind, names, missing = (item[key] for key in _LEFT_OUT)
+        if not isinstance(kind, str) or not isinstance(missing, str):
+            raise PlanError(f"{where}: the kind and what is missing must be texts")
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise PlanError(f"{where}: nodes must be a list of names, not {names!r}")
+        try:
+            name = find_kind(kind).name
+        except PlanError as error:
+            raise PlanError(f"{where}: {error}") from error
+        if name in found:
+            raise PlanError(f"{where}: {name} was left out twice")
+        found[name] = LeftOut(kind=name, nodes=tuple(names), missing=missing)
+    return tuple(found.values())
 
 
 def _check_together(faults: Sequence[PlannedFault], nodes: Sequence[str], source: str) -> None:

@@ -53,6 +53,10 @@ def check_names(names: Sequence[str], nodes: Sequence[str]) -> tuple[str, ...]:
     if not names:
         raise PlanError("a target names no node")
     for name in names:
+        if name not in nodes and (name in COUNTED or name in ROLES):
+            raise PlanError(
+                f"{name!r} stands alone: a target is names of nodes ({', '.join(nodes)}), or {name!r} without any other"
+            )
         if name not in nodes:
             raise PlanError(f"unknown target {name!r}. {did_you_mean(name, [*COUNTED, *ROLES, *nodes])}")
     if len(set(names)) != len(names):

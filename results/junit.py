@@ -118,12 +118,13 @@ def of_cases(name: str, results: Sequence[CaseResult]) -> JunitSuite:
             problem = "error" if result.verdict in {None, Verdict.UNKNOWN} else "failure"
         where = f"\nrun: {result.run}" if result.run else ""
         where += f"\nfailed, as known: {', '.join(result.failures)}" if result.failed_as_known else ""
+        where += f"\nleft out of the faults: {', '.join(result.left_out)}" if result.left_out else ""
         cases.append(
             JunitCase(
                 name=result.case.name,
                 group=f"{name}.{result.case.test}",
                 problem=problem,
-                reason=result.reason,
+                reason=result.why,
                 output=f"reproduce: {result.reproduce}{where}",
                 seconds=result.seconds,
             )

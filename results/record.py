@@ -45,6 +45,7 @@ class TestInfo:
         answers: Codes of `fail` errors that a working system gives as an answer, such as a compare-and-set that did not
             match; they count as availability.
         refusals: Codes of `fail` errors by which a node names another to ask; availability counts them apart.
+        left_out: Kinds of faults that were asked for by `all` and are not in the plan, each with the reason.
     """
 
     __test__ = False  # not a test class, whatever its name begins with
@@ -60,6 +61,7 @@ class TestInfo:
     options: Mapping[str, Value] = field(default_factory=dict)
     answers: Sequence[str] = DEFAULT_ANSWERS
     refusals: Sequence[str] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def codes(self) -> Codes:
@@ -110,7 +112,13 @@ def test_document(test: TestInfo) -> dict[str, Value]:
         "options": dict(test.options),
         "answers": list(test.answers),
         "refusals": list(test.refusals),
+        "left_out": left_out_document(test.left_out),
     }
+
+
+def left_out_document(left_out: Mapping[str, str]) -> list[Value]:
+    """Returns the kinds that were left out, as `test.json` and `results.json` say them."""
+    return [{"kind": kind, "reason": reason} for kind, reason in left_out.items()]
 
 
 def test_from_document(document: Value, where: str) -> TestInfo:
@@ -142,6 +150,7 @@ def test_from_document(document: Value, where: str) -> TestInfo:
             options=dict(document["options"]),
             answers=tuple(str(code) for code in document["answers"]),
             refusals=tuple(str(code) for code in document.get("refusals", ())),
+            left_out={str(left["kind"]): str(left["reason"]) for left in document.get("left_out", ())},
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BadRecord(

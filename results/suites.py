@@ -7,11 +7,13 @@ stopped, from the same folder: `store/suites/NAME/TIME/` with `suite.json`, `jun
 from __future__ import annotations
 
 import json
+import math
 import re
 import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
@@ -28,9 +30,8 @@ from results.spoken import seconds
 from results.store import stamp, write_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
-    from pathlib import Path
 
     from rich.console import Console
 
@@ -40,8 +41,8 @@ if TYPE_CHECKING:
 FORMAT = "labrys-suite"
 VERSION = 1
 BESIDE_S = 900.0  # what a case may take beside its workload: set-up, recovery, final reads, checking
-DEFAULT_TIME_LIMIT_S = 60.0
 REASON_LINES = 3
+MAX_REASON = 160
 _COLOURS = {True: "green", False: "bold red"}
 
 
@@ -58,7 +59,7 @@ class SuiteFolder:
     @classmethod
     def create(cls, store: Path, suite: Suite, utc: datetime) -> SuiteFolder:
         """Makes the folder of a new run of a suite."""
-        path = store / "suites" / re.sub(r"[^A-Za-z0-9._+-]", "_", suite.name) / stamp(utc)
+        path = store / "suites" / _plain_name(suite.name) / stamp(utc)
         path.mkdir(parents=True)
         return cls(path)
 
@@ -112,6 +113,8 @@ def run_suite(
     console: Console,
     exit_first: bool,
     before: Mapping[str, CaseResult],
+    time_limit_s: float,
+    config: Path | None,
 ) -> list[CaseResult]:
     """Runs the cases that are not through yet.
 
@@ -122,6 +125,8 @@ def run_suite(
         console: Where a line for each case is shown.
         exit_first: Whether to stop at the first case that is not as expected.
         before: What is known from an earlier go.
+        time_limit_s: How long the workload of a case runs that says nothing of it.
+        config: The file of defaults that the cases have; None if they have none.
 
     Returns:
         What is known of each case, in their order; those that did not run are missing.
@@ -133,14 +138,16 @@ def run_suite(
     for number, case in enumerate(suite.cases, 1):
         if case.name not in results:
             console.print(Text(f"[{number}/{len(suite.cases)}] {case.name}", style="bold"))
-            result = _run_case(case, folder, store, suite.name)
+            own = ["--store", str(store), "--format", "json", "--name", _plain_name(f"{suite.name}-{case.test}")]
+            command = [*(["--config", str(config)] if config else []), *case.arguments(), *own]
+            result = _run_case(case, command, folder, _time_limit_s(case, time_limit_s) + BESIDE_S)
             if result.exit_code == ExitCode.INTERRUPTED:
                 raise KeyboardInterrupt
             results[case.name] = result
             folder.save(suite, results)
             style = _COLOURS[result.passed]
             console.print(
-                Text(f"      {_word(result)} after {seconds(result.seconds)}: {one_line(result.reason)}", style=style)
+                Text(f"      {_word(result)} after {seconds(result.seconds)}: {one_line(_told(result))}", style=style)
             )
         if exit_first and not results[case.name].passed:
             break
@@ -156,7 +163,7 @@ def print_table(console: Console, results: list[CaseResult]) -> None:
             Text(_word(result), style=_COLOURS[result.passed]),
             str(result.case.expect),
             seconds(result.seconds),
-            Text(one_line(result.reason)[:160]),
+            Text(one_line(_told(result, MAX_REASON))),
         )
     console.print(table)
     failed = [result for result in results if not result.passed]
@@ -169,21 +176,29 @@ def print_table(console: Console, results: list[CaseResult]) -> None:
     )
 
 
+def _told(result: CaseResult, most: int | None = None) -> str:
+    """Returns a case's sentence, cut at `most` characters, and all the kinds of faults that were left out."""
+    left_out = f" Left out of the faults: {', '.join(result.left_out)}." if result.left_out else ""
+    return result.why[:most] + left_out
+
+
 def _word(result: CaseResult) -> str:
     if result.verdict is None:
         return f"error {result.exit_code}"
     return f"{result.verdict}, as known" if result.failed_as_known else str(result.verdict)
 
 
-def _run_case(case: Case, folder: SuiteFolder, store: Path, suite: str) -> CaseResult:
-    name = re.sub(r"[^A-Za-z0-9._+-]", "_", f"{suite}-{case.test}")
-    own = ["--store", str(store), "--format", "json", "--name", name]
-    limit_s = float(case.options.get("time-limit", DEFAULT_TIME_LIMIT_S)) + BESIDE_S
-    log_path = folder.path / (re.sub(r"[^A-Za-z0-9._+-]", "_", case.name) + ".log")
+def _plain_name(text: str) -> str:
+    """Returns a text as the name of a file or a folder."""
+    return re.sub(r"[^A-Za-z0-9._+-]", "_", text)
+
+
+def _run_case(case: Case, command: Sequence[str], folder: SuiteFolder, limit_s: float) -> CaseResult:
+    log_path = folder.path / f"{_plain_name(case.name)}.log"
     began_s = time.monotonic()
     with log_path.open("w+", encoding="utf-8") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "cli", *case.arguments(), *own], stdout=subprocess.PIPE, stderr=log, text=True
+            [sys.executable, "-m", "cli", *command], stdout=subprocess.PIPE, stderr=log, text=True
         )
         try:
             output, _ = process.communicate(timeout=limit_s)
@@ -206,7 +221,37 @@ def _run_case(case: Case, folder: SuiteFolder, store: Path, suite: str) -> CaseR
         seconds=time.monotonic() - began_s,
         run=document.get("run"),
         failures=[f"{part.name}={part.verdict}" for part in parts if part.verdict is not Verdict.VALID],
+        left_out=[str(left["kind"]) for left in document.get("left_out", ())],
+        fault_violations=_fault_violations(document),
     )
+
+
+def _time_limit_s(case: Case, default_s: float) -> float:
+    """Returns how long a case's workload runs: as it says, or as its plan says.
+
+    What cannot be understood counts as not said; the case's own command refuses it, with the reason.
+    """
+    given: Value = case.options.get("time-limit")
+    plan = case.options.get("plan")
+    if given is None and plan is not None:
+        try:
+            document = json.loads(Path(str(plan)).read_text(encoding="utf-8"))
+            given = document.get("plan", document)["time_limit_s"]
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            given = None
+    try:
+        seconds_given = float(given)
+    except (TypeError, ValueError, OverflowError):
+        return default_s
+    return seconds_given if math.isfinite(seconds_given) else default_s
+
+
+def _fault_violations(document: Mapping[str, Value]) -> int | None:
+    """Returns how many violations were seen during or after a fault; None if the document does not say."""
+    if "violations" not in document:
+        return None
+    found = document["violations"]
+    return int(found["during_faults"]) + int(found["after_faults"]) if found else 0
 
 
 def _document(output: str) -> Mapping[str, Value]:
@@ -224,4 +269,6 @@ def _result_json(result: CaseResult) -> dict[str, Value]:
         "seconds": result.seconds,
         "run": result.run,
         "failures": list(result.failures),
+        "left_out": list(result.left_out),
+        "fault_violations": result.fault_violations,
     }

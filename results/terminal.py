@@ -54,6 +54,8 @@ def print_summary(console: Console, document: Mapping[str, Value], *, report: Pa
         console.print(_fault(fault))
     if len(document["faults"]) > MAX_FAULTS:
         console.print(Text(f"and {len(document['faults']) - MAX_FAULTS} more faults; the report has all"))
+    for left in document["left_out"]:
+        console.print(Text.assemble(("left out   ", "yellow"), one_line(f"{left['kind']}: {left['reason']}")))
     console.print()
     counts = document["counts"]
     line = f"{counts['operations']:,} operations: {outcomes(counts)}"

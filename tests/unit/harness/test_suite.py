@@ -73,6 +73,8 @@ def test_a_new_case_shifts_no_seed(tmp_path: Path) -> None:
         ("[[test]]\nname = 'a'\nseed = 4", "no option 'seed'"),
         ("[[test]]\nname = 'a'\nrepeat = 0", "repeat takes"),
         ("[[test]]\nname = 'a'\nexpect = 'good'", "expect takes"),
+        ("[[test]]\nname = 'a'\nexpect-during-fault = true", 'needs expect = "invalid", and valid is expected'),
+        ("[[test]]\nname = 'a'\nexpect = 'invalid'\nexpect-during-fault = 1", "takes true or false, not 1"),
         ("[[test]]\nname = 'a'\nnemesis = {}", "takes a value"),
         ("[[test]]\nname = 'a'\nknown-failures = ['recovered']", "takes a list of PART=invalid"),
         ("[[test]]\nname = 'a'\n[[test]]\nname = 'a'", "two cases are named 'a'"),
@@ -127,3 +129,28 @@ def test_only_what_is_known_may_fail(tmp_path: Path, code: int, failures: list[s
     assert result.passed is passed
     control = CaseResult(case=suite.cases[4], exit_code=2, reason="", seconds=1.0, run=None, failures=failures)
     assert not control.passed
+
+
+@pytest.mark.parametrize(
+    ("code", "seen", "problem"),
+    [
+        (1, 1, None),
+        (1, 0, "invalid, but no violation was seen during or after a fault"),
+        (1, None, "invalid, but its results do not say whether a violation was seen during or after a fault"),
+        (0, 0, None),
+        (2, 3, None),
+    ],
+)
+def test_a_control_of_a_fault_is_invalid_by_the_fault(
+    tmp_path: Path, code: int, seen: int | None, problem: str | None
+) -> None:
+    """With `expect-during-fault` an invalid verdict passes only with a violation during or after a fault."""
+    asked = SUITE.replace('expect = "invalid"', 'expect = "invalid"\nexpect-during-fault = true')
+    (*_, control) = load_suite(write(tmp_path, asked), seed=7, known=KNOWN).cases
+    assert control.expect_during_fault
+    assert "during" not in " ".join(control.arguments())
+    result = CaseResult(case=control, exit_code=code, reason="Why.", seconds=1.0, run=None, fault_violations=seen)
+    assert result.passed is (code == 1 and problem is None)
+    assert result.why == ("Why." if problem is None else f"{problem}: Why.")
+    (*_, plain) = load_suite(write(tmp_path, SUITE), seed=7, known=KNOWN).cases
+    assert CaseResult(case=plain, exit_code=1, reason="", seconds=1.0, run=None, fault_violations=seen).passed

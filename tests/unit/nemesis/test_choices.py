@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -10,30 +13,49 @@ import pytest
 from harness.capabilities import NAMES, Capabilities
 from harness.errors import InputError
 from harness.node import Node
-from nemesis.choices import DRAWING, OPTIONS, make_plan, parse_options, refuse_impossible
-from nemesis.planfile import to_json
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from nemesis.planfile import Plan
+from harness.options import Origin
+from nemesis.choices import (
+    DRAWING,
+    OPTIONS,
+    PLAN_FILE,
+    follow_plan,
+    given_plan,
+    make_plan,
+    parse_options,
+    refuse_impossible,
+)
+from nemesis.faults.leadership import Transfer
+from nemesis.kinds import KINDS
+from nemesis.planfile import Plan, to_json
 
 NODES = ["n1", "n2", "n3", "n4", "n5"]
 
 
-def make(**changes: Any) -> Plan:
+DEFAULTS: dict[str, Any] = {
+    "nemesis": "",
+    "fault_on": "6-15",
+    "fault_off": "4-12",
+    "fault_options": "",
+    "keep_majority": False,
+    "take_majority": False,
+    "in_turn": False,
+    "plan_file": None,
+    "seed": None,
+    "time_limit": 60.0,
+}
+
+
+def poor(*available: str) -> dict[str, Capabilities]:
+    """Returns five nodes that can do this alone."""
+    missing = {name: "not there" for name in NAMES if name not in available}
+    return dict.fromkeys(NODES, Capabilities(available=frozenset(available), missing=missing))
+
+
+def make(capabilities: dict[str, Capabilities] | None = None, **changes: Any) -> Plan:
     """Makes a plan from the options' defaults, with changes."""
-    options = {
-        "nemesis": "kill",
-        "fault_on": "6-15",
-        "fault_off": "4-12",
-        "fault_options": "",
-        "keep_majority": False,
-        "take_majority": False,
-        "in_turn": False,
-        "plan_file": None,
-    }
-    return make_plan(options | changes, nodes=NODES, seed=1, time_limit_s=60)
+    options = DEFAULTS | {"nemesis": "kill"} | changes
+    given = given_plan(options, NODES)
+    return make_plan(options, nodes=NODES, seed=1, time_limit_s=60, capabilities=capabilities, given=given)
 
 
 @pytest.mark.parametrize("nothing", ["", "none"])
@@ -48,15 +70,15 @@ def test_none_stands_alone() -> None:
         make(nemesis="kill,none")
 
 
-def test_a_replay_leaves_out_all_that_draws() -> None:
-    """Every option about faults draws a plan, so none of them goes with a plan that is given."""
+def test_all_that_draws_is_known_as_such() -> None:
+    """Every option about faults draws a plan, but for the one that gives a plan."""
 
     def command() -> None:
         """Takes the options."""
 
     for option in OPTIONS:
         command = option(command)
-    assert {option.opts[0] for option in click.command()(command).params} == DRAWING
+    assert {option.name for option in click.command()(command).params} == DRAWING | {PLAN_FILE}
 
 
 def test_a_kind_can_have_a_rhythm_of_its_own() -> None:
@@ -117,16 +139,96 @@ def test_options_of_other_kinds_are_refused() -> None:
 
 
 def test_a_plan_file_is_carried_out_as_it_is(tmp_path: Path) -> None:
-    """It excludes choosing kinds; its mistakes are named with the file."""
+    """Its mistakes are named with the file."""
     path = tmp_path / "plan.json"
     drawn = make(nemesis="kill,bridge")
     path.write_text(to_json(drawn), encoding="utf-8")
     assert make(nemesis="", plan_file=path) == drawn
-    with pytest.raises(InputError, match="--plan excludes --nemesis"):
-        make(plan_file=path)
     path.write_text('{"faults": 3}', encoding="utf-8")
     with pytest.raises(InputError, match=r"plan\.json: faults must be a list"):
         make(nemesis="", plan_file=path)
+
+
+def test_a_fault_that_ends_after_the_run_is_refused(tmp_path: Path) -> None:
+    """Both times are named, and the way out; a fault may last until the end of the run."""
+    path = tmp_path / "plan.json"
+    fault = {"kind": "kill", "target": ["n1"], "start_s": 5, "end_s": 60}
+    path.write_text(json.dumps({"faults": [fault]}))
+    assert make(nemesis="", plan_file=path).faults[0].end_s == 60
+    path.write_text(json.dumps({"faults": [fault | {"end_s": 70.5}]}))
+    with pytest.raises(InputError, match=r"kill from 5 to 70.5 s ends after the run, .* 60 s\. .* --time-limit 71"):
+        make(nemesis="", plan_file=path)
+
+
+def follow(plan: Plan, given: dict[str, Origin], **values: Any) -> tuple[dict[str, Any], list[str]]:
+    """Follows a plan; returns the options after it, and the lines."""
+    options = DEFAULTS | {"plan_file": Path("p.json")} | values
+    return options, follow_plan(plan, options, given=given, built_in=DEFAULTS)
+
+
+def test_a_plan_brings_its_seed_and_its_time_limit() -> None:
+    """Where nobody gave another, the plan's hold, and nothing is said."""
+    plan = Plan(nodes=tuple(NODES), seed=4, time_limit_s=20.0, faults=())
+    options, lines = follow(plan, {})
+    assert (options["seed"], options["time_limit"], lines) == (4, 20.0, [])
+    options, lines = follow(replace(plan, seed=None, time_limit_s=None), {})
+    assert (options["seed"], options["time_limit"], lines) == (None, 60.0, [])
+
+
+def test_what_overrides_a_plan_is_told() -> None:
+    """A value from anywhere wins over the plan's, and a line says so; the same value says nothing."""
+    plan = Plan(nodes=tuple(NODES), seed=4, time_limit_s=20.0, faults=())
+    given = {
+        "seed": Origin(words="--seed 5", typed=True),
+        "time_limit": Origin(words="time-limit = 60 of labrys.toml", typed=False),
+    }
+    options, lines = follow(plan, given, seed=5)
+    assert (options["seed"], options["time_limit"]) == (5, 60.0)
+    assert lines == ["--seed 5 overrides seed 4 of p.json", "time-limit = 60 of labrys.toml overrides 20 s of p.json"]
+    assert follow(plan, given, seed=4, time_limit=20.0)[1] == []
+
+
+def test_a_plan_excludes_options_that_draw_one() -> None:
+    """On the command line they are refused; as a default of elsewhere they are not used, and a line says so."""
+    plan = Plan(nodes=tuple(NODES), seed=4, time_limit_s=20.0, faults=())
+    for name, value in (("nemesis", "kill"), ("fault_on", "3"), ("in_turn", True)):
+        typed = {name: Origin(words=f"--{name}", typed=True), "plan_file": Origin(words="--plan p.json", typed=True)}
+        with pytest.raises(InputError, match=f"--plan p.json excludes --{name}"):
+            follow(plan, typed, **{name: value})
+    elsewhere = {"nemesis": Origin(words="nemesis = kill of labrys.toml", typed=False)}
+    options, lines = follow(plan, elsewhere, nemesis="kill")
+    assert options["nemesis"] == ""
+    assert lines == ["nemesis = kill of labrys.toml is not used: p.json says which faults there are"]
+
+
+def test_the_plan_says_what_all_left_out() -> None:
+    """Kinds that the nodes cannot take, and kinds that found no room beside the others; each has its reason."""
+    plan = make(nemesis="all", capabilities=poor("root"))
+    left = {item.kind: item.reason for item in plan.left_out}
+    assert left["bridge"] == "n1, n2, n3, n4, n5 lack iptables (not there)"
+    assert {fault.kind for fault in plan.faults} | left.keys() == {kind.name for kind in KINDS.values() if kind.in_all}
+    short = make_plan(DEFAULTS | {"nemesis": " all"}, nodes=NODES, seed=1, time_limit_s=25)
+    told = {item.kind: item.reason for item in short.left_out}
+    assert {fault.kind for fault in short.faults} | told.keys() == {k.name for k in KINDS.values() if k.in_all}
+    assert set(told.values()) == {"there is no room for it in 25 s beside the other faults"}
+    assert make().left_out == ()
+
+
+def test_what_is_asked_for_by_name_beside_all_is_not_left_out() -> None:
+    """A kind that its own name asks for has a turn, or the plan is refused."""
+    left = {item.kind for item in make(nemesis="all", fault_on="24").left_out}
+    assert "pause" in left
+    with pytest.raises(InputError, match="pause finds no room in 60 s beside the other faults"):
+        make(nemesis="all,pause", fault_on="24")
+
+
+def test_all_on_nodes_that_can_take_nothing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run without a fault must not look like one that was tested with all of them."""
+    monkeypatch.setattr(Transfer, "NEEDS", frozenset({"root"}))  # the one kind that needs nothing
+    with pytest.raises(
+        InputError, match="`all` leaves nothing to do:\n  partition-random-node: n1, n2, n3, n4, n5 lack"
+    ):
+        make(nemesis="all", capabilities=poor())
 
 
 def test_impossible_faults_are_refused_before_anything_starts() -> None:
@@ -136,5 +238,5 @@ def test_impossible_faults_are_refused_before_anything_starts() -> None:
         name: Capabilities(available=frozenset(NAMES) - {"netem"}, missing={"netem": "no such qdisc"}) for name in NODES
     }
     refuse_impossible(make(), can, nodes)
-    with pytest.raises(InputError, match="packet-delay needs netem on every node, and n5 has not: no such qdisc"):
+    with pytest.raises(InputError, match="packet-delay needs netem on every node, and n5 lacks it: no such qdisc"):
         refuse_impossible(make(nemesis="packet-delay"), can, nodes)

@@ -9,7 +9,7 @@ import pytest
 from harness.capabilities import NAMES, Capabilities
 from harness.node import Node
 from nemesis.errors import PlanError
-from nemesis.kinds import ALIASES, KINDS, choose, choose_all, find_kind, left_out, missing_capabilities
+from nemesis.kinds import ALIASES, KINDS, LeftOut, choose, choose_all, find_kind, left_out, missing_capabilities
 
 NODES = ["n1", "n2", "n3", "n4", "n5"]
 ABLE = Capabilities(available=frozenset(NAMES))
@@ -89,7 +89,21 @@ def test_all_means_all_that_these_nodes_can_have() -> None:
     names = {choice.kind.name for choice in choose_all(["all", "minor-kill"], NODES, capabilities=poor)}
     assert every - names == {"crash"}
     assert "minor-kill" in names
-    assert left_out(poor) == {"crash": "crash needs drop-caches on every node, and n4 has not: kernel says no"}
+    assert left_out(able) == ()
+    assert left_out(poor) == (LeftOut(kind="crash", nodes=("n4",), missing="drop-caches (kernel says no)"),)
+    assert left_out(poor)[0].reason == "n4 lacks drop-caches (kernel says no)"
+
+
+def test_what_is_left_out_names_each_node_and_each_reason_once() -> None:
+    """Nodes with one reason share it; other reasons name their nodes; what would do instead is told too."""
+    other = Capabilities(available=frozenset(NAMES) - {"netem"}, missing={"netem": "no tc"})
+    reasons = {left.kind: left.reason for left in left_out({"n1": without("netem"), "n2": other, "n3": ABLE})}
+    assert reasons["packet-delay"] == "n1, n2 lack netem (n1: kernel says no; n2: no tc)"
+    clockless = without("clock", "faketime")
+    (skew, strobe) = left_out({"n1": clockless, "n2": clockless})
+    assert (skew.kind, strobe.kind) == ("clock-skew", "clock-strobe")
+    assert skew.reason == "n1, n2 lack clock (kernel says no) and faketime (kernel says no)"
+    assert left_out({"n1": without("clock")}) == ()
 
 
 def test_options_belong_to_a_kind_that_is_asked_for() -> None:
@@ -108,10 +122,10 @@ def test_missing_capabilities_name_the_node_and_the_thing() -> None:
     four = [Node(name=name, address=f"10.0.0.{index}") for index, name in enumerate(can)]
     six = [Node(name=name, address=f"fd00::{index}") for index, name in enumerate(can)]
     assert missing_capabilities(["kill", "bridge"], can, four) == [
-        "bridge needs iptables on every node, and n2 has not: kernel says no"
+        "bridge needs iptables on every node, and n2 lacks it: kernel says no"
     ]
     assert missing_capabilities(["bridge"], can, six) == [
-        "bridge needs ip6tables on every node, and n3 has not: kernel says no"
+        "bridge needs ip6tables on every node, and n3 lacks it: kernel says no"
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from harness.faults import FaultRecord, PlannedFault
 from nemesis.errors import PlanError
-from nemesis.kinds import KINDS, choose_all
+from nemesis.kinds import KINDS, LeftOut, choose_all
 from nemesis.plan import draw_plan
 from nemesis.planfile import Plan, by_name, from_json, to_json
 
@@ -30,6 +31,16 @@ def edited(**changes: object) -> str:
     return json.dumps({"faults": [{key: value for key, value in fault.items() if value is not ...}]})
 
 
+LEFT = {"kind": "packet-delay", "nodes": ["n1"], "missing": "netem (no such qdisc)"}
+
+
+def left(**changes: object) -> str:
+    """Returns a plan that left out one kind, with changes to what it says of it."""
+    return json.dumps(
+        {"faults": [], "left_out": [{key: value for key, value in (LEFT | changes).items() if value is not ...}]}
+    )
+
+
 @given(st.sets(st.sampled_from(EVERY), min_size=1, max_size=4), st.integers(0, 2**63 - 1))
 def test_a_plan_comes_back_as_it_went(kinds: set[str], seed: int) -> None:
     """Writing and reading a drawn plan gives the same faults, and writing again the same bytes."""
@@ -38,6 +49,22 @@ def test_a_plan_comes_back_as_it_went(kinds: set[str], seed: int) -> None:
     back = from_json(text, nodes=NODES, source="plan.json")
     assert to_json(back) == text
     assert [f.target for f in back.faults] == [f.target for f in plan.faults]
+
+
+def test_what_was_left_out_comes_back() -> None:
+    """A plan holds it, and a plan that left out nothing does not speak of it."""
+    plan = replace(drawn(["kill"], 4), left_out=(LeftOut(kind="crash", nodes=("n4",), missing="drop-caches (no)"),))
+    text = to_json(plan)
+    back = from_json(text, nodes=NODES, source="plan.json")
+    assert back.left_out == plan.left_out
+    assert to_json(back) == text
+    assert "left_out" not in to_json(drawn(["kill"], 4))
+
+
+def test_a_list_of_one_role_is_the_role() -> None:
+    """Unless a node is called like that."""
+    assert from_json(edited(target=["leader"]), nodes=NODES, source="p").faults[0].target == "leader"
+    assert from_json(edited(target=["leader"]), nodes=["leader", "n2"], source="p").faults[0].target == ("leader",)
 
 
 def test_what_the_command_prints_is_read_too() -> None:
@@ -65,6 +92,24 @@ def test_faults_can_be_taken_out_by_hand() -> None:
         ("{}", "the key 'faults' is missing"),
         ('{"faults": [], "version": 2}', "version 2"),
         ('{"faults": [], "seed": "x"}', "the seed must be a whole number"),
+        ('{"faults": [], "seed": -1}', "the seed must be a whole number, 0 or more"),
+        ('{"faults": [], "time_limit_s": 0}', "time_limit_s must be a number of seconds, 1 or more"),
+        ('{"faults": [], "time_limit_s": 1' + "0" * 400 + "}", "time_limit_s must be a number of seconds"),
+        (
+            '{"faults": [], "nodes": ["n1", "n2", "n3"]}',
+            "for the nodes n1, n2, n3, and the cluster has n1, n2, n3, n4, n5",
+        ),
+        ('{"faults": [], "nodes": ["n2", "n1", "n3", "n4", "n5"]}', "in this order"),
+        ('{"faults": [], "nodes": 5}', "nodes must be a list of names"),
+        ('{"faults": [], "left_out": {}}', "left_out must be a list"),
+        ('{"faults": [], "left_out": [3]}', r"left_out\[0\]: expected an object"),
+        (left(kind="kil"), r"left_out\[0\]: unknown fault 'kil'. Did you mean 'kill'"),
+        (left(kind=3), r"left_out\[0\]: the kind and what is missing must be texts"),
+        (left(missing=None), "must be texts"),
+        (left(nodes="n1"), "nodes must be a list of names"),
+        (left(why="x"), "unknown key 'why'"),
+        (left(nodes=...), "the key 'nodes' is missing"),
+        ('{"faults": [], "left_out": [%s, %s]}' % ((json.dumps(LEFT),) * 2), "packet-delay was left out twice"),
         ('{"faults": {}}', "faults must be a list"),
         ('{"faults": [3]}', r"faults\[0\]: expected an object"),
         (edited(kind="kil"), r"faults\[0\]: unknown fault 'kil'. Did you mean 'kill'"),
@@ -73,6 +118,10 @@ def test_faults_can_be_taken_out_by_hand() -> None:
         (edited(target=["n9"]), "unknown target 'n9'"),
         (edited(target=[]), "names no node"),
         (edited(target=[["n1"]]), "a target is a text or a list"),
+        (edited(target=["leader", "n1"]), r'a list holds node names; write "target": "leader" for a role'),
+        (edited(target=["n1", "minority"]), r'a list holds node names; write "target": "minority"'),
+        (edited(target=["minority"]), "aimed at nodes by name, at a role, or at 'all', not at 'minority'"),
+        (edited(target="leader+n1"), "'leader' stands alone"),
         (edited(start_s=9), "not after its start"),
         (edited(start_s=-1), "0 or more"),
         (edited(end_s=1e400), "0 or more"),

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shlex
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import cli
-from harness.errors import ExitCode
-from harness.suite import load_suite
+import clusters.options
+from harness.capabilities import NAMES, Capabilities
+from harness.errors import ExitCode, InfrastructureError
+from harness.node import Node
+from harness.suite import CaseResult, load_suite
+from results.document import build
+from results.publish import announce
+from results.record import RunRecord, TestInfo
+from results.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[3]
 
@@ -39,6 +52,14 @@ def plan(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
     document = json.loads(out)
     assert isinstance(document, dict)
     return document
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """What a command that is refused writes to standard error."""
+    code, out, err = run(capsys, *arguments)
+    assert (code, out) == (ExitCode.BAD_ARGUMENTS, "")
+    assert "Traceback" not in err
+    return err
 
 
 @pytest.mark.parametrize(
@@ -100,10 +121,10 @@ def test_a_flag_beats_the_environment_and_that_beats_the_file(
     capsys: pytest.CaptureFixture[str], elsewhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Defaults come from `labrys.toml`, then LABRYS_* variables, then the command line; all are in the reproduce line."""
-    (elsewhere / "labrys.toml").write_text('[plan]\ntime-limit = 111\nvalues = "small"\nseed = 3\n')
+    (elsewhere / "labrys.toml").write_text('[test]\ntime-limit = 111\nvalues = "small"\nseed = 3\n')
 
     assert plan(capsys)["plan"]["time_limit_s"] == 111
-    monkeypatch.setenv("LABRYS_PLAN_TIME_LIMIT", "222")
+    monkeypatch.setenv("LABRYS_TEST_TIME_LIMIT", "222")
     assert plan(capsys)["plan"]["time_limit_s"] == 222
     document = plan(capsys, "--time-limit", "33")
     assert document["plan"]["time_limit_s"] == 33
@@ -113,7 +134,7 @@ def test_a_flag_beats_the_environment_and_that_beats_the_file(
 
 def test_an_unknown_key_of_the_file_is_refused(capsys: pytest.CaptureFixture[str], elsewhere: Path) -> None:
     """A default that would silently be ignored is an error with a suggestion."""
-    (elsewhere / "labrys.toml").write_text("[plan]\ntime-limt = 111\n")
+    (elsewhere / "labrys.toml").write_text("[test]\ntime-limt = 111\n")
 
     code, _, err = run(capsys, "plan")
 
@@ -129,7 +150,292 @@ def test_a_plan_can_be_edited_and_carried_out(capsys: pytest.CaptureFixture[str]
     assert plan(capsys, "--seed", "5", "--plan", "plan.json")["plan"]["faults"] == drawn["faults"]
 
 
-@pytest.mark.parametrize("name", ["smoke", "nightly", "rip-59", "openchaos"])
+def test_a_default_has_the_name_of_its_flag(
+    capsys: pytest.CaptureFixture[str], elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the file and in the environment; options of `test` that `plan` does not have are no mistake there."""
+    (elsewhere / "labrys.toml").write_text('[test]\nload = "closed"\nstore = "runs"\nformat = "json"\n')
+    assert "--load closed" in plan(capsys)["reproduce"]
+    monkeypatch.setenv("LABRYS_TEST_LOAD", "open")
+    assert "--load open" in plan(capsys)["reproduce"]
+
+
+def test_defaults_that_nothing_reads_are_refused(
+    capsys: pytest.CaptureFixture[str], elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`plan` has the defaults of `test`, so a table or a variable of its own would be ignored."""
+    (elsewhere / "labrys.toml").write_text("[plan]\nrate = 3\n")
+    assert "takes its defaults from [test]" in refused(capsys, "plan")
+    (elsewhere / "labrys.toml").unlink()
+    monkeypatch.setenv("LABRYS_PLAN_RATE", "3")
+    assert "set LABRYS_TEST_RATE instead" in refused(capsys, "plan")
+
+
+@pytest.mark.parametrize(
+    ("table", "arguments", "expected"),
+    [
+        ("time-limit = 30", ("--time-limit", "60"), "--time-limit 60"),  # the built-in default, which the file hides
+        ("time-limit = 60", (), "--time-limit 60"),
+        ("time-limit = 30", (), "--time-limit 30"),
+        ("in-turn = true", ("--no-in-turn",), "--no-in-turn"),
+        ("final-reads = false", ("--final-reads",), "--final-reads"),
+        ("nemesis = 'kill'", ("--nemesis", ""), "--nemesis ''"),
+        ("", ("--time-limit", "60"), ""),
+        ("", ("--rate", "33.3333333"), "--rate 33.3333333"),
+        ("", ("--rate", "1234567.0"), "--rate 1234567"),
+        ("", ("--hot-share", "0.1234567891"), "--hot-share 0.1234567891"),
+    ],
+)
+def test_the_reproduce_line_means_the_same_with_and_without_the_file(
+    capsys: pytest.CaptureFixture[str], elsewhere: Path, table: str, arguments: tuple[str, ...], expected: str
+) -> None:
+    """It names what differs from the built-in default and what the file gives a value; numbers keep every digit."""
+    file = elsewhere / "labrys.toml"
+    file.write_text(f"[test]\n{table}\n")
+
+    document = plan(capsys, "--seed", "4", *arguments)
+
+    assert document["reproduce"] == f"labrys test --seed 4 {expected}".strip()
+    words = shlex.split(document["reproduce"])[2:]
+    assert plan(capsys, *words) == document
+    file.unlink()
+    again = plan(capsys, *words)
+    assert (again["plan"], again["streams"]) == (document["plan"], document["streams"])
+
+
+def test_the_reproduce_line_names_what_the_environment_gives(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the value is the built-in default."""
+    monkeypatch.setenv("LABRYS_TEST_RATE", "40")
+    assert plan(capsys, "--seed", "4")["reproduce"] == "labrys test --seed 4 --rate 40"
+
+
+def test_a_plan_is_the_whole_truth_about_its_run(capsys: pytest.CaptureFixture[str], elsewhere: Path) -> None:
+    """Its seed and time limit hold; what overrides them is told and stands in the reproduce line."""
+    drawn = plan(capsys, "--seed", "5", "--nemesis", "kill", "--time-limit", "40")
+    (elsewhere / "plan.json").write_text(json.dumps(drawn))
+
+    code, out, err = run(capsys, "plan", "--plan", "plan.json")
+    carried = json.loads(out)
+    assert (code, err) == (0, "")
+    assert (carried["plan"], carried["streams"]) == (drawn["plan"], drawn["streams"])
+    assert carried["reproduce"] == "labrys test --seed 5 --plan plan.json --time-limit 40"
+
+    code, out, err = run(capsys, "plan", "--plan", "plan.json", "--time-limit", "60", "--seed", "6")
+    assert err == "--seed 6 overrides seed 5 of plan.json\n--time-limit 60 overrides 40 s of plan.json\n"
+    longer = json.loads(out)
+    assert (longer["plan"]["seed"], longer["plan"]["time_limit_s"]) == (6, 60)
+    assert longer["plan"]["faults"] == drawn["plan"]["faults"]
+    assert longer["reproduce"] == "labrys test --seed 6 --plan plan.json --time-limit 60"
+    assert plan(capsys, *shlex.split(longer["reproduce"])[2:]) == longer
+
+
+def test_what_a_file_draws_gives_way_to_a_plan(
+    capsys: pytest.CaptureFixture[str], elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A line says so, and a time limit of the environment overrides that of the plan."""
+    drawn = plan(capsys, "--seed", "5", "--nemesis", "kill", "--time-limit", "40")
+    (elsewhere / "plan.json").write_text(json.dumps(drawn))
+    (elsewhere / "labrys.toml").write_text("[test]\nnemesis = 'pause'\nrate = 3\n")
+    monkeypatch.setenv("LABRYS_TEST_TIME_LIMIT", "50")
+
+    code, out, err = run(capsys, "plan", "--plan", "plan.json")
+
+    assert code == ExitCode.VALID
+    assert err.splitlines() == [
+        "nemesis = pause of labrys.toml is not used: plan.json says which faults there are",
+        "LABRYS_TEST_TIME_LIMIT=50 overrides 40 s of plan.json",
+    ]
+    assert json.loads(out)["reproduce"] == "labrys test --seed 5 --plan plan.json --rate 3 --time-limit 50"
+    assert "--plan plan.json excludes --nemesis kill" in refused(
+        capsys, "plan", "--plan", "plan.json", "--nemesis", "kill"
+    )
+
+
+def test_a_plan_that_cannot_be_its_run_is_refused(capsys: pytest.CaptureFixture[str], elsewhere: Path) -> None:
+    """For other nodes, or with a fault that ends after the run."""
+    drawn = plan(capsys, "--seed", "5", "--nemesis", "kill", "--time-limit", "40")
+    (elsewhere / "plan.json").write_text(json.dumps(drawn))
+
+    err = refused(capsys, "plan", "--plan", "plan.json", "--nodes", "3")
+    assert "plan.json: the plan is for the nodes n1, n2, n3, n4, n5, and the cluster has n1, n2, n3" in err
+    assert "ends after the run, which ends at 9 s" in refused(
+        capsys, "plan", "--plan", "plan.json", "--time-limit", "9"
+    )
+
+
+def inventory(folder: Path) -> Path:
+    """Writes an inventory of three hosts."""
+    (folder / "id").write_text("private")
+    (folder / "id").chmod(0o600)
+    hosts = "".join(
+        f'[[hosts]]\nname = "{name}"\nhost = "192.0.2.{number}"\nhost_key = "ssh-ed25519 AAAA"\n'
+        for number, name in enumerate(("ada", "bob", "eve"), 1)
+    )
+    path = folder / "lab.toml"
+    path.write_text(f'key = "id"\n{hosts}')
+    return path
+
+
+def test_a_plan_is_for_the_hosts_of_the_inventory(capsys: pytest.CaptureFixture[str], elsewhere: Path) -> None:
+    """Names and number are theirs, and the number is no option of theirs."""
+    inventory(elsewhere)
+    document = plan(capsys, "--cluster", "ssh", "--inventory", "lab.toml", "--nemesis", "kill:minority")
+    assert document["plan"]["nodes"] == ["ada", "bob", "eve"]
+    assert {name for fault in document["plan"]["faults"] for name in fault["target"]} <= {"ada", "bob", "eve"}
+    assert "--nodes" not in document["reproduce"]
+    assert plan(capsys, *shlex.split(document["reproduce"])[2:]) == document
+
+
+def test_options_that_contradict_the_cluster_are_refused(capsys: pytest.CaptureFixture[str], elsewhere: Path) -> None:
+    """On the command line; a default of elsewhere is not used, and a line says so."""
+    inventory(elsewhere)
+    assert "--inventory lab.toml goes with --cluster ssh" in refused(capsys, "plan", "--inventory", "lab.toml")
+    assert "needs --inventory FILE" in refused(capsys, "plan", "--cluster", "ssh")
+    err = refused(capsys, "plan", "--cluster", "ssh", "--inventory", "lab.toml", "--nodes", "4")
+    assert "--nodes 4 contradicts the cluster, which has 3: ada, bob, eve" in err
+
+    (elsewhere / "labrys.toml").write_text('[test]\ninventory = "lab.toml"\nnodes = 4\n')
+    code, out, err = run(capsys, "plan")
+    assert (code, err) == (0, "inventory = lab.toml of labrys.toml is not used with --cluster local\n")
+    assert "--inventory" not in json.loads(out)["reproduce"]
+    code, _, err = run(capsys, "plan", "--cluster", "ssh")
+    assert (code, err) == (
+        0,
+        "nodes = 4 of labrys.toml is not used: the cluster has 3 nodes, ada, bob, eve\n",
+    )
+
+
+def test_the_nodes_of_vagrant_are_read_or_assumed(
+    capsys: pytest.CaptureFixture[str], elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The Vagrantfile names them; without one, a sentence says what the plan assumes."""
+    code, out, err = run(capsys, "plan", "--cluster", "vagrant")
+    assert code == ExitCode.VALID
+    assert "the nodes are assumed to be n1, n2, n3, n4, n5" in err
+    assert len(json.loads(out)["plan"]["nodes"]) == 5
+    (elsewhere / "Vagrantfile").write_text((ROOT / "Vagrantfile").read_text())
+    monkeypatch.setenv("LABRYS_VM_NODES", "3")
+    assert plan(capsys, "--cluster", "vagrant")["plan"]["nodes"] == ["n1", "n2", "n3"]
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Puts an error in the place of every cluster; returns the options of those that were to be opened."""
+    asked: list[dict[str, Any]] = []
+
+    @contextlib.contextmanager
+    def no_cluster(options: dict[str, Any]) -> Iterator[None]:
+        asked.append(dict(options))
+        if asked:
+            raise InfrastructureError("there is no cluster here")
+        yield
+
+    monkeypatch.setattr(clusters.options, "open_cluster", no_cluster)
+    return asked
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--nemesis", "nosuch"),
+        ("--nemesis", "all", "--fault-on", "soon"),
+        ("--nemesis", "kill", "--time-limit", "9"),
+        ("--load", "closed", "--concurrency", "two"),
+        ("--mix", "much"),
+        ("--plan", "/dev/null"),
+    ],
+)
+def test_options_are_checked_before_anything_is_opened(
+    capsys: pytest.CaptureFixture[str], opened: list[dict[str, Any]], arguments: tuple[str, ...]
+) -> None:
+    """A test that cannot be is refused at once."""
+    refused(capsys, "test", *arguments)
+    assert opened == []
+
+
+def test_what_all_leaves_out_is_told_before_the_run(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A line for each kind, after the nodes were probed; the plan and test.json hold the same."""
+    can = Capabilities(available=frozenset(NAMES) - {"netem"}, missing={"netem": "no\x1b[2J tc"})
+    nodes = tuple(Node(name=f"n{number}", address=f"10.0.0.{number}") for number in range(1, 4))
+    cluster = SimpleNamespace(nodes=nodes, capabilities=lambda: dict.fromkeys(["n1", "n2", "n3"], can))
+    monkeypatch.setattr(clusters.options, "open_cluster", lambda _: contextlib.nullcontext(cluster))
+    system = SimpleNamespace(name="dledger", versions=dict)
+    monkeypatch.setattr(clusters.options, "make_system", lambda *_: system)
+    begun: list[tuple[TestInfo, str]] = []
+
+    def carry_out(_: object, info: TestInfo, *, plan: str, **__: object) -> None:
+        begun.append((info, plan))
+        raise InfrastructureError("it ends here")
+
+    monkeypatch.setattr("results.session.carry_out", carry_out)
+    code, _, err = run(capsys, "test", "--nodes", "3", "--nemesis", "all", "--time-limit", "300")
+
+    assert code == ExitCode.INTERNAL
+    kinds = ["packet-delay", "packet-duplicate", "packet-reorder", "packet-corrupt"]
+    told = [line for line in err.splitlines() if line.startswith("left out")]
+    assert told == [f"left out   {kind}: n1, n2, n3 lack netem (no\\x1b[2J tc)" for kind in kinds]
+    ((info, plan),) = begun
+    assert list(info.left_out) == kinds
+    assert [left["kind"] for left in json.loads(plan)["left_out"]] == kinds
+
+
+@pytest.mark.parametrize("line", ["old", "new"])
+def test_a_replay_has_the_options_of_its_run(
+    capsys: pytest.CaptureFixture[str], elsewhere: Path, opened: list[dict[str, Any]], line: str
+) -> None:
+    """Whatever its reproduce line left out, and whatever defaults `labrys.toml` has by now."""
+    drawn = plan(capsys, "--seed", "5", "--nemesis", "kill", "--nodes", "3")["plan"]
+    written = {
+        "old": "labrys test --seed 5 --nodes 3 --nemesis kill --in-turn --plan x.json",
+        "new": "labrys test --seed 5 --nodes 3 --nemesis kill --no-in-turn --rate 40 --time-limit 60 --plan x.json",
+    }[line]
+    run_test = cli.run_test.make_context("test", ["--nodes", "3", "--seed", "5"], auto_envvar_prefix=None)
+    options = {name: str(value) if isinstance(value, Path) else value for name, value in run_test.params.items()}
+    info = TestInfo(
+        name="t", seed=5, reproduce=written, started_utc=datetime(2026, 7, 29, tzinfo=UTC), system="dledger",
+        workload="register", nodes=("n1", "n2", "n3"), options=options,
+    )  # fmt: skip
+    stored = Store(elsewhere / "store").create_run("t", info.started_utc)
+    announce(stored, info)
+    stored.plan_json.write_text(json.dumps(drawn))
+    stored.write_json(stored.results_json, build(RunRecord(test=info, duration_s=1.0, parts=())))
+    (elsewhere / "labrys.toml").write_text("[test]\nrate = 7\ntime-limit = 30\nnemesis = 'pause'\nnodes = 5\n")
+
+    code, _, err = run(capsys, "replay", str(stored.path))
+
+    assert code == ExitCode.INTERNAL, err
+    assert "there is no cluster here" in err
+    assert "nemesis = pause of labrys.toml is not used" in err
+    assert "overrides" not in err
+    (asked,) = opened
+    assert (asked["seed"], asked["nodes"], asked["rate"], asked["time_limit"]) == (5, 3, 40, 60)
+    assert (asked["nemesis"], asked["in_turn"]) == ("", False)
+    assert json.loads(asked["plan_file"].read_text())["faults"] == drawn["faults"]
+
+
+def test_a_suite_knows_the_time_limit_that_its_cases_have(
+    capsys: pytest.CaptureFixture[str], elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A case that says nothing of it has the default of `labrys.toml`, and is not ended before."""
+    limits: list[float] = []
+
+    def run_suite(*_: object, time_limit_s: float, **__: object) -> list[CaseResult]:
+        limits.append(time_limit_s)
+        return []
+
+    monkeypatch.setattr("results.suites.run_suite", run_suite)
+    (elsewhere / "s.toml").write_text('[[test]]\nname = "a"\n')
+    run(capsys, "suite", "s.toml")
+    (elsewhere / "labrys.toml").write_text("[test]\ntime-limit = 3600\n")
+    run(capsys, "suite", "s.toml", "--store", "other")
+    assert limits == [60, 3600]
+
+
+@pytest.mark.parametrize("name", ["smoke", "nightly", "rip-59", "openchaos", "every-kind"])
 def test_the_suites_that_are_shipped_can_be_planned(capsys: pytest.CaptureFixture[str], name: str) -> None:
     """Every case of every suite has options that are understood, and a plan that there is room for."""
     known = {option.removeprefix("--") for parameter in cli.run_test.params for option in parameter.opts}

@@ -163,6 +163,22 @@ def test_positions_that_do_not_fit_are_refused(applied: dict[str, Any]) -> None:
         positions_from({"positions": {"time_s": [0.0, 1.0], "applied": applied}})
 
 
+def test_what_all_left_out_is_told(valid_record: RunRecord) -> None:
+    """results.json and test.json name each kind with the reason; a test.json of an earlier version left out nothing."""
+    test = replace(valid_record.test, left_out={"packet-delay": "n1 lacks netem", "crash": "no room"})
+    document = build(replace(valid_record, test=test))
+    validate(document)
+    told = [{"kind": "packet-delay", "reason": "n1 lacks netem"}, {"kind": "crash", "reason": "no room"}]
+    assert document["left_out"] == told
+    written = json.loads(json.dumps(as_document(test)))
+    assert from_document(written, "here") == test
+    del written["left_out"]
+    assert from_document(written, "here").left_out == {}
+    written["left_out"] = [3]
+    with pytest.raises(BadRecord, match="here: a member is missing or of the wrong type"):
+        from_document(written, "here")
+
+
 def test_the_worst_part_decides_and_speaks() -> None:
     """Invalid over unknown over valid; the sentence is that of the first part that decided, the others are named."""
     parts = [

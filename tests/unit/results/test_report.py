@@ -76,6 +76,18 @@ def test_the_first_screen_says_it_all(stale_record: RunRecord) -> None:
     assert "Why it is wrong" in first
 
 
+def test_what_all_left_out_stands_beneath_the_faults(valid_record: RunRecord) -> None:
+    """Each kind with its reason, also where there was no fault at all; what a node said is shown as text."""
+    test = replace(valid_record.test, left_out={"packet-delay": HOSTILE})
+    for faults in (valid_record.faults, ()):
+        text = page_of(replace(valid_record, test=test, faults=faults))
+        section = text[text.index('id="faults"') : text.index('id="timeline"')]
+        page = Page(section[section.index("<h2") : section.index("</section>")])
+        assert "Kinds of faults that all asks for and this run left out:" in "".join(page.text)
+        assert f"packet-delay: {HOSTILE}" in "".join(page.text)
+    assert "left out:" not in page_of(valid_record)
+
+
 def test_a_valid_run_has_no_counterexample(valid_record: RunRecord) -> None:
     """Nothing on the page looks for one."""
     text = page_of(valid_record)

@@ -50,6 +50,17 @@ def test_every_part_and_fault_is_told(stale_record: RunRecord, width: int) -> No
     assert "\x1b" not in text
 
 
+@pytest.mark.parametrize("width", [80, 160])
+def test_what_all_left_out_is_told(valid_record: RunRecord, width: int) -> None:
+    """A line for each kind, also where there was no fault at all; what nodes say cannot command the terminal."""
+    test = replace(valid_record.test, left_out={"packet-delay": "n1 lacks netem (\x1b[2J)", "crash": "no room"})
+    for faults in (valid_record.faults, ()):
+        text = printed(replace(valid_record, test=test, faults=faults), width)
+        assert "left out   packet-delay: n1 lacks netem (\\x1b[2J)\n" in text
+        assert "left out   crash: no room\n" in text
+    assert "left out" not in printed(valid_record, width)
+
+
 def test_foreign_text_cannot_command_the_terminal(valid_record: RunRecord) -> None:
     """Escape sequences and rich's own markup are shown, not obeyed."""
     part = Part(name="p", verdict=Verdict.INVALID, reason="bad \x1b]0;owned\x07\x9b31m [bold red]x[/] \r\n y")

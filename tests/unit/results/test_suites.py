@@ -1,0 +1,132 @@
+"""A suite says of each case what its run left out, and whether a control failed by its fault."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from rich.console import Console
+
+from harness.errors import ExitCode
+from harness.suite import Case, CaseResult, Suite, exit_code
+from harness.verdict import Verdict
+from results.suites import SuiteFolder, _time_limit_s, print_table, run_suite
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CONTROL = Case(name="control", test="control", options={}, seed=7, expect=Verdict.INVALID, expect_during_fault=True)
+NO_VIOLATION = "invalid, but no violation was seen during or after a fault"
+
+
+def run(
+    case: Case, folder: Path, monkeypatch: pytest.MonkeyPatch, code: ExitCode, document: dict[str, Any]
+) -> tuple[CaseResult, str, SuiteFolder]:
+    """Runs a suite of one case whose command prints a document; returns its result, what is printed, and its folder."""
+    command = folder / "command"
+    command.write_text(f"#!/bin/sh\ncat <<'END'\n{json.dumps(document)}\nEND\nexit {int(code)}\n")
+    command.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(command))
+    suite = Suite(name="s", seed=1, cases=[case])
+    place = SuiteFolder.create(folder / "store", suite, datetime(2026, 7, 29, tzinfo=UTC))
+    out = io.StringIO()
+    console = Console(file=out, width=400)
+    (result,) = run_suite(
+        suite, place, store=folder / "store", console=console, exit_first=False, before={}, time_limit_s=60, config=None
+    )
+    print_table(console, [result])
+    assert place.done(suite) == {case.name: result}
+    return result, out.getvalue(), place
+
+
+@pytest.mark.parametrize(
+    ("violations", "problem"),
+    [
+        ({"violations": {"total": 3, "during_faults": 0, "after_faults": 1, "before_faults": 2}}, None),
+        ({"violations": {"total": 3, "during_faults": 2, "after_faults": 0, "before_faults": 1}}, None),
+        ({"violations": {"total": 3, "during_faults": 0, "after_faults": 0, "before_faults": 3}}, NO_VIOLATION),
+        ({"violations": None}, NO_VIOLATION),
+        ({}, "invalid, but its results do not say whether a violation was seen during or after a fault"),
+    ],
+)
+def test_a_control_of_a_fault_needs_a_violation_in_or_after_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, violations: dict[str, Any], problem: str | None
+) -> None:
+    """Its sentence says what is missing: on the terminal, in the table, in JUnit and in the exit code."""
+    document = {"reason": "Bad.", "parts": {}, "run": "r", **violations}
+    result, printed, place = run(CONTROL, tmp_path, monkeypatch, ExitCode.INVALID, document)
+
+    failure = ET.parse(place.path / "junit.xml").getroot().find(".//failure")  # noqa: S314 - our own file
+    if problem is None:
+        assert result.passed
+        assert failure is None
+        assert exit_code([result]) is ExitCode.VALID
+    else:
+        assert not result.passed
+        assert failure is not None
+        assert failure.get("message") == f"{problem}: Bad."
+        assert printed.count(f"{problem}: Bad.") == 2
+        assert exit_code([result]) is ExitCode.INVALID
+
+
+def test_a_suite_says_what_its_cases_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table and JUnit name each kind, however long the sentence before it is; a green case too."""
+    case = Case(name="each", test="each", options={"nemesis": "all"}, seed=7, expect=Verdict.VALID)
+    left_out = [{"kind": "packet-delay", "reason": "n1 lacks netem"}, {"kind": "crash", "reason": "n1 lacks caches"}]
+    document = {"reason": "Good " * 100, "parts": {}, "run": "r", "left_out": left_out}
+    result, printed, place = run(case, tmp_path, monkeypatch, ExitCode.VALID, document)
+
+    assert result.passed
+    table = printed.partition("case ")[2]
+    assert "Left out of the faults: packet-delay, crash." in " ".join(table.split())
+    said = ET.parse(place.path / "junit.xml").getroot().findtext(".//testcase/system-out")  # noqa: S314 - our own file
+    assert "left out of the faults: packet-delay, crash" in (said or "")
+
+
+def test_a_case_has_the_defaults_of_its_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file that `--config` names is that of each case, too."""
+    command = tmp_path / "command"
+    command.write_text('#!/bin/sh\nprintf \'{"reason": "%s"}\' "$*"\n')
+    command.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(command))
+    suite = Suite(name="s s", seed=1, cases=[replace(CONTROL, options={"rate": 3})])
+    place = SuiteFolder.create(tmp_path / "store", suite, datetime(2026, 7, 29, tzinfo=UTC))
+    (result,) = run_suite(
+        suite, place, store=tmp_path / "store", console=Console(file=io.StringIO()), exit_first=False, before={},
+        time_limit_s=60, config=tmp_path / "my.toml",
+    )  # fmt: skip
+    assert result.reason == (
+        f"-m cli --config {tmp_path}/my.toml test --seed 7 --rate 3 --store {tmp_path}/store --format json --name s_s-control"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "plan", "seconds"),
+    [
+        ({}, "", 30),
+        ({"time-limit": 45}, "", 45),
+        ({"time-limit": "soon"}, "", 30),
+        ({"plan": "p.json"}, '{"time_limit_s": 2000}', 2000),
+        ({"plan": "p.json"}, '{"reproduce": "labrys test", "plan": {"time_limit_s": 2000}}', 2000),
+        ({"plan": "p.json", "time-limit": 45}, '{"time_limit_s": 2000}', 45),
+        ({"plan": "p.json"}, '{"faults": []}', 30),
+        ({"plan": "p.json"}, "[3]", 30),
+        ({"plan": "p.json"}, '{"time_limit_s": Infinity}', 30),
+        ({"plan": "p.json"}, "no JSON", 30),
+        ({"plan": "nowhere.json"}, "", 30),
+    ],
+)
+def test_a_case_has_the_time_that_its_run_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], plan: str, seconds: float
+) -> None:
+    """That of its option, else that of its plan, else that of a test without either."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.json").write_text(plan)
+    case = Case(name="c", test="c", options=options, seed=7, expect=Verdict.VALID)
+    assert _time_limit_s(case, 30) == seconds
