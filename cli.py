@@ -30,6 +30,7 @@ import workloads.options
 from harness import options as opt
 from harness.config import DEFAULTS_OF, as_defaults, load_config, refuse_unread
 from harness.errors import ExitCode, InputError, LabrysError, Terminated
+from harness.parameters import MAX_SEED, Whole, existing_file, existing_folder, folder
 from harness.randomness import fresh_seed
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def _config_file(_ctx: click.Context, _option: click.Parameter, value: Path | No
 @click.version_option(package_name="labrys")
 @click.option(
     "--config",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=existing_file(),
     callback=_config_file,
     is_eager=True,
     help=f"Defaults for options, a table for each command; [test] is also that of plan.  "
@@ -131,7 +132,7 @@ RUN_OPTIONS = (
 STORE_OPTION = click.option(
     "--store",
     "store_dir",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=folder(),
     default=Path("store"),
     show_default=True,
     help="Where runs are kept.",
@@ -347,14 +348,14 @@ def replay_run(ctx: click.Context, *, run: str, targets: str, store_dir: Path) -
 
 
 @labrys.command("suite")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=existing_file())
 @click.option(
-    "--seed", type=click.IntRange(0), default=None, help="The root of all cases' seeds.  [default: a fresh one]"
+    "--seed", type=Whole(0, MAX_SEED), default=None, help="The root of all cases' seeds.  [default: a fresh one]"
 )
 @click.option("--exit-first", is_flag=True, help="Stop at the first case that is not as expected.")
 @click.option(
     "--resume",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=existing_folder(),
     help="Go on with a suite that was interrupted, from its folder.",
 )
 @STORE_OPTION

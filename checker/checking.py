@@ -7,7 +7,8 @@ says that the value was another one. Our own formats say what they mean.
 
 from __future__ import annotations
 
-import json
+import os
+import stat
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from checker.formats.values import PlainValues
 from checker.independent import check_keys
 from checker.models import MODELS, model
 from checker.solving import Limits
+from harness.documents import parse_json, read_text, shown
 from harness.errors import InputError, LabrysError
 from harness.suggest import did_you_mean
 
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 DEFAULT_MODEL: Final = "cas-register"
 RUN_HISTORY: Final = "history.jsonl"
 RUN_TEST: Final = "test.json"
+MAX_TEST_BYTES: Final = 16 << 20
 LONG_ROWS: Final = 20_000  # from here on arrays are worth their start-up; below, the general way shows more
 _SHOWS_ALL: Final = "linear"
 
@@ -60,6 +63,7 @@ class Request:
         memory_limit: Bytes for each history; None for half of what is available.
         cross_check: Whether a second algorithm has to agree.
         certificate: Whether to give the linearization of valid histories.
+        unpack_limit: Bytes that a compressed history may become; None: as `checker.formats.source.Source` has it.
     """
 
     model: str | None
@@ -71,6 +75,7 @@ class Request:
     memory_limit: int | None
     cross_check: bool
     certificate: bool
+    unpack_limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,12 +116,10 @@ def check_file(name: str, request: Request) -> Iterator[Checked]:
     """
     began_s = time.perf_counter()
     path, chosen = name, request.model
-    if name != STANDARD_INPUT and Path(name).is_dir():
-        path = str(Path(name) / RUN_HISTORY)
-        if not Path(path).is_file():
-            raise BadHistory(name, None, f"expected a file, or a run's folder with {RUN_HISTORY} in it")
+    if name != STANDARD_INPUT and os.path.isdir(name):  # noqa: PTH112 - says no to what it cannot look at
+        path = _history_of_run(name)
         chosen = chosen or _model_of_run(Path(name) / RUN_TEST)
-    with opened(path) as source:
+    with opened(path, request.unpack_limit) as source:
         if detect(source) == PARQUET:
             yield from _check_parquet(source, chosen or DEFAULT_MODEL, request)
             return
@@ -203,17 +206,31 @@ def make_model(name: str, initial: str | None, conventions: Mapping[str, str]) -
     return model(name, **options)
 
 
+def _history_of_run(folder: str) -> str:
+    """Returns the path of the history in a run's folder."""
+    path = Path(folder) / RUN_HISTORY
+    try:
+        regular = stat.S_ISREG(path.stat().st_mode)
+    except FileNotFoundError:
+        regular = False
+    except OSError as error:
+        raise BadHistory(folder, None, f"{RUN_HISTORY} in it cannot be looked at: {error.strerror}") from error
+    if not regular:
+        raise BadHistory(folder, None, f"expected a file, or a run's folder with {RUN_HISTORY} in it")
+    return str(path)
+
+
 def _model_of_run(path: Path) -> str:
     """Returns the model that a run's workload works on."""
     try:
-        workload = json.loads(path.read_bytes())["workload"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        workload = parse_json(read_text(path, MAX_TEST_BYTES), str(path))["workload"]
+    except (InputError, LookupError, TypeError) as error:
         raise InputError(
             f"{path}: expected the workload's name, to know the model: {error}; say it with --model"
         ) from error
     found = WORKLOAD_MODELS.get(str(workload), str(workload))
     if found not in MODELS:
         raise InputError(
-            f"{path}: no model is known for the workload {workload!r}; say it with --model. {did_you_mean(found, MODELS)}"
+            f"{path}: no model is known for the workload {shown(workload)}; say it with --model. {did_you_mean(found, MODELS)}"
         )
     return found

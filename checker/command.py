@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from harness.parameters import Number, Whole
+
 if TYPE_CHECKING:
     from checker.checking import Checked, Refused, Request
     from checker.errors import Disagreement
@@ -65,15 +67,21 @@ MAX_MEMORY_LIMIT_MIB = 1 << 30
 )
 @click.option(
     "--time-limit",
-    type=click.FloatRange(min=0, min_open=True, max=MAX_TIME_LIMIT_S),
+    type=Number(0, MAX_TIME_LIMIT_S, above=True),
     metavar="S",
     help="Seconds for each history; then it is unknown.",
 )
 @click.option(
     "--memory-limit",
-    type=click.IntRange(min=1, max=MAX_MEMORY_LIMIT_MIB),
+    type=Whole(1, MAX_MEMORY_LIMIT_MIB),
     metavar="MIB",
     help="Memory for each search; then it is unknown.  [default: half of what is free]",
+)
+@click.option(
+    "--unpack-limit",
+    type=Whole(1, MAX_MEMORY_LIMIT_MIB),
+    metavar="MIB",
+    help="What a compressed history may become.  [default: 64 GiB; a temporary copy no more than what is free]",
 )
 @click.option("--cross-check", is_flag=True, help="Ask a second algorithm, and fail if the two do not agree.")
 @click.option("--certificate", is_flag=True, help="Give the legal order of a valid history.")
@@ -97,6 +105,7 @@ def check(
     algorithm: str,
     time_limit: float | None,
     memory_limit: int | None,
+    unpack_limit: int | None,
     cross_check: bool,
     certificate: bool,
     output: str,
@@ -123,6 +132,7 @@ def check(
         memory_limit=None if memory_limit is None else memory_limit * BYTES_PER_MIB,
         cross_check=cross_check,
         certificate=certificate,
+        unpack_limit=None if unpack_limit is None else unpack_limit * BYTES_PER_MIB,
     )
     results = _results(files, request)
     show = {"text": presentation.as_text, "json": presentation.as_json, "edn": presentation.as_edn}[output]

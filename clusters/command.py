@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.errors import ExitCode, InputError, LabrysError
+from harness.parameters import Whole, existing_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -35,7 +36,7 @@ _format = click.option("--format", "output", type=click.Choice(["text", "json"])
 def _elsewhere(command: Callable[..., Any]) -> Callable[..., Any]:
     inventory = click.option(
         "--inventory",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        type=existing_file(),
         help="The hosts of this file, instead of local nodes.",
     )
     vagrant = click.option("--vagrant", is_flag=True, help="The virtual machines of the Vagrantfile here, instead.")
@@ -52,7 +53,7 @@ def cluster() -> None:
 
 @cluster.command()
 @_name
-@click.option("--nodes", type=click.IntRange(1, 9), default=5, show_default=True, help="How many.")
+@click.option("--nodes", type=Whole(1, 9), default=5, show_default=True, help="How many.")
 def up(name: str, nodes: int) -> None:
     """Makes a cluster of local nodes, and leaves it up."""
     from clusters.local import LocalCluster

@@ -15,6 +15,7 @@ import click
 from clusters.systems.dledger.options import OPTIONS as DLEDGER_OPTIONS
 from clusters.systems.dledger.options import DLedgerOptions
 from harness.errors import InputError
+from harness.parameters import Whole, existing_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -37,14 +38,14 @@ OPTIONS = (
     ),
     click.option(
         "--nodes",
-        type=click.IntRange(1, 9),
+        type=Whole(1, 9),
         default=5,
         show_default=True,
         help="How many nodes a local cluster has.",
     ),
     click.option(
         "--inventory",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        type=existing_file(),
         help="The file with the hosts of --cluster ssh.",
     ),
     click.option(

@@ -17,12 +17,13 @@ Host keys are always checked. Every mistake is refused with its file and key bef
 from __future__ import annotations
 
 import ipaddress
+import os
 import re
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clusters.machines import Machine, MachineCluster, why_unusable
+from harness.documents import read_toml, shown
 from harness.errors import InputError
 from harness.node import Node
 from harness.remote.fabric import Endpoint
@@ -72,8 +73,8 @@ class _Table:
 
     def error(self, key: str, expected: str, got: object) -> InputError:
         place = self._place if key in self._own or key not in self._shared else ""
-        shown = "nothing" if got is None else repr(got)
-        return InputError(f"{self._path}: {place}{key}: expected {expected}, not {shown}")
+        found = "nothing" if got is None else shown(got)
+        return InputError(f"{self._path}: {place}{key}: expected {expected}, not {found}")
 
     def text(self, key: str, default: str | None = None) -> str:
         value = self._get(key, default)
@@ -88,7 +89,11 @@ class _Table:
         return value
 
     def path(self, key: str, default: str | None = None) -> Path:
-        return self._path.parent / Path(self.text(key, default)).expanduser()
+        text = self.text(key, default)
+        try:
+            return self._path.parent / Path(text).expanduser()
+        except RuntimeError:
+            raise self.error(key, "a path of a user of this machine", text) from None
 
     def has(self, key: str) -> bool:
         return key in self._own or key in self._shared
@@ -104,11 +109,12 @@ def read_inventory(path: Path) -> tuple[str, Sequence[Machine]]:
         InputError: The file cannot be used; the message names the key and what was expected.
     """
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: the inventory cannot be read: {error}") from error
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{path}: the inventory is not TOML: {error}") from error
+        content = read_toml(path)
+    except InputError as error:
+        error.add_note(
+            "an inventory is a TOML file with a table [[hosts]] for each host; docs/clusters.md has an example"
+        )
+        raise
     top = _Table(path, "", content, {})
     top.refuse_unknown(TOP_KEYS)
     hosts = content.get("hosts")
@@ -127,11 +133,24 @@ def read_inventory(path: Path) -> tuple[str, Sequence[Machine]]:
     return top.text("name", path.stem), machines
 
 
+def _is_host(text: str) -> bool:
+    """Says whether the system's resolver will take a text as a host: not every text can be encoded for it."""
+    if not text.isprintable() or " " in text:
+        return False
+    try:
+        text.encode("idna")
+    except UnicodeError:
+        return False
+    return True
+
+
 def _machine(table: _Table) -> Machine:
     table.refuse_unknown(HOST_KEYS)
     name, host = table.text("name"), table.text("host")
     if not NODE_NAME.fullmatch(name):
         raise table.error("name", "up to 31 letters, digits and underscores", name)
+    if not _is_host(host):
+        raise table.error("host", "a host's name or address", host)
     given = table.text("address", host)
     try:
         address = str(ipaddress.ip_address(given))
@@ -145,7 +164,7 @@ def _machine(table: _Table) -> Machine:
     known_hosts = None
     if host_key is None:
         known_hosts = table.path("known_hosts", DEFAULT_KNOWN_HOSTS)
-        if not known_hosts.is_file():
+        if not os.path.isfile(known_hosts):  # noqa: PTH113 - says no to what it cannot look at
             hint = f"`ssh-keyscan -p {port} {host}` shows the key, which can also be given as host_key"
             raise table.error("known_hosts", f"a file with the host's key ({hint})", str(known_hosts))
     elif not HOST_KEY.fullmatch(host_key):

@@ -105,7 +105,7 @@ def read_layout(vagrantfile: Path, environment: Mapping[str, str]) -> Layout:
         ipaddress.IPv4Network(f"{subnet}.0/24")
     except ValueError:
         raise InputError(f"{vagrantfile}: SUBNET: expected three bytes such as 192.168.56, not {subnet!r}") from None
-    if not nodes.isdecimal() or not 1 <= int(nodes) <= MAX_NODES:
+    if not re.fullmatch(r"[0-9]{1,3}", nodes) or not 1 <= int(nodes) <= MAX_NODES:
         raise InputError(f"{vagrantfile}: NODES: expected a number from 1 to {MAX_NODES}, not {nodes!r}")
     return Layout(nodes=int(nodes), subnet=subnet)
 

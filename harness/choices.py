@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.parameters import MAX_RUN_S, MAX_SEED, MAX_WAIT_S, Number, Whole
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -22,14 +24,14 @@ OPTIONS = (
     ),
     click.option(
         "--rate",
-        type=click.FloatRange(0, min_open=True),
+        type=Number(0, 10_000_000, above=True),
         default=40.0,
         show_default=True,
         help="Open loop: arrivals per second at each node.",
     ),
     click.option(
         "--max-in-flight",
-        type=click.IntRange(1),
+        type=Whole(1, 100_000),
         default=100,
         show_default=True,
         help="Open loop: the most operations in flight at each node.",
@@ -41,18 +43,18 @@ OPTIONS = (
         help="Closed loop: workers, as a number or as a multiple of the nodes.",
     ),
     click.option(
-        "--time-limit", type=click.FloatRange(1), default=60.0, show_default=True, help="Seconds of workload."
+        "--time-limit", type=Number(1, MAX_RUN_S), default=60.0, show_default=True, help="Seconds of workload."
     ),
     click.option(
         "--operation-timeout",
-        type=click.FloatRange(0.1),
+        type=Number(0.1, MAX_WAIT_S),
         default=5.0,
         show_default=True,
         help="Seconds until an operation is given up as indeterminate.",
     ),
     click.option(
         "--recovery-timeout",
-        type=click.FloatRange(1),
+        type=Number(1, MAX_WAIT_S),
         default=30.0,
         show_default=True,
         help="Seconds that the system has to work again after healing.",
@@ -64,7 +66,7 @@ OPTIONS = (
         help="Read every key through every node in the end.",
     ),
     click.option(
-        "--seed", type=click.IntRange(0), default=None, help="Repeats operations and faults.  [default: a fresh one]"
+        "--seed", type=Whole(0, MAX_SEED), default=None, help="Repeats operations and faults.  [default: a fresh one]"
     ),
 )
 

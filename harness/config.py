@@ -13,10 +13,10 @@ same reason a table `[plan]` is refused, and so are variables `LABRYS_PLAN_...`.
 
 from __future__ import annotations
 
-import tomllib
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from harness.documents import read_toml, shown
 from harness.errors import InputError
 from harness.suggest import did_you_mean
 
@@ -38,10 +38,7 @@ def load_config(path: Path, commands: Collection[str]) -> dict[str, dict[str, An
     Raises:
         InputError: The file cannot be read, is not TOML, or has something else at its top than tables named after commands.
     """
-    try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError(f"{path}: cannot be read as TOML: {error}") from error
+    tables = read_toml(path)
     for name, table in tables.items():
         if not isinstance(table, dict):
             raise InputError(f"{path}: expected tables named after commands, e.g. [test]; {name!r} is a value")
@@ -96,6 +93,6 @@ def as_defaults(
         parameter, many = known[name]
         if isinstance(value, list) != many or isinstance(value, dict):
             expected = "a list" if many else "one value"
-            raise InputError(f"{path}: [{command}] {key} takes {expected}, not {value!r}")
+            raise InputError(f"{path}: [{command}] {key} takes {expected}, not {shown(value)}")
         defaults[parameter] = value
     return defaults

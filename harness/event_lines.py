@@ -191,7 +191,7 @@ def _is_text_or_null(value: Any) -> bool:
 
 
 def _is_time_or_null(value: Any) -> bool:
-    return value is None or type(value) is int
+    return value is None or _is_count(value)
 
 
 def _is_anything(value: Any) -> bool:  # noqa: ARG001 - a value may be whatever JSON can say
@@ -208,7 +208,7 @@ _EXPECTED: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     "key": ("a string or null", _is_text_or_null),
     "node": ("a string or null", _is_text_or_null),
     "error": ("a string or null", _is_text_or_null),
-    "scheduled": ("nanoseconds or null", _is_time_or_null),
+    "scheduled": ("nanoseconds since the run's start or null", _is_time_or_null),
     "phase": ("a string or null", _is_text_or_null),
     "via": ("a string or null", _is_text_or_null),
 }

@@ -12,7 +12,10 @@ import re
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from harness.documents import shown
 from harness.errors import InputError
+
+MAX_WORKERS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +75,10 @@ def parse_concurrency(text: str, nodes: int) -> int:
         InputError: It is neither, or less than one.
     """
     match = re.fullmatch(r"([0-9]{1,6})(n?)", text.strip())
-    if match is None or int(match[1]) < 1:
+    workers = int(match[1]) * (nodes if match[2] else 1) if match else 0
+    if not 1 <= workers <= MAX_WORKERS:
         raise InputError(
-            f"a concurrency is a number of workers, e.g. 10, or a multiple of the nodes, e.g. 2n; not {text!r}"
+            f"a concurrency is a number of workers, e.g. 10, or a multiple of the nodes, e.g. 2n, and makes 1 to "
+            f"{MAX_WORKERS} workers; not {shown(text)}"
         )
-    return int(match[1]) * (nodes if match[2] else 1)
+    return workers

@@ -32,11 +32,13 @@ that are named there may come out like that, and the summary says that they did.
 from __future__ import annotations
 
 import itertools
+import math
 import shlex
-import tomllib
+from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
+from harness.documents import read_toml, shown
 from harness.errors import ExitCode, InputError
 from harness.randomness import SEED_BITS, stream
 from harness.suggest import did_you_mean
@@ -51,6 +53,8 @@ KNOWN_FAILURES = "known-failures"
 DURING_FAULT = "expect-during-fault"
 OWN_KEYS = frozenset({"name", "repeat", "expect", DURING_FAULT, KNOWN_FAILURES})
 MAX_CASES = 10_000
+MAX_NAME = 60
+NAME_RULE = f"a printable text of 1 to {MAX_NAME} characters"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,35 +178,38 @@ def load_suite(path: Path, *, seed: int, known: Collection[str]) -> Suite:
     Raises:
         InputError: The file cannot be read, or says something that is not understood.
     """
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError(f"{path}: cannot be read as TOML: {error}") from error
+    document = read_toml(path)
     for key in document:
         if key not in TOP_KEYS:
             raise InputError(f"{path}: unknown key {key!r}. {did_you_mean(key, TOP_KEYS)}")
     defaults, tests = document.get("defaults", {}), document.get("test", [])
-    if not isinstance(defaults, dict) or not isinstance(tests, list) or not tests:
+    tables = isinstance(tests, list) and all(isinstance(test, dict) for test in tests)
+    if not isinstance(defaults, dict) or not tables or not tests:
         raise InputError(f"{path}: expected a table [defaults] and at least one table [[test]]")
+    name = document.get("name", path.stem)
+    if not _is_name(name):
+        raise InputError(f"{path}: name takes {NAME_RULE}, not {shown(name)}")
     cases: list[Case] = []
     for number, test in enumerate(tests, 1):
-        cases += _cases(f"{path}: test {number}", {**defaults, **test}, seed=seed, known=known)
-        if len(cases) > MAX_CASES:
-            raise InputError(f"{path}: more than {MAX_CASES} cases; split the suite")
-    names = [case.name for case in cases]
-    twice = sorted({name for name in names if names.count(name) > 1})
+        room = MAX_CASES - len(cases)
+        cases += _cases(f"{path}: test {number}", {**defaults, **test}, seed=seed, known=known, room=room)
+    twice = sorted(name for name, times in Counter(case.name for case in cases).items() if times > 1)
     if twice:
         raise InputError(f"{path}: two cases are named {twice[0]!r}; give their tests different names")
-    return Suite(name=str(document.get("name", path.stem)), seed=seed, cases=cases)
+    return Suite(name=name, seed=seed, cases=cases)
 
 
-def _cases(where: str, table: Mapping[str, Any], *, seed: int, known: Collection[str]) -> Iterable[Case]:
+def _is_name(value: object) -> TypeGuard[str]:
+    return isinstance(value, str) and 0 < len(value) <= MAX_NAME and value.isprintable()
+
+
+def _cases(where: str, table: Mapping[str, Any], *, seed: int, known: Collection[str], room: int) -> Iterable[Case]:
     name = table.get("name")
-    if not isinstance(name, str) or not name:
-        raise InputError(f"{where}: expected a name")
+    if not _is_name(name):
+        raise InputError(f"{where}: expected a name, which is {NAME_RULE}")
     repeat = table.get("repeat", 1)
-    if not isinstance(repeat, int) or isinstance(repeat, bool) or repeat < 1:
-        raise InputError(f"{where} ({name}): repeat takes a whole number of at least 1, not {repeat!r}")
+    if not isinstance(repeat, int) or isinstance(repeat, bool) or not 1 <= repeat <= MAX_CASES:
+        raise InputError(f"{where} ({name}): repeat takes a whole number from 1 to {MAX_CASES}, not {repeat!r}")
     expect, during_fault, known_failures = _expected(f"{where} ({name})", table)
     options = {key: value for key, value in table.items() if key not in OWN_KEYS}
     for key, value in options.items():
@@ -211,8 +218,10 @@ def _cases(where: str, table: Mapping[str, Any], *, seed: int, known: Collection
         if not all(
             isinstance(item, str | int | float | bool) for item in (value if isinstance(value, list) else [value])
         ):
-            raise InputError(f"{where} ({name}): {key} takes a value or a list of values, not {value!r}")
+            raise InputError(f"{where} ({name}): {key} takes a value or a list of values, not {shown(value)}")
     dimensions = [key for key, value in options.items() if isinstance(value, list)]
+    if repeat * math.prod(len(options[key]) for key in dimensions) > room:
+        raise InputError(f"{where} ({name}): more than {MAX_CASES} cases; split the suite")
     for choice in itertools.product(*(options[key] for key in dimensions)):
         chosen = dict(zip(dimensions, choice, strict=True))
         point = ",".join(f"{key}={value}" for key, value in chosen.items())
@@ -234,18 +243,18 @@ def _expected(where: str, table: Mapping[str, Any]) -> tuple[Verdict, bool, froz
     """Reads what a test is expected to end with, whether in a fault, and what is known to fail."""
     try:
         expect = Verdict(table.get("expect", Verdict.VALID))
-    except ValueError:
-        raise InputError(f"{where}: expect takes valid, invalid or unknown, not {table['expect']!r}") from None
+    except (ValueError, TypeError):
+        raise InputError(f"{where}: expect takes valid, invalid or unknown, not {shown(table['expect'])}") from None
     during_fault = table.get(DURING_FAULT, False)
     if not isinstance(during_fault, bool):
-        raise InputError(f"{where}: {DURING_FAULT} takes true or false, not {during_fault!r}")
+        raise InputError(f"{where}: {DURING_FAULT} takes true or false, not {shown(during_fault)}")
     if during_fault and expect is not Verdict.INVALID:
         raise InputError(f'{where}: {DURING_FAULT} needs expect = "invalid", and {expect} is expected')
     parts = table.get(KNOWN_FAILURES, [])
     if not isinstance(parts, list) or not all(
         isinstance(part, str) and part.endswith((f"={Verdict.INVALID}", f"={Verdict.UNKNOWN}")) for part in parts
     ):
-        raise InputError(f"{where}: {KNOWN_FAILURES} takes a list of PART=invalid or PART=unknown, not {parts!r}")
+        raise InputError(f"{where}: {KNOWN_FAILURES} takes a list of PART=invalid or PART=unknown, not {shown(parts)}")
     return expect, during_fault, frozenset(parts)
 
 

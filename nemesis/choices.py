@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.documents import read_text, shown
 from harness.errors import InputError
 from harness.options import as_written
+from harness.parameters import existing_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from harness.capabilities import Capabilities
     from harness.op import Value
@@ -57,7 +59,7 @@ OPTIONS = (
     click.option(
         "--plan",
         "plan_file",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        type=existing_file(),
         help="Carry out this plan of faults instead of drawing one; its seed and time limit hold too.",
     ),
 )
@@ -84,7 +86,7 @@ def parse_options(text: str) -> dict[str, dict[str, Value]]:
         kind, dot, option = name.strip().partition(".")
         if not (equals and dot and kind and option):
             raise InputError(
-                f"expected KIND.OPTION=VALUE among the options of faults, e.g. packet-loss.probability=0.5; not {part!r}"
+                f"expected KIND.OPTION=VALUE among the options of faults, e.g. packet-loss.probability=0.5; not {shown(part)}"
             )
         if option in options.setdefault(kind, {}):
             raise InputError(f"the option {kind}.{option} is given twice")
@@ -101,16 +103,12 @@ def given_plan(options: Mapping[str, Any], nodes: Sequence[str]) -> Plan | None:
     Raises:
         InputError: The file cannot be read, or these nodes cannot have its plan.
     """
-    from nemesis.planfile import from_json  # noqa: PLC0415 - `--help` needs no fault
+    from nemesis.planfile import MAX_BYTES, from_json  # noqa: PLC0415 - `--help` needs no fault
 
     path: Path | None = options[PLAN_FILE]
     if path is None:
         return None
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: the plan cannot be read: {error}") from error
-    return from_json(text, nodes=nodes, source=str(path))
+    return from_json(read_text(path, MAX_BYTES), nodes=nodes, source=str(path))
 
 
 def follow_plan(

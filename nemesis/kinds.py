@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from harness.documents import shown
 from harness.suggest import did_you_mean
 from nemesis import options as opt
 from nemesis import targets as tgt
@@ -156,7 +157,7 @@ def find_kind(name: str) -> Kind:
     """
     kind = KINDS.get(ALIASES.get(name, name))
     if kind is None:
-        raise PlanError(f"unknown fault {name!r}. {did_you_mean(name, [*KINDS, *ALIASES, ALL_KINDS, NO_KIND])}")
+        raise PlanError(f"unknown fault {shown(name)}. {did_you_mean(name, [*KINDS, *ALIASES, ALL_KINDS, NO_KIND])}")
     return kind
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from harness.documents import shown
 from harness.suggest import did_you_mean
 from nemesis.errors import PlanError
 
@@ -102,9 +103,9 @@ def settle(kind: str, known: Mapping[str, Option], given: Mapping[str, Value]) -
     for name, value in given.items():
         if name not in known:
             hint = did_you_mean(name, known) if known else "It has none."
-            raise PlanError(f"{kind} has no option {name!r}. {hint}")
+            raise PlanError(f"{kind} has no option {shown(name)}. {hint}")
         if not known[name].accepts(value):
-            raise PlanError(f"the option {name!r} of {kind} takes {known[name].expected}, not {value!r}")
+            raise PlanError(f"the option {name!r} of {kind} takes {known[name].expected}, not {shown(value)}")
     defaults = {name: option.default for name, option in known.items() if option.default is not None}
     return {**defaults, **given}
 

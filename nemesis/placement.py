@@ -29,6 +29,7 @@ RECOVERY_S = 5.0  # a node that was down counts as down for so long after its fa
 LET_GO_S = 3.0  # a fault holds its nodes for so long after its end: a process has to start again
 WORN_S = 20.0  # for so long after it, a node may still be held where the machine is busy
 SLACK_S = 0.002
+MATTERS_S = max(RECOVERY_S, LET_GO_S, WORN_S) + SLACK_S  # no fault matters to others for longer than that after its end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,16 @@ from harness.randomness import stream
 from nemesis.errors import PlanError
 from nemesis.fault import Drawing, damage_pool
 from nemesis.grudges import minority
-from nemesis.placement import SLACK_S, Placed, has_rivals, keep_together, must_wait, occupancy, takes_majority
+from nemesis.placement import (
+    MATTERS_S,
+    SLACK_S,
+    Placed,
+    has_rivals,
+    keep_together,
+    must_wait,
+    occupancy,
+    takes_majority,
+)
 from nemesis.rhythm import Rhythm
 
 if TYPE_CHECKING:
@@ -27,6 +36,7 @@ if TYPE_CHECKING:
     from nemesis.kinds import Choice
 
 REDRAWS = 200
+MAX_FAULTS = 100_000  # as in a plan's file
 DECIMALS = 3  # times are whole milliseconds
 
 
@@ -151,7 +161,13 @@ def draw_plan(
         candidate.first(time_limit_s, at_once=in_turn)
         heapq.heappush(heap, (candidate.start_s, index, candidate))
     placed: list[Placed] = []
+    recent: list[Placed] = []  # those that can still matter to a fault that begins now or later
     while heap:
+        if len(placed) > MAX_FAULTS:
+            raise PlanError(
+                f"{time_limit_s:g} s have room for more than {MAX_FAULTS} faults; give less time, longer on and off times, "
+                "or fewer faults"
+            )
         _, index, candidate = heapq.heappop(heap)
         limit_s = time_limit_s - candidate.rhythm.tail_s
         candidate.start_s = round(candidate.start_s, DECIMALS)
@@ -164,8 +180,9 @@ def draw_plan(
                     "shorter on and off times, or fewer faults"
                 )
             continue
-        fault = candidate.fault(end_s, placed, nodes, keep_majority=keep_majority, take_majority=take_majority)
-        wait_s = must_wait(fault, placed, nodes, keep_majority=keep_majority)
+        recent = [other for other in recent if other.end_s + MATTERS_S > candidate.start_s]
+        fault = candidate.fault(end_s, recent, nodes, keep_majority=keep_majority, take_majority=take_majority)
+        wait_s = must_wait(fault, recent, nodes, keep_majority=keep_majority)
         if in_turn and placed:
             whole_s = placed[-1].end_s + candidate.rhythm.off_s[0]
             wait_s = whole_s if candidate.start_s < whole_s - SLACK_S else wait_s
@@ -173,6 +190,7 @@ def draw_plan(
             candidate.start_s = wait_s
         else:
             placed.append(fault)
+            recent.append(fault)
             if in_turn:
                 continue
             candidate.next(end_s)

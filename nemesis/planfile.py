@@ -8,12 +8,16 @@ be damaged for good.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from harness.documents import parse_json, shown
+from harness.errors import InputError
 from harness.faults import PlannedFault
+from harness.parameters import MAX_RUN_S, MAX_SEED
 from harness.suggest import did_you_mean
 from nemesis import targets as tgt
 from nemesis.errors import PlanError
@@ -31,12 +35,15 @@ if TYPE_CHECKING:
 
 FORMAT = "labrys-plan"
 VERSION = 1
-MAX_CHARACTERS = 10_000_000
+MAX_BYTES = 10_000_000
+MAX_FAULTS = 100_000
 LEAST_S = 1.0
-MAX_S = 1e9  # more than any run
 _TOP = ("format", "version", "nodes", "seed", "time_limit_s", "left_out", "faults")
 _FAULT = ("id", "kind", "target", "start_s", "end_s", "options")
 _NEEDED = ("kind", "target", "start_s", "end_s")
+# What stands for nodes that are not named; no name of a node begins so.
+_SOME = "*some"
+_EVERY = "*every"
 _LEFT_OUT = ("kind", "nodes", "missing")
 
 
@@ -100,18 +107,21 @@ def from_json(text: str, *, nodes: Sequence[str], source: str) -> Plan:
     """
     top = _parse(text, source)
     _keys(top, _TOP, ("faults",), f"{source}")
-    if top.get("format", FORMAT) != FORMAT or top.get("version", VERSION) != VERSION:
+    form, version = top.get("format", FORMAT), top.get("version", VERSION)
+    if form != FORMAT or version != VERSION:
         raise PlanError(
-            f"{source}: expected format {FORMAT!r} version {VERSION}, not {top.get('format')!r} version {top.get('version')!r}"
+            f"{source}: expected format {FORMAT!r} version {VERSION}, not {shown(form)} version {shown(version)}"
         )
     seed, time_limit_s = top.get("seed"), top.get("time_limit_s")
-    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
-        raise PlanError(f"{source}: the seed must be a whole number, 0 or more, or null, not {seed!r}")
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= MAX_SEED):
+        raise PlanError(f"{source}: the seed must be a whole number from 0 to {MAX_SEED}, or null, not {shown(seed)}")
     if time_limit_s is not None:
         time_limit_s = _seconds(time_limit_s, f"{source}: time_limit_s", least_s=LEAST_S)
     _check_nodes(top.get("nodes"), nodes, source)
     if not isinstance(top["faults"], list):
         raise PlanError(f"{source}: faults must be a list")
+    if len(top["faults"]) > MAX_FAULTS:
+        raise PlanError(f"{source}: {len(top['faults'])} faults are too many; a plan has at most {MAX_FAULTS}")
     faults = number(_fault(item, nodes, f"{source}: faults[{index}]") for index, item in enumerate(top["faults"]))
     _check_together(faults, nodes, source)
     left_out = _left_out(top.get("left_out", []), source)
@@ -152,12 +162,12 @@ def by_name(faults: Iterable[PlannedFault], records: Iterable[FaultRecord]) -> t
 
 
 def _parse(text: str, source: str) -> dict[str, Any]:
-    if len(text) > MAX_CHARACTERS:
-        raise PlanError(f"{source}: {len(text)} characters are no plan; at most {MAX_CHARACTERS} are read")
+    if len(text) > MAX_BYTES:
+        raise PlanError(f"{source}: {len(text)} characters are no plan; at most {MAX_BYTES} are read")
     try:
-        top = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise PlanError(f"{source}: not JSON: {error}") from error
+        top = parse_json(text, source)
+    except InputError as error:
+        raise PlanError(str(error)) from error
     if isinstance(top, dict) and "faults" not in top:
         top = top.get("plan", top)  # what `labrys plan` prints has the plan inside
     if not isinstance(top, dict):
@@ -215,22 +225,22 @@ def _target(given: Any, nodes: Sequence[str]) -> str | tuple[str, ...]:
         if specs and len(given) > 1:
             raise PlanError(f'a list holds node names; write "target": "{specs[0]}" for a role')
         return specs[0] if specs else tgt.check_names(given, nodes)
-    raise PlanError(f"a target is a text or a list of node names, not {given!r}")
+    raise PlanError(f"a target is a text or a list of node names, not {shown(given)}")
 
 
 def _keys(item: Mapping[str, Any], known: Sequence[str], needed: Sequence[str], where: str) -> None:
     for key in item:
         if key not in known:
-            raise PlanError(f"{where}: unknown key {key!r}. {did_you_mean(key, known)}")
+            raise PlanError(f"{where}: unknown key {shown(key)}. {did_you_mean(key, known)}")
     for key in needed:
         if key not in item:
             raise PlanError(f"{where}: the key {key!r} is missing")
 
 
 def _seconds(value: Any, where: str, *, least_s: float = 0.0) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not least_s <= value <= MAX_S:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least_s <= value <= MAX_RUN_S:
         raise PlanError(
-            f"{where} must be a number of seconds, {least_s:g} or more and at most {MAX_S:g}, not {value!r}"
+            f"{where} must be a number of seconds, {least_s:g} or more and at most {MAX_RUN_S:g}, not {shown(value)}"
         )
     return float(value)
 
@@ -239,7 +249,7 @@ def _check_nodes(given: Any, nodes: Sequence[str], source: str) -> None:
     if given is None:
         return
     if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
-        raise PlanError(f"{source}: nodes must be a list of names, not {given!r}")
+        raise PlanError(f"{source}: nodes must be a list of names, not {shown(given)}")
     if given != list(nodes):
         raise PlanError(
             f"{source}: the plan is for the nodes {', '.join(given)}, and the cluster has {', '.join(nodes)}, in this order. "
@@ -260,7 +270,7 @@ def _left_out(given: Any, source: str) -> tuple[LeftOut, ...]:
         if not isinstance(kind, str) or not isinstance(missing, str):
             raise PlanError(f"{where}: the kind and what is missing must be texts")
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise PlanError(f"{where}: nodes must be a list of names, not {names!r}")
+            raise PlanError(f"{where}: nodes must be a list of names, not {shown(names)}")
         try:
             name = find_kind(kind).name
         except PlanError as error:
@@ -272,14 +282,24 @@ def _left_out(given: Any, source: str) -> tuple[LeftOut, ...]:
 
 
 def _check_together(faults: Sequence[PlannedFault], nodes: Sequence[str], source: str) -> None:
-    for index, fault in enumerate(faults):
-        for later in faults[index + 1 :]:
+    holders: dict[
+        tuple[str, str], PlannedFault
+    ] = {}  # what is held on which node, by the fault that lets go of it last
+    for later in faults:
+        groups = find_kind(later.kind).fault.GROUPS
+        names = () if isinstance(later.target, str) else later.target
+        rivals = [_SOME] if later.target == tgt.ALL else [_EVERY, *names]
+        for fault in (holders[held] for held in itertools.product(groups, rivals) if held in holders):
             shared = _shared(fault, later) if later.start_s < fault.end_s else []
             if shared:
                 raise PlanError(
                     f"{source}: {fault.kind} from {fault.start_s:g} to {fault.end_s:g} s and {later.kind} from "
                     f"{later.start_s:g} s both hold {', '.join(shared)}; let one end before the other begins"
                 )
+        own = [_SOME, *([_EVERY] if later.target == tgt.ALL else names)]
+        for held in itertools.product(groups, own):
+            if held not in holders or holders[held].end_s < later.end_s:
+                holders[held] = later
     damaged = sorted({node for fault in faults if find_kind(fault.kind).fault.DAMAGES for node in fault.target})
     if len(damaged) > minority(len(nodes)):
         raise PlanError(

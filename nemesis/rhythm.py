@@ -5,11 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from harness.documents import shown
+from harness.parameters import MAX_RUN_S
 from nemesis.errors import PlanError
 from nemesis.kinds import find_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+
+LEAST_S = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,9 +38,10 @@ class Rhythm:
 
     def __post_init__(self) -> None:
         for name, (low, high) in (("on", self.on_s), ("off", self.off_s)):
-            if not 0 < low <= high:
+            if not LEAST_S <= low <= high <= MAX_RUN_S:
                 raise PlanError(
-                    f"the range of {name} times must go from a positive number up, not from {low:g} to {high:g}"
+                    f"the range of {name} times must lie within {LEAST_S:g} to {MAX_RUN_S:g} s and go up, not from {low:g} "
+                    f"to {high:g}"
                 )
         if self.quiet_s < 0 or self.tail_s < 0:
             raise PlanError("the quiet times before the first and after the last fault cannot be negative")
@@ -80,10 +86,10 @@ def _ranges(text: str, kinds: list[str]) -> dict[str, tuple[float, float]]:
             both = float(low), float(high or low)
         except ValueError:
             raise PlanError(
-                f"expected a range of seconds such as 6-15, or one number, or KIND=6-15; not {part!r}"
+                f"expected a range of seconds such as 6-15, or one number, or KIND=6-15; not {shown(part)}"
             ) from None
         if kind in given:
-            raise PlanError(f"{text!r} has two ranges for {kind or 'all kinds'}")
+            raise PlanError(f"{shown(text)} has two ranges for {kind or 'all kinds'}")
         if kind and kind not in kinds:
             raise PlanError(
                 f"there is a range of seconds for {kind}, which is not among the faults that were asked for"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from harness.documents import shown
 from harness.suggest import did_you_mean
 from nemesis.errors import PlanError
 from nemesis.grudges import majority, minority
@@ -58,7 +59,7 @@ def check_names(names: Sequence[str], nodes: Sequence[str]) -> tuple[str, ...]:
                 f"{name!r} stands alone: a target is names of nodes ({', '.join(nodes)}), or {name!r} without any other"
             )
         if name not in nodes:
-            raise PlanError(f"unknown target {name!r}. {did_you_mean(name, [*COUNTED, *ROLES, *nodes])}")
+            raise PlanError(f"unknown target {shown(name)}. {did_you_mean(name, [*COUNTED, *ROLES, *nodes])}")
     if len(set(names)) != len(names):
         raise PlanError(f"a target names a node twice: {', '.join(names)}")
     return tuple(names)

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import click
 
+from harness.parameters import Whole, folder
+
 _STORE = click.option(
     "--store",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=folder(),
     default=Path("store"),
     show_default=True,
     help="The folder that holds all runs.",
@@ -42,7 +44,7 @@ def report(run: str, store: Path) -> None:
 
 @click.command()
 @_STORE
-@click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0 takes a free one.")
+@click.option("--port", type=Whole(0, 65535), default=8080, show_default=True, help="0 takes a free one.")
 def serve(store: Path, port: int) -> None:
     """Browses the store in a web browser, on this machine only."""
     from results.serve import StoreServer

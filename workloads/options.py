@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import workloads
+from harness.parameters import Number, Whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,21 +38,21 @@ OPTIONS = (
     ),
     click.option(
         "--hot-keys",
-        type=click.IntRange(0, 1000),
+        type=Whole(0, 1000),
         default=2,
         show_default=True,
         help="Keys that are used all the time.",
     ),
     click.option(
         "--hot-share",
-        type=click.FloatRange(0, 1),
+        type=Number(0, 1),
         default=0.5,
         show_default=True,
         help="The share of operations that are on hot keys.",
     ),
     click.option(
         "--ops-per-key",
-        type=click.IntRange(1),
+        type=Whole(1, 1_000_000_000),
         default=100,
         show_default=True,
         help="The most operations on each of the other keys, which come one after the other.",

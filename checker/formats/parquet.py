@@ -15,7 +15,7 @@ import math
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from checker.formats.errors import BadHistory
+from checker.formats.errors import BadHistory, shown
 from harness.errors import InfrastructureError, InputError
 from harness.op import Operation, OpType
 
@@ -202,7 +202,11 @@ def open_parquet(path: Path, *, name: str | None = None) -> Any:
         if column.name not in layout.names:
             if column.optional:
                 continue
-            raise BadHistory(name, None, f"expected a column {column.name!r}, found {', '.join(layout.names)}")
+            raise BadHistory(name, None, f"expected a column {column.name!r}, found {shown(', '.join(layout.names))}")
+        if layout.names.count(column.name) > 1:
+            raise BadHistory(
+                name, None, f"expected one column {column.name!r}, found {layout.names.count(column.name)}"
+            )
         kind = layout.field(column.name).type
         if isinstance(kind, pa.DictionaryType):
             kind = kind.value_type

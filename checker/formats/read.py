@@ -7,6 +7,7 @@ certain by what no other begins with; what begins like none of them is an error 
 from __future__ import annotations
 
 import re
+import shutil
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,8 @@ from checker.formats.etcd_log import MARK, EtcdLogEvents
 from checker.formats.jepsen_reader import JepsenEvents
 from checker.formats.jsonl import JsonlEvents
 from checker.formats.pairing import Pairing, hold_to_rules
-from checker.formats.source import STANDARD_INPUT, opened
+from checker.formats.source import STANDARD_INPUT, UNPACK_LIMIT, opened
+from harness.errors import InfrastructureError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,6 +31,7 @@ JSONL: Final = "jsonl"
 PARQUET: Final = "parquet"
 EDN: Final = "edn"
 ETCD_LOG: Final = "etcd-log"
+RESERVE_BYTES: Final = 1 << 30  # what a copy leaves free of the temporary folder, where there is that much
 FORMATS: Final = (JSONL, PARQUET, EDN, ETCD_LOG)
 
 _PARQUET_MAGIC: Final = b"PAR1"
@@ -138,17 +141,46 @@ def _paired(found: str, name: str, events: EtcdLogEvents | JsonlEvents | JepsenE
 
 @contextmanager
 def on_disk(source: Source) -> Iterator[Path]:
-    """Gives a file with what a source holds: its own, or a copy for a while."""
+    """Gives a file with what a source holds: its own, or a copy for a while.
+
+    Raises:
+        BadHistory: The source breaks off, or is larger than the limit.
+        InfrastructureError: There is no room for a copy.
+    """
     from tempfile import NamedTemporaryFile  # noqa: PLC0415 - needed for this format alone
 
     path = Path(source.name)
     if source.name != STANDARD_INPUT and not source.compressed and path.is_file():
         yield path
         return
-    with NamedTemporaryFile(prefix="labrys-", suffix=".parquet") as copy:
-        source.copy_to(copy)
-        copy.flush()
+    try:
+        copy = NamedTemporaryFile(prefix="labrys-", suffix=".parquet", buffering=0)  # noqa: SIM115 - closed below
+    except OSError as error:
+        raise _no_copy(source, error) from error
+    with copy:
+        for part in source.parts(_copy_limit(source, Path(copy.name).parent)):
+            rest = memoryview(part)
+            while rest:
+                try:
+                    rest = rest[copy.write(rest) :]
+                except OSError as error:
+                    raise _no_copy(source, error) from error
         yield Path(copy.name)
+
+
+def _copy_limit(source: Source, folder: Path) -> int:
+    """Returns how many bytes a copy may have: as was asked for, or the usual limit and what is free less a reserve."""
+    if source.unpack_limit is not None:
+        return source.unpack_limit
+    free = shutil.disk_usage(folder).free
+    return min(UNPACK_LIMIT, free - min(RESERVE_BYTES, free // 2))
+
+
+def _no_copy(source: Source, error: OSError) -> InfrastructureError:
+    return InfrastructureError(
+        f"{source.name}: no temporary copy can be made, which compressed Parquet needs: {error.strerror or error}; set TMPDIR "
+        "to a folder with room"
+    )
 
 
 def from_parquet(path: Path, name: str) -> list[History]:

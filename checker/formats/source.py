@@ -12,15 +12,16 @@ import sys
 import zlib
 from collections import deque
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
 from checker.formats.errors import BadHistory, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 STANDARD_INPUT = "-"
 HEAD_BYTES = 1 << 12
+UNPACK_LIMIT: Final = 64 << 30
 _BUFFER_BYTES = 1 << 18
 _GZIP = b"\x1f\x8b"
 _LONGEST_CHARACTER = 4
@@ -28,12 +29,14 @@ _SHORT_LINE = 1 << 12
 
 
 class _Rejoined(io.RawIOBase):
-    """A stream whose beginning has been read already, whole again."""
+    """A stream whose beginning has been read already, whole again; it gives no more than `most` bytes."""
 
-    def __init__(self, head: bytes, rest: BinaryIO) -> None:
+    def __init__(self, head: bytes, rest: BinaryIO, most: int, too_many: Callable[[], BadHistory]) -> None:
         super().__init__()
         self._head = head
         self._rest = rest
+        self._left = most
+        self._too_many = too_many
 
     def readable(self) -> bool:
         return True
@@ -42,6 +45,9 @@ class _Rejoined(io.RawIOBase):
         view = memoryview(cast("bytearray", buffer))
         part = self._head[: len(view)] or self._rest.read(len(view))
         self._head = self._head[len(part) :]
+        self._left -= len(part)
+        if self._left < 0:
+            raise self._too_many()
         view[: len(part)] = part
         return len(part)
 
@@ -56,20 +62,32 @@ class Source:
         line: The number of the line read last, from 1; 0 before the first.
     """
 
-    def __init__(self, name: str, stream: BinaryIO) -> None:
-        """Takes over an open stream and reads its head."""
+    def __init__(self, name: str, stream: BinaryIO, unpack_limit: int | None = None) -> None:
+        """Takes over an open stream and reads its head.
+
+        Args:
+            name: As the user gave it.
+            stream: The bytes.
+            unpack_limit: How many bytes gzip may become, or may be copied; None: `UNPACK_LIMIT`, and no more than is free
+                where a copy goes.
+
+        Raises:
+            BadHistory: It cannot be read.
+        """
         self.name = name
         self.line = 0
+        self.unpack_limit = unpack_limit
         self._line_ended = True
-        head = stream.read(HEAD_BYTES)
-        buffered = io.BufferedReader(_Rejoined(head, stream), _BUFFER_BYTES)
+        head = self._guarded(stream, HEAD_BYTES)
+        buffered = io.BufferedReader(_Rejoined(head, stream, sys.maxsize, self.too_large), _BUFFER_BYTES)
         self.compressed = head.startswith(_GZIP)
         if self.compressed:
             import gzip  # noqa: PLC0415 - few histories are compressed
 
             unpacked = cast("BinaryIO", gzip.GzipFile(fileobj=buffered))
             head = self._guarded(unpacked, HEAD_BYTES)
-            buffered = io.BufferedReader(_Rejoined(head, unpacked), _BUFFER_BYTES)
+            most = UNPACK_LIMIT if unpack_limit is None else unpack_limit
+            buffered = io.BufferedReader(_Rejoined(head, unpacked, most, self.too_large), _BUFFER_BYTES)
         self._stream = buffered
         self._singly = 0  # how many bytes to read line by line
         self._lines: deque[str] = deque()  # what comes next, if it was decoded already; else bytes come next
@@ -83,14 +101,29 @@ class Source:
         except (EOFError, OSError, zlib.error) as error:
             raise self._broken(error) from error
 
+    def too_large(self) -> BadHistory:
+        """Returns the error about more bytes than may be unpacked or copied."""
+        return BadHistory(
+            self.name, None, "unpacked, it is larger than the limit; --unpack-limit MIB allows more where there is room"
+        )
+
     def _broken(self, error: Exception) -> BadHistory:
+        if isinstance(error, IsADirectoryError):
+            return BadHistory(self.name, None, "expected a file, found a directory")
         what = "cannot be read" if isinstance(error, OSError) else "the gzip data breaks off here"
         return BadHistory(self.name, self.line + 1, f"{what}: {error}")
 
-    def copy_to(self, file: IO[bytes]) -> None:
-        """Copies everything that is left."""
+    def parts(self, most: int) -> Iterator[bytes]:
+        """Yields everything that is left.
+
+        Raises:
+            BadHistory: It breaks off, or has more than `most` bytes.
+        """
         while part := self._guarded(self._stream, _BUFFER_BYTES):
-            file.write(part)
+            most -= len(part)
+            if most < 0:
+                raise self.too_large()
+            yield part
 
     def readline_bytes(self, size: int) -> bytes:
         """Returns the next line, or at most `size` bytes of it; empty at the end."""
@@ -155,21 +188,24 @@ class Source:
 
 
 @contextmanager
-def opened(name: str) -> Iterator[Source]:
+def opened(name: str, unpack_limit: int | None = None) -> Iterator[Source]:
     """Opens a file by its name, or standard input by `-`.
+
+    Args:
+        name: The name.
+        unpack_limit: As `Source` takes it.
 
     Raises:
         BadHistory: There is no such file, or it cannot be read.
     """
     if name == STANDARD_INPUT:
-        yield Source(name, sys.stdin.buffer)
+        yield Source(name, sys.stdin.buffer, unpack_limit)
         return
     try:
         file = open(name, "rb", buffering=0)  # noqa: SIM115, PTH123 - closed below; names come from the command line
     except OSError as error:
         raise BadHistory(name, None, f"cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise BadHistory(shown(name), None, f"is no path: {error}") from error
     with file:
-        try:
-            yield Source(name, cast("BinaryIO", file))
-        except IsADirectoryError as error:
-            raise BadHistory(name, None, "expected a file, found a directory") from error
+        yield Source(name, cast("BinaryIO", file), unpack_limit)

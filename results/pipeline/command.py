@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from checker.command import BYTES_PER_MIB, MAX_MEMORY_LIMIT_MIB, MAX_TIME_LIMIT_S, MODEL_NAMES
+from harness.parameters import Number, Whole, folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +34,7 @@ OPERATIONS_SHOWN = 10
 @click.option("--keyed/--no-keyed", default=None, help="As in `labrys check`.")
 @click.option(
     "--time-limit",
-    type=click.FloatRange(min=0, min_open=True, max=MAX_TIME_LIMIT_S),
+    type=Number(0, MAX_TIME_LIMIT_S, above=True),
     default=60.0,
     show_default=True,
     metavar="S",
@@ -41,7 +42,7 @@ OPERATIONS_SHOWN = 10
 )
 @click.option(
     "--memory-limit",
-    type=click.IntRange(min=1, max=MAX_MEMORY_LIMIT_MIB),
+    type=Whole(1, MAX_MEMORY_LIMIT_MIB),
     default=1024,
     show_default=True,
     metavar="MIB",
@@ -54,9 +55,7 @@ OPERATIONS_SHOWN = 10
 @click.option("--keep-operations", is_flag=True, help="Write all operations as a table, those from Parquet too.")
 @click.option("--pictures/--no-pictures", default=True, show_default=True, help="Draw a page and pictures.")
 @click.option("--driver-memory", default="4g", show_default=True, help="The driver's heap; local masters work in it.")
-@click.option(
-    "--scratch", type=click.Path(file_okay=False, path_type=Path), help="Where shuffles spill.  [default: Spark's own]"
-)
+@click.option("--scratch", type=folder(), help="Where shuffles spill.  [default: Spark's own]")
 @click.option("--conf", multiple=True, metavar="NAME=VALUE", help="A setting of Spark; may be repeated.")
 @click.option(
     "--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to say it."

@@ -7,6 +7,7 @@ import math
 import re
 from dataclasses import dataclass
 
+from harness.documents import shown
 from harness.errors import InputError
 
 
@@ -66,6 +67,6 @@ def parse_mix(text: str) -> tuple[float, float, float]:
     number = r"([0-9]{1,6}(?:\.[0-9]{1,6})?)"
     match = re.fullmatch(f"{number}:{number}:{number}", text.strip())
     if match is None:
-        raise InputError(f"a mix is reads:writes:compare-and-sets, e.g. 2:1:1, not {text!r}")
+        raise InputError(f"a mix is reads:writes:compare-and-sets, e.g. 2:1:1, not {shown(text)}")
     read, write, cas = (float(part) for part in match.groups())
     return read, write, cas

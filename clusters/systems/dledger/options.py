@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import click
 
+from harness.parameters import Whole
+
 READ_MODES = ("read-index", "raft-log", "unsafe")
 ROUTINGS = ("mixed", "pinned", "leader")
 
@@ -49,21 +51,21 @@ OPTIONS = (
     ),
     click.option(
         "--snapshot-threshold",
-        type=click.IntRange(0, 1_000_000),
+        type=Whole(0, 1_000_000),
         default=_DEFAULT.snapshot_threshold,
         show_default=True,
         help="Log entries between snapshots; 0 makes none.",
     ),
     click.option(
         "--heartbeat-ms",
-        type=click.IntRange(20, 60_000),
+        type=Whole(20, 60_000),
         default=_DEFAULT.heartbeat_ms,
         show_default=True,
         help="The leader's heartbeat interval; an election starts after three missed ones.",
     ),
     click.option(
         "--data-file-bytes",
-        type=click.IntRange(4096, 1 << 30),
+        type=Whole(4096, 1 << 30),
         default=_DEFAULT.data_file_bytes,
         show_default=True,
         help="The size of one log file.",

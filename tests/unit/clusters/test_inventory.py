@@ -69,7 +69,7 @@ HOST = '[[hosts]]\nname = "n1"\nhost = "192.0.2.1"\n'
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("name = ", "the inventory is not TOML"),
+        ("name = ", "lab.toml: cannot be read as TOML"),
         ("", "hosts: expected at least one table [[hosts]], not nothing"),
         ("hosts = []", "hosts: expected at least one table [[hosts]], not []"),
         ("hosts = 3", "hosts: expected at least one table [[hosts]], not 3"),
@@ -122,8 +122,8 @@ def test_a_key_that_others_can_read_is_refused(directory: Path) -> None:
 
 def test_an_inventory_that_is_not_there_or_no_text(directory: Path) -> None:
     """A missing file and one that is no text are errors with the file's name."""
-    with pytest.raises(InputError, match=r"nothing\.toml: the inventory cannot be read"):
+    with pytest.raises(InputError, match=r"nothing\.toml: cannot be read"):
         read_inventory(directory / "nothing.toml")
     (directory / "lab.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(InputError, match=r"lab\.toml: the inventory cannot be read"):
+    with pytest.raises(InputError, match=r"lab\.toml: expected UTF-8 text"):
         read_inventory(directory / "lab.toml")

@@ -99,7 +99,7 @@ def test_a_kind_can_have_a_rhythm_of_its_own() -> None:
         ("kill=1,kill=2", "two ranges for kill"),
         ("pause=1", "not among the faults"),
         ("kil=1", "unknown fault"),
-        ("9-2", "must go from a positive number up"),
+        ("9-2", "must lie within 0.01 to 604800 s and go up"),
     ],
 )
 def test_a_range_that_cannot_be_is_refused(text: str, message: str) -> None:

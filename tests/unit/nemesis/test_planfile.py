@@ -92,7 +92,7 @@ def test_faults_can_be_taken_out_by_hand() -> None:
         ("{}", "the key 'faults' is missing"),
         ('{"faults": [], "version": 2}', "version 2"),
         ('{"faults": [], "seed": "x"}', "the seed must be a whole number"),
-        ('{"faults": [], "seed": -1}', "the seed must be a whole number, 0 or more"),
+        ('{"faults": [], "seed": -1}', "the seed must be a whole number from 0 to 9223372036854775807"),
         ('{"faults": [], "time_limit_s": 0}', "time_limit_s must be a number of seconds, 1 or more"),
         ('{"faults": [], "time_limit_s": 1' + "0" * 400 + "}", "time_limit_s must be a number of seconds"),
         (
@@ -124,7 +124,7 @@ def test_faults_can_be_taken_out_by_hand() -> None:
         (edited(target="leader+n1"), "'leader' stands alone"),
         (edited(start_s=9), "not after its start"),
         (edited(start_s=-1), "0 or more"),
-        (edited(end_s=1e400), "0 or more"),
+        (edited(end_s=1e400), "Infinity is no number of JSON"),
         (edited(end_s="9"), "must be a number of seconds"),
         (edited(stop_s=10), "unknown key 'stop_s'"),
         (edited(end_s=...), "the key 'end_s' is missing"),

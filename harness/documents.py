@@ -1,0 +1,161 @@
+"""Reads the small files that people and programs write for Labrys, TOML and JSON, within bounds.
+
+The law: a file's size is checked before it is parsed, its nesting before anything recurses over it, and its numbers before
+anything computes with them. So no file takes unbounded time or memory, and what is wrong with it is a sentence.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import tomllib
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from harness.errors import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MAX_TOML_BYTES: Final = 1 << 20
+MAX_DEPTH: Final = 100
+MAX_TOML_DEPTH: Final = 16
+MAX_TOML_INTEGER: Final = 2**63 - 1  # TOML itself promises no more
+SHOWN_CHARACTERS: Final = 80
+
+# What TOML nests by, outside of comments and strings: brackets, and the dots of a key.
+_TOML_TOKENS: Final = re.compile(
+    r'#[^\n]*+|"""(?:[^\\"]|\\.|"(?!""))*+(?:""")?|\'\'\'(?:[^\']|\'(?!\'\'))*+(?:\'\'\')?'
+    r'|"(?:[^"\\\n]|\\.)*+"?|\'[^\'\n]*+\'?|[][{}=,\n.]',
+    re.DOTALL,
+)
+
+
+def read_bytes(path: Path, most: int) -> bytes:
+    """Returns what a file holds.
+
+    Args:
+        path: The file.
+        most: How many bytes are read at most.
+
+    Raises:
+        InputError: The file cannot be read, or is larger.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(most + 1)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except ValueError as error:  # a path with NUL in it
+        raise InputError(f"{str(path)!r} is no path: {error}") from error
+    if len(content) > most:
+        raise InputError(f"{path}: expected at most {most} bytes, found more")
+    return content
+
+
+def read_text(path: Path, most: int) -> str:
+    """Returns what a file of UTF-8 text holds; see `read_bytes`.
+
+    Raises:
+        InputError: The file cannot be read, is larger, or is not UTF-8.
+    """
+    try:
+        return read_bytes(path, most).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: expected UTF-8 text: {error}") from error
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Reads a TOML file of tables, lists, texts, finite numbers, and true and false.
+
+    Raises:
+        InputError: The file cannot be read, is not TOML, or goes beyond the bounds.
+    """
+    text = read_text(path, MAX_TOML_BYTES).replace("\r\n", "\n")
+    _hold_nesting(path, text)
+    try:
+        content = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # tomllib's own error, or a number of thousands of digits
+        raise InputError(f"{path}: cannot be read as TOML: {error}") from error
+    _hold_values(path, "", content)
+    return content
+
+
+def _hold_nesting(path: Path, text: str) -> None:
+    """Refuses nesting that would cost tomllib too much: it recurses over brackets, and squares the parts of a key."""
+    depth = parts = 0
+    for found in _TOML_TOKENS.finditer(text):
+        sign = found[0]
+        if sign == ".":
+            parts += 1
+        elif sign in "[]{}=,\n":
+            parts = 0
+            depth = max(0, depth + (sign in "[{") - (sign in "]}"))
+        if max(depth, parts) >= MAX_TOML_DEPTH:
+            line = text.count("\n", 0, found.start()) + 1
+            raise InputError(f"{path}:{line}: expected nesting of at most {MAX_TOML_DEPTH}, found more")
+
+
+def _hold_values(path: Path, place: str, value: Any) -> None:
+    """Refuses values that no option, suite or inventory can have."""
+    if isinstance(value, dict):
+        for key, member in value.items():
+            _hold_values(path, f"{place}.{key}" if place else key, member)
+        return
+    if isinstance(value, list):
+        for index, member in enumerate(value):
+            _hold_values(path, f"{place}[{index}]", member)
+        return
+    where = f"{path}: {shown(place, quoted=False)}"
+    if isinstance(value, int) and abs(value) > MAX_TOML_INTEGER:
+        raise InputError(f"{where}: expected a whole number of at most {MAX_TOML_INTEGER}, found a greater one")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InputError(f"{where}: expected a finite number, found {value}")
+    if isinstance(value, str) and "\0" in value:
+        raise InputError(f"{where}: expected a text without NUL, found {shown(value)}")
+    if not isinstance(value, str | int | float):
+        raise InputError(f"{where}: expected a text, a number, true or false, found {shown(str(value))}")
+
+
+def parse_json(text: str | bytes, where: str) -> Any:
+    """Reads a JSON document with finite numbers that is not nested too deeply.
+
+    Args:
+        text: The document.
+        where: What it is called in errors.
+
+    Raises:
+        InputError: It is no such document.
+    """
+    try:
+        document = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where}: is not JSON: {error}") from error
+    level = [document]
+    for _ in range(MAX_DEPTH):
+        level = [
+            member for value in level if isinstance(value, dict | list)
+            for member in (value.values() if isinstance(value, dict) else value) if isinstance(member, dict | list)
+        ]  # fmt: skip
+        if not level:
+            return document
+    raise InputError(f"{where}: expected nesting of at most {MAX_DEPTH}, found more")
+
+
+def shown(value: Any, *, quoted: bool = True) -> str:
+    """Returns the beginning of a value, fit for a message."""
+    text = repr(value) if quoted else str(value)
+    if len(text) <= SHOWN_CHARACTERS:
+        return text
+    return f"{text[:SHOWN_CHARACTERS]}... ({len(text)} characters)"
+
+
+def _no_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number of JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"expected a finite number, found {text[:SHOWN_CHARACTERS]}")
+    return value

@@ -1,0 +1,106 @@
+"""The types that values of options have, wherever a value comes from: the command line, a variable, or `labrys.toml`.
+
+The law: every number has a range with two finite ends, and what is outside of it is refused when it is read. A path is one
+that the system can look at, or a sentence says why not.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+if TYPE_CHECKING:
+    from click.core import Context, Parameter
+
+MAX_SEED: Final = 2**63 - 1
+MAX_RUN_S: Final = 604_800.0  # a week; no run is longer
+MAX_WAIT_S: Final = 86_400.0
+
+
+class Number(click.FloatRange):
+    """A number with two finite ends."""
+
+    def __init__(self, low: float, high: float, *, above: bool = False) -> None:
+        """Sets the ends.
+
+        Args:
+            low: The least value.
+            high: The greatest.
+            above: Whether the least value itself is outside.
+        """
+        super().__init__(min=low, max=high, min_open=above)
+
+    def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> float:
+        """Returns the number that a text or a number says.
+
+        Raises:
+            click.BadParameter: It is none, or outside of the range.
+        """
+        if isinstance(value, bool):
+            self.fail(f"{str(value).lower()} is not a number.", param, ctx)
+        try:
+            number = float(super().convert(value, param, ctx))
+        except OverflowError:
+            number = math.nan
+        if math.isnan(number):
+            self.fail(f"{value} is not in the range {self._describe_range()}.", param, ctx)
+        return number
+
+
+class Whole(click.IntRange):
+    """A whole number with two finite ends."""
+
+    def __init__(self, low: int, high: int) -> None:
+        """Sets the least and the greatest value."""
+        super().__init__(min=low, max=high)
+
+    def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> int:
+        """Returns the number that a text or a number says.
+
+        Raises:
+            click.BadParameter: It is none, is not whole, or is outside of the range.
+        """
+        if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
+            self.fail(f"{str(value).lower()} is not a whole number.", param, ctx)
+        return int(super().convert(value, param, ctx))
+
+
+class PathType(click.Path):
+    """A path that the system can look at."""
+
+    def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> Any:
+        """Returns the path.
+
+        Raises:
+            click.BadParameter: It is none, or not of the kind that is asked for.
+        """
+        if not isinstance(value, str | os.PathLike):
+            self.fail(f"{value!r} is not a path.", param, ctx)
+        try:
+            os.lstat(value)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            self.fail(f"{os.fspath(value)!r} cannot be looked at: {error.strerror}.", param, ctx)
+        except ValueError as error:
+            self.fail(f"{os.fspath(value)!r} is not a path: {error}.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+def existing_file() -> PathType:
+    """Returns the type of a file that is there."""
+    return PathType(exists=True, dir_okay=False, path_type=Path)
+
+
+def existing_folder() -> PathType:
+    """Returns the type of a folder that is there."""
+    return PathType(exists=True, file_okay=False, path_type=Path)
+
+
+def folder() -> PathType:
+    """Returns the type of a folder that is there or can be made."""
+    return PathType(file_okay=False, path_type=Path)
