@@ -166,7 +166,7 @@ def test_a_run_that_broke_off_is_unknown() -> None:
 
 
 def test_invalid_beats_unknown_beats_valid() -> None:
-    """The worst part decides, and no part at all is valid."""
+    """The worst part decides, and no part at all is unknown."""
     assert worst([Verdict.VALID, Verdict.UNKNOWN, Verdict.INVALID]) is Verdict.INVALID
     assert worst([Verdict.VALID, Verdict.UNKNOWN]) is Verdict.UNKNOWN
-    assert worst([]) is Verdict.VALID
+    assert worst([]) is Verdict.UNKNOWN
