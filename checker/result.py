@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from harness.op import OpType
 from harness.verdict import Verdict
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from harness.op import Operation, Value
+
+
+EMPTY: Final = "empty"  # the cause of an unknown verdict on no operations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +64,8 @@ class Analysis:
         previous_ok: The operation that returned ok last before `op` did.
         configs: How the object may stand before `op` returns, or at the end; at most ten.
         final_paths: What leads nowhere from there; at most ten.
-        cause: Unknown: `timeout`, `out-of-memory`, `cancelled`, or `unsuited` for an algorithm that does not apply.
+        cause: Unknown: `timeout`, `out-of-memory`, `cancelled`, `unsuited` for an algorithm that does not apply, or `empty`
+            if there are no operations.
         kind: Invalid: what kind of contradiction, e.g. `stale`.
         counterexample: Invalid: a part of the history that is not linearizable either, and small.
         explanation: One or two sentences.
@@ -83,6 +87,11 @@ class Analysis:
     counterexample: tuple[Operation, ...] = ()
     explanation: str = ""
     certificate: tuple[Operation, ...] | None = None
+
+    @property
+    def rank(self) -> int | None:
+        """Returns how simple the counterexample is, by its number of operations; None if there is none."""
+        return len(self.counterexample) or None
 
     def to_json(self) -> dict[str, Any]:
         """Returns the result as JSON-like data."""

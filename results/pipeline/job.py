@@ -277,18 +277,18 @@ class _Job:
 
     def _judged(self, read: Ingested, records: Records) -> DataFrame:
         """Returns the verdicts of all runs."""
-        groups: dict[tuple[str, str], list[str]] = {}
+        groups: dict[tuple[str, str, tuple[tuple[str, str], ...]], list[str]] = {}
         for each in read.seen:
             model = records.models[each.run]
             if model is not None:
-                groups.setdefault((model, each.source.format), []).append(each.run)
+                groups.setdefault((model, each.source.format, each.source.conventions), []).append(each.run)
         parts = []
-        for (model, kind), runs in sorted(groups.items()):
+        for (model, kind, said), runs in sorted(groups.items()):
             rows = read.operations
             if len(runs) < len(read.seen):
                 chosen = self._spark.createDataFrame([(run,) for run in runs], "run string")
                 rows = rows.join(F.broadcast(chosen), "run", "left_semi")
-            parts.append(conform(verdicts(rows, self._verdict_options(model, kind)), VERDICTS))
+            parts.append(conform(verdicts(rows, self._verdict_options(model, kind, dict(said))), VERDICTS))
         judged = union(parts) if parts else self._spark.createDataFrame([], VERDICTS)
         if read.quarantine is None:
             empty = [each for each in read.seen if not each.operations or records.models[each.run] is None]
@@ -301,8 +301,8 @@ class _Job:
         )
         return withheld(judged.unionByName(conform(others, VERDICTS)), read.quarantine, read.seen)
 
-    def _verdict_options(self, model: str, kind: str) -> VerdictOptions:
-        conventions = {**conventions_of(kind), **self._options.conventions}
+    def _verdict_options(self, model: str, kind: str, said: Mapping[str, str]) -> VerdictOptions:
+        conventions = {**conventions_of(kind), **said, **self._options.conventions}
         return VerdictOptions(
             model=model,
             initial=self._options.initial,

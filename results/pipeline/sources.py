@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from checker.formats.read import PARQUET, detect
+from checker.formats.jepsen_reader import conventions_at
+from checker.formats.read import EDN, PARQUET, detect
 from checker.formats.source import Source as Stream
+from harness.errors import InputError
 from results.pipeline.errors import BadInput
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from results.pipeline.files import Files, Found
 
 HEAD_BYTES: Final = 1 << 16
+_LONGEST_EVENT: Final = 1 << 23
 DEPTH: Final = 4  # store/<test>/<time>, and one more for a folder of stores
 OPERATIONS: Final = "operations.parquet"
 HISTORY: Final = "history.jsonl"
@@ -48,6 +51,7 @@ class Source:
         has_test: Whether there is a `test.json`.
         has_results: Whether there is a `results.json`.
         fingerprint: Sizes and times of its files; another one means that it has changed.
+        conventions: What a history in EDN says itself of how it is to be judged, by name and word.
     """
 
     path: str
@@ -60,6 +64,7 @@ class Source:
     has_test: bool = False
     has_results: bool = False
     fingerprint: str
+    conventions: tuple[tuple[str, str], ...] = ()
 
 
 def find_sources(files: Files, paths: Sequence[str]) -> list[Source]:
@@ -121,23 +126,25 @@ def _run(files: Files, path: str, by_name: dict[str, Found]) -> Iterator[Source]
     if data is None or not (data.size or data.is_folder):
         return
     told = [data, *(by_name[name] for name in (TEST, RESULTS) if name in by_name)]
+    kind = PARQUET if data.is_folder else _format(files, data)
     yield _source(
         path,
         data.path,
-        PARQUET if data.is_folder else _format(files, data),
+        kind,
         "/".join(path.rstrip("/").split("/")[-2:]),
         told,
         is_folder=data.is_folder,
         is_run=True,
         has_test=TEST in by_name,
         has_results=RESULTS in by_name,
+        conventions=_conventions(files, data, kind),
     )
 
 
 def _file(files: Files, found: Found) -> Source:
     kind = _format(files, found)
     run = None if kind == PARQUET else found.path.removeprefix(_FILE)
-    return _source(found.path, found.path, kind, run, [found])
+    return _source(found.path, found.path, kind, run, [found], conventions=_conventions(files, found, kind))
 
 
 def _format(files: Files, found: Found) -> str:
@@ -153,6 +160,25 @@ def _format(files: Files, found: Found) -> str:
     return detect(Stream(found.path, io.BytesIO(head)))
 
 
+def _conventions(files: Files, found: Found, kind: str) -> tuple[tuple[str, str], ...]:
+    """Reads the conventions in the first event of a history in EDN.
+
+    What cannot be read says nothing here: whoever reads the events comes upon the same, and puts it into quarantine. A first
+    event beyond `_LONGEST_EVENT` is not one of ours, whose lines have bounds.
+    """
+    if kind != EDN:
+        return ()
+    for length in (HEAD_BYTES, _LONGEST_EVENT):
+        try:
+            told = conventions_at(Stream(found.path, io.BytesIO(files.read(found.path, length))))
+        except InputError:
+            if found.size <= length:
+                break
+        else:
+            return tuple(sorted(told.items()))
+    return ()
+
+
 def _source(
     path: str,
     data: str,
@@ -164,6 +190,7 @@ def _source(
     is_run: bool = False,
     has_test: bool = False,
     has_results: bool = False,
+    conventions: tuple[tuple[str, str], ...] = (),
 ) -> Source:
     changed_ms = max((found.modified_ms for found in told), default=0)
     return Source(
@@ -177,6 +204,7 @@ def _source(
         has_test=has_test,
         has_results=has_results,
         fingerprint=" ".join(f"{found.name}:{found.size}:{found.modified_ms}" for found in told),
+        conventions=conventions,
     )
 
 
