@@ -16,7 +16,7 @@ from harness.watch import Sighting
 from results.availability import around
 from results.leadership import Elections
 from results.pipeline import timelines as t
-from results.pipeline.job import Analysis
+from results.pipeline.job import Analysis, Refusal
 from results.pipeline.page import PAGE, render
 from results.pipeline.runs import FAULTS, SIGHTINGS
 from results.pipeline.trends import trends, with_regressions
@@ -224,12 +224,13 @@ def test_concurrency_and_keys_count_every_operation(case: Case) -> None:
 def test_keys_with_a_bad_verdict_are_shown_first(spark: SparkSession, case: Case, tmp_path: Path) -> None:
     """Where there is room for one key only, it is the worst one, and among equals the one with the most operations."""
     runs = dict(sorted(case.runs.items(), key=lambda each: -len(each[1]))[:3])
-    judged, expected = [], set()
+    judged: list[tuple[str, str | None, str]] = []
+    expected = set()
     for (run, operations), verdict in zip(runs.items(), ("valid", "unknown", "invalid"), strict=True):
         count = Counter(op.key for op in main_phase(operations))
         least, *_, most = sorted(count, key=lambda key: (count[key], key))
         assert count[least] < count[most]
-        judged.append((run, least, verdict))
+        judged += [(run, key, verdict if key == least else "valid") for key in count]
         expected.add((run, most if verdict == "valid" else least))
     verdicts = spark.createDataFrame(judged, "run string, key string, verdict string")
     rows = spark.read.parquet(*write_runs(tmp_path, runs))
@@ -292,7 +293,9 @@ def test_the_page_shows_runs_and_escapes_them(spark: SparkSession, case: Case) -
     assert "verdict" in told[last]["regressions"]
     found = Analysis(
         out="out", runs=len(case.runs), read=0, operations=10, counts={"valid": 11, "invalid": 1}, quarantined=0,
-        refuted=[{"run": last, "key": "<k>", "explanation": "<script>"}], undecided=[], reasons=[], tables={},
+        refuted=[{"run": last, "key": "<k>", "explanation": "<script>"}], tables={},
+        undecided=[{"run": "<i>run-0</i>", "key": None, "explanation": None, "cause": "<u>no operation</u>"}],
+        reasons=[Refusal(reason="<em>torn</em>", rows=2, source="file:/<s>", sources=2)],
     )  # fmt: skip
     verdicts = spark.createDataFrame([(last, "0", "invalid")], "run string, key string, verdict string")
     files = render(found, timelines=case.tables, trends=rows, faults=case.fault_table, verdicts=verdicts)
