@@ -183,6 +183,8 @@ def test_a_damaged_input_is_unknown_and_the_others_are_judged(spark: SparkSessio
     assert {name: row["verdict"] for name, (row,) in trends.items() if row["verdict"] != "unknown"} == {
         name: verdict for name, (verdict,) in definite.items()
     }
+    (row,) = trends["demo/good-results"]
+    assert (row["recovery_s"], row["recovery_from"], row["unrecovered"]) == (0.7, "run", 0)
     reasons = {row["reason"] for row in by_run(spark, out, "quarantine")["demo/bad-results"]}
     (reason,) = reasons
     assert reason.startswith("file:/")
