@@ -138,7 +138,7 @@ class Analysis:
     def verdict(self) -> Verdict:
         """The worst verdict of all keys; unknown if there is none, since then nothing was judged."""
         found = [verdict for verdict in Verdict if self.counts.get(str(verdict))]
-        return worst(found) if found else Verdict.UNKNOWN
+        return worst(found)
 
     @property
     def exit_code(self) -> ExitCode:
