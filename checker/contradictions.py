@@ -128,11 +128,13 @@ def _missing(story: Story, saw: Operation) -> Value:
 def _not_made(story: Story, saw: Operation, value: Value) -> Parts:
     """Says that nobody made a value: nobody ever did, those failed who tried, or they began later."""
     verb, shown = _MADE.get(story.model, "wrote"), value_text(value)
+    if story.model == "kv":
+        return [", but the puts and appends that had begun by then cannot make it."]
     end = saw.complete_index
     makers = _makers(story, value)
     others = [op for op in makers if op.type is not OpType.FAIL]
     unclear = end is None or any(op.invoke_index < end for op in others)
-    if not story.whole or unclear or story.model == "kv":
+    if not story.whole or unclear:
         return [f", but no operation that {verb} {shown} can have taken effect by then."]
     failed = [op for op in makers if op.type is OpType.FAIL and end is not None and op.invoke_index < end]
     if not failed:
