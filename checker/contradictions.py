@@ -262,6 +262,8 @@ def _order(story: Story) -> str | None:
         return None
     if story.model == "fifo-queue":
         return _overtaken(core)
+    if (replaced := _replaced(core)) is not None:
+        return replaced
     if story.model in _LISTS:
         core = core[:2]
     first, last = core[0], core[-1]
@@ -272,6 +274,16 @@ def _order(story: Story) -> str | None:
         f"By the values that were seen, {what(first)} took effect before {what(last)}, but the latter completed at ",
         ended(last), ", before the former began at ", began(first), ".", *between,
     )  # fmt: skip
+
+
+def _replaced(core: Sequence[Operation]) -> str | None:
+    """Tells of a read that began after a compare-and-set had taken away the value that it saw; values are unique here."""
+    for read in core:
+        for swap in core:
+            took = swap.f == "cas" and read.f == "read" and same(seen(swap), seen(read))
+            if took and _before(swap, read):
+                return sentence(*_began_seeing(read), f", but {what(swap)} had completed at ", ended(swap), ".")
+    return None
 
 
 def _overtaken(core: Sequence[Operation]) -> str | None:
