@@ -161,6 +161,7 @@ def conclude(
     fields["final_paths"] = final_paths(model, fields["configs"], op)
     why = reason(model, encoded, outcome, limit_s=limit_s)
     fields["counterexample"] = why.operations
+    fields["culprit"] = why.culprit
     fields["kind"] = why.kind or outcome["kind"]
     result = Analysis(**fields)
     named = why.core if why.kind is not None else core

@@ -128,11 +128,13 @@ def _missing(story: Story, saw: Operation) -> Value:
 def _not_made(story: Story, saw: Operation, value: Value) -> Parts:
     """Says that nobody made a value: nobody ever did, those failed who tried, or they began later."""
     verb, shown = _MADE.get(story.model, "wrote"), value_text(value)
+    if story.model == "kv":
+        return [", but the puts and appends that had begun by then cannot make it."]
     end = saw.complete_index
     makers = _makers(story, value)
     others = [op for op in makers if op.type is not OpType.FAIL]
     unclear = end is None or any(op.invoke_index < end for op in others)
-    if not story.whole or unclear or story.model == "kv":
+    if not story.whole or unclear:
         return [f", but no operation that {verb} {shown} can have taken effect by then."]
     failed = [op for op in makers if op.type is OpType.FAIL and end is not None and op.invoke_index < end]
     if not failed:
@@ -260,6 +262,8 @@ def _order(story: Story) -> str | None:
         return None
     if story.model == "fifo-queue":
         return _overtaken(core)
+    if (replaced := _replaced(core)) is not None:
+        return replaced
     if story.model in _LISTS:
         core = core[:2]
     first, last = core[0], core[-1]
@@ -270,6 +274,16 @@ def _order(story: Story) -> str | None:
         f"By the values that were seen, {what(first)} took effect before {what(last)}, but the latter completed at ",
         ended(last), ", before the former began at ", began(first), ".", *between,
     )  # fmt: skip
+
+
+def _replaced(core: Sequence[Operation]) -> str | None:
+    """Tells of a read that began after a compare-and-set had taken away the value that it saw; values are unique here."""
+    for read in core:
+        for swap in core:
+            took = swap.f == "cas" and read.f == "read" and same(seen(swap), seen(read))
+            if took and _before(swap, read):
+                return sentence(*_began_seeing(read), f", but {what(swap)} had completed at ", ended(swap), ".")
+    return None
 
 
 def _overtaken(core: Sequence[Operation]) -> str | None:

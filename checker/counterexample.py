@@ -63,12 +63,14 @@ class Reason:
 
     Attributes:
         operations: The part, in the order of the invokes.
+        culprit: The one of them that cannot be, given the others.
         kind: The kind of contradiction as the kernel names it; None if it does not tell.
         core: The operations that the kernel names, in its order.
         pattern: The pattern that they are; None if they are none.
     """
 
     operations: tuple[Operation, ...]
+    culprit: Operation
     kind: str | None
     core: tuple[Operation, ...] = ()
     pattern: Pattern | None = None
@@ -89,13 +91,15 @@ def reason(model: Model, encoded: Encoded, outcome: Outcome, *, limit_s: float =
     pattern = next(iter(patterns(encoded)), None)
     if pattern is not None:
         _hold_to_brute_force(model, f"{pattern.kind} pattern", pattern.operations)
-        return Reason(operations=pattern.operations, kind=pattern.kind, pattern=pattern)
+        return Reason(operations=pattern.operations, culprit=pattern.saw, kind=pattern.kind, pattern=pattern)
     part = _Part(model, encoded, outcome, time.monotonic() + limit_s)
     kept = part.shrunk(outcome["core"])
     small = tuple(encoded.operations[i] for i in kept)
     _hold_to_brute_force(model, outcome["analyzer"], small)
     [told] = solve([encoded.part(kept, part.end)], Limits(time_limit_s=_TEST_S, threads=1))
-    return Reason(operations=small, kind=told["kind"], core=tuple(small[i] for i in told["core"]))
+    core = tuple(small[i] for i in told["core"])
+    # Nothing that is left can be done without, so the whole contradicts itself by the last return.
+    return Reason(operations=small, culprit=max(small, key=_returned), kind=told["kind"], core=core)
 
 
 def _hold_to_brute_force(model: Model, who: str, small: tuple[Operation, ...]) -> None:
@@ -272,6 +276,11 @@ class _Part:
                 values = {code.a, *code.items} | ({code.b} if code.f == CAS else set())
                 work += (source for value in values for source in sources.get(value, ()))
         return sorted(closed)
+
+
+def _returned(op: Operation) -> int:
+    """Returns when an operation ended; those that never did come first."""
+    return -1 if _end(op) == INFINITE else _end(op)
 
 
 def _end(op: Operation) -> int:

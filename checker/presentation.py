@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from checker.checking import Checked, Refused
 from checker.edn.values import EdnMap, Keyword
 from checker.edn.writer import dumps
+from checker.identity import same
 from checker.weakening import sentences
 from checker.words import value_text
 from harness.errors import ExitCode
@@ -200,7 +201,7 @@ def _table(operations: Sequence[Operation], *, timed: bool) -> list[str]:
 
 
 def _value(operation: Operation) -> str:
-    if operation.type is not OpType.OK or operation.result == operation.value:
+    if operation.type is not OpType.OK or same(operation.result, operation.value):
         return value_text(operation.value)
     if operation.value is None:
         return value_text(operation.result)

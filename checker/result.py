@@ -68,6 +68,8 @@ class Analysis:
             if there are no operations.
         kind: Invalid: what kind of contradiction, e.g. `stale`.
         counterexample: Invalid: a part of the history that is not linearizable either, and small.
+        culprit: Invalid: the operation of the counterexample that cannot be, given its others. It is not always `op`, because
+            the simplest counterexample may lie elsewhere.
         explanation: One or two sentences.
         certificate: Valid, if asked for: the operations in the order of a linearization.
     """
@@ -85,6 +87,7 @@ class Analysis:
     cause: str | None = None
     kind: str | None = None
     counterexample: tuple[Operation, ...] = ()
+    culprit: Operation | None = None
     explanation: str = ""
     certificate: tuple[Operation, ...] | None = None
 
@@ -113,6 +116,7 @@ class Analysis:
             result["op"] = operation_json(self.op)
             result["previous_ok"] = operation_json(self.previous_ok)
             result["counterexample"] = [operation_json(op) for op in self.counterexample]
+            result["culprit"] = operation_json(self.culprit)
             result["final_paths"] = [[_step_json(step) for step in path] for path in self.final_paths]
         if self.configs:
             result["configs"] = [

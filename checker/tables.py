@@ -269,6 +269,7 @@ def _concluded(
                 configs=found.configs,
                 final_paths=found.final_paths,
                 counterexample=found.counterexample,
+                culprit=found.culprit,
                 explanation=found.explanation,
             )
     core = [] if explained is None else [shown[int(s[i])] for i in outcome["core"]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import replace
 from io import StringIO
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rich.console import Console
 
+from checker.formats.jepsen import write_history
+from checker.formats.pairing import events_of
 from checker.formats.parquet import write_operations
 from harness.errors import ExitCode
 from results.pipeline import ingest, job
@@ -153,6 +156,22 @@ def test_two_runs_of_one_name_are_refused_before_anything_is_judged(
         run(spark, other, tmp_path / "new", **both)
     with pytest.raises(BadInput, match=refused):
         run(spark, other, out, incremental=True)
+
+
+def test_a_history_in_edn_is_judged_by_what_it_says(spark: SparkSession, tmp_path: Path) -> None:
+    """A read of nil after a write is wrong in a history of ours, and says nothing in one of Jepsen's, in one job."""
+    store = tmp_path / "store"
+    store.mkdir()
+    operations = two_writes_and_a_read(stale=False)
+    operations[-1] = replace(operations[-1], result=None)
+    write_history(store / "ours.edn", events_of(operations))
+    told = (store / "ours.edn").read_text()
+    (store / "theirs.edn").write_text(re.sub(r", :labrys/conventions \{[^}]*\}", "", told))
+    (store / "bad.edn").write_text(told.replace(":nil-read :exact", ":nil-read :some"))
+    found = run(spark, store, tmp_path / "out", model="register")
+    assert found.counts == {"invalid": 1, "valid": 1, "unknown": 1}
+    assert [row["run"].rpartition("/")[2] for row in found.refuted] == ["ours.edn"]
+    assert [row["run"].rpartition("/")[2] for row in found.undecided] == ["bad.edn"]
 
 
 def test_an_output_folder_of_something_else_is_left_alone(spark: SparkSession, tmp_path: Path) -> None:

@@ -247,6 +247,7 @@ def test_errors_among_several_files(run: Callable[..., Ran], file: Callable[...,
     """Without an invalid history, a file that could not be read is not passed over."""
     code, out, _ = run(file(VALID, "a.edn"), file(BAD, "b.edn"), "--format", "json")
     assert (code, json.loads(out)["valid"]) == (254, "unknown")
+    assert run(file(BAD, "b.edn"), file(BAD, "c.edn")).code == 254
     assert run(file(VALID, "a.edn"), file(VALID, "b.edn")).code == 0
 
 

@@ -170,7 +170,18 @@ def test_a_stale_read_beats_what_takes_more_operations() -> None:
     simple = [ok(4, "write", 2, 100), ok(4, "write", 3, 120), ok(5, "read", None, 140, 2)]
     found = analysis("register", [flips[0], replace(flips[1], invoke_index=2), *reads, *simple])
     assert found.op == reads[2]
-    assert (found.rank, found.counterexample) == (3, tuple(simple))
+    assert (found.rank, found.counterexample, found.culprit) == (3, tuple(simple), simple[2])
+    assert found.to_json()["culprit"]["index"] == simple[2].complete_index
+
+
+def test_a_key_without_a_counterexample_is_told_in_short_by_what_the_analyzer_names() -> None:
+    """The analyzer knows of a stale read which cas had replaced its value."""
+    history = [ok(0, "write", 1, 0), ok(0, "cas", [1, 2], 20), ok(0, "cas", [2, 3], 40), ok(1, "read", None, 60, 1)]
+    found = analysis("cas-register", history, counterexample=False)
+    assert (found.counterexample, found.rank) == ((), None)
+    assert found.explanation == (
+        "Process 1 read 1 at 0.060 s, but process 0's cas from 1 to 2 had completed at 0.030 s."
+    )
 
 
 def test_what_had_not_returned_is_no_contradiction() -> None:
@@ -183,6 +194,17 @@ def test_what_had_not_returned_is_no_contradiction() -> None:
     ]
     found = analysis("list-append", lists)
     assert found.counterexample == (lists[0], lists[2])
+    assert found.culprit == lists[2]
+
+
+def test_no_operations_are_unknown() -> None:
+    """Of an object and of a whole history; or what was asked for."""
+    for nothing in (analysis("register", []), check_keys("register", [])):
+        assert nothing.valid is Verdict.UNKNOWN
+        assert nothing.explanation == "There are no operations, so nothing was tested."
+        assert nothing.to_json()["cause"] == "empty"
+    assert analysis("register", [], empty=Verdict.VALID).valid is Verdict.VALID
+    assert check_keys("register", [], empty=Verdict.VALID).valid is Verdict.VALID
 
 
 def test_times_have_as_many_decimals_as_tell_them_apart() -> None:
