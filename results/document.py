@@ -18,6 +18,7 @@ from harness.faults import FaultRecord, PlannedFault, Proof
 from harness.op import OpType
 from harness.verdict import Part, Verdict, worst
 from harness.watch import Positions, Sighting
+from results import members as must
 from results.availability import around, error_code, overall, refused
 from results.circumstances import circumstances
 from results.counterexample import by_index, read_counterexample
@@ -299,35 +300,55 @@ def verdict_from(value: Value) -> Verdict:
 def parts_from(document: Mapping[str, Value]) -> list[Part]:
     """Returns the parts that a document holds."""
     return [
-        Part(name=name, verdict=verdict_from(part["valid"]), reason=str(part["reason"]), details=dict(part["details"]))
-        for name, part in document["parts"].items()
+        Part(
+            name=name,
+            verdict=verdict_from(must.member(part, "valid")),
+            reason=must.text(must.member(part, "reason"), f"parts.{name}.reason"),
+            details=must.mapping(must.member(part, "details"), f"parts.{name}.details"),
+        )
+        for name, part in (
+            (name, must.mapping(part, f"parts.{name}"))
+            for name, part in must.mapping(must.member(document, "parts"), "parts").items()
+        )
     ]
 
 
 def faults_from(document: Mapping[str, Value]) -> list[FaultRecord]:
     """Returns the fault records that a document holds."""
-    return [_fault_from(fault) for fault in document["faults"]]
+    faults = must.listed(must.member(document, "faults"), "faults")
+    return [
+        _fault_from(must.mapping(fault, f"faults[{index}]"), f"faults[{index}]") for index, fault in enumerate(faults)
+    ]
 
 
-def _fault_from(fault: Mapping[str, Value]) -> FaultRecord:
-    planned, proof = fault["planned"], fault["proof"]
+def _fault_from(fault: Mapping[str, Value], name: str) -> FaultRecord:
+    def of(key: str) -> Value:
+        return must.member(fault, key)
+
+    planned = must.mapping(of("planned"), f"{name}.planned")
+    proof = None if of("proof") is None else must.mapping(of("proof"), f"{name}.proof")
+    target = must.member(planned, "target")
     return FaultRecord(
         planned=PlannedFault(
-            id=int(fault["id"]),
-            kind=str(fault["kind"]),
-            target=planned["target"] if isinstance(planned["target"], str) else tuple(planned["target"]),
-            start_s=float(planned["start_s"]),
-            end_s=float(planned["end_s"]),
-            options=dict(planned["options"]),
+            id=must.whole(of("id"), f"{name}.id"),
+            kind=must.text(of("kind"), f"{name}.kind"),
+            target=target if isinstance(target, str) else must.texts(target, f"{name}.planned.target"),
+            start_s=must.seconds(must.member(planned, "start_s"), f"{name}.planned.start_s"),
+            end_s=must.seconds(must.member(planned, "end_s"), f"{name}.planned.end_s"),
+            options=must.mapping(must.member(planned, "options"), f"{name}.planned.options"),
         ),
-        targets=tuple(str(target) for target in fault["targets"]),
-        start_ns=round(fault["start_s"] * _NS),
-        end_ns=round(fault["end_s"] * _NS),
+        targets=must.texts(of("targets"), f"{name}.targets"),
+        start_ns=must.nanoseconds(of("start_s"), f"{name}.start_s"),
+        end_ns=must.nanoseconds(of("end_s"), f"{name}.end_s"),
         proof=None
         if proof is None
-        else Proof(effective=fault["effective"] is True, reason=str(proof["reason"]), measured=dict(proof["measured"])),
-        details=dict(fault["details"]),
-        error=fault["error"],
+        else Proof(
+            effective=of("effective") is True,
+            reason=must.text(must.member(proof, "reason"), f"{name}.proof.reason"),
+            measured=must.mapping(must.member(proof, "measured"), f"{name}.proof.measured"),
+        ),
+        details=must.mapping(of("details"), f"{name}.details"),
+        error=must.text_or_none(of("error"), f"{name}.error"),
     )
 
 
@@ -340,8 +361,11 @@ def sightings_from(document: Mapping[str, Value]) -> list[Sighting]:
     found: list[Sighting] = []
     newest: dict[str, int] = {}
     undated: set[str] = set()
-    for told in document["sightings"]:
-        node, time_ns = str(told["node"]), round(told["time_s"] * _NS)
+    for index, each in enumerate(must.listed(must.member(document, "sightings"), "sightings")):
+        name = f"sightings[{index}]"
+        told = must.mapping(each, name)
+        node = must.text(must.member(told, "node"), f"{name}.node")
+        time_ns = must.nanoseconds(must.member(told, "time_s"), f"{name}.time_s")
         if node in undated:
             found[newest[node]] = replace(found[newest[node]], until_ns=time_ns)
             undated.remove(node)
@@ -349,26 +373,33 @@ def sightings_from(document: Mapping[str, Value]) -> list[Sighting]:
         if "until_s" not in told:
             undated.add(node)
         newest[node] = len(found)
+        term = must.member(told, "term")
         found.append(
             Sighting(
                 time_ns=time_ns,
                 node=node,
-                role=told["role"],
-                term=told["term"],
-                leader=told["leader"],
-                until_ns=None if until_s is None else round(until_s * _NS),
+                role=must.text_or_none(must.member(told, "role"), f"{name}.role"),
+                term=None if term is None else must.whole(term, f"{name}.term", least=-1),
+                leader=must.text_or_none(must.member(told, "leader"), f"{name}.leader"),
+                until_ns=None if until_s is None else must.nanoseconds(until_s, f"{name}.until_s"),
             )
         )
-    end_ns = _workload_end_ns(document.get("timings", {})) or 0
+    end_ns = _workload_end_ns(timings_from(document)) or 0
     for node in undated:
         last = found[newest[node]]
         found[newest[node]] = replace(last, until_ns=max(last.time_ns, end_ns))
     return found
 
 
+def timings_from(document: Mapping[str, Value]) -> dict[str, float]:
+    """Returns how long each stage of the run took, in seconds; nothing where an earlier version did not say."""
+    timings = must.mapping(document.get("timings", {}), "timings")
+    return {name: must.seconds(value, f"timings.{name}") for name, value in timings.items()}
+
+
 def workload_sightings_from(document: Mapping[str, Value]) -> list[Sighting]:
     """Returns the sightings of the workload's time, without those of healing and final reads, which move the leadership."""
-    end_ns = _workload_end_ns(document.get("timings", {}))
+    end_ns = _workload_end_ns(timings_from(document))
     return [seen for seen in sightings_from(document) if end_ns is None or seen.time_ns < end_ns]
 
 
@@ -378,19 +409,22 @@ def positions_from(document: Mapping[str, Value]) -> Positions:
     Raises:
         BadRecord: A node does not have one index for each time.
     """
-    told = document.get("positions", {"time_s": [], "applied": {}})
-    time_ns = [round(time_s * _NS) for time_s in told["time_s"]]
-    applied = {str(node): [_index(index) for index in indexes] for node, indexes in told["applied"].items()}
+    told = must.mapping(document.get("positions", {"time_s": [], "applied": {}}), "positions")
+    time_ns = [
+        must.nanoseconds(time_s, "positions.time_s")
+        for time_s in must.listed(must.member(told, "time_s"), "positions.time_s")
+    ]
+    applied = {
+        node: [
+            None if index is None else must.whole(index, f"positions.applied.{node}", least=-1)
+            for index in must.listed(indexes, f"positions.applied.{node}")
+        ]
+        for node, indexes in must.mapping(must.member(told, "applied"), "positions.applied").items()
+    }
     for node, indexes in applied.items():
         if len(indexes) != len(time_ns):
             raise BadRecord(f"positions: expected {len(time_ns)} applied indexes of {node}, found {len(indexes)}")
     return Positions(time_ns=time_ns, applied=applied)
-
-
-def _index(value: Value) -> int | None:
-    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
-        return value
-    raise BadRecord(f"positions: expected a whole number or null as an applied index, found {type(value).__name__}")
 
 
 def checked(document: Value, where: str) -> Mapping[str, Value]:

@@ -14,7 +14,8 @@ from harness.faults import FaultRecord, PlannedFault
 from harness.history import pair, read_history
 from harness.op import NEMESIS
 from harness.verdict import Part, Verdict
-from results.document import checked, faults_from, parts_from, positions_from, sightings_from
+from results import members as must
+from results.document import checked, faults_from, parts_from, positions_from, sightings_from, timings_from
 from results.errors import BadRecord
 from results.record import RunRecord, test_from_document
 
@@ -64,21 +65,20 @@ def load_record(run: Run) -> RunRecord:
         )
     document = checked(_read_json(run.results_json), str(run.results_json))
     try:
+        said = must.texts(must.member(document, "problems"), "problems")
         return RunRecord(
             test=test,
-            duration_s=float(document["duration_s"]),
+            duration_s=must.seconds(must.member(document, "duration_s"), "duration_s"),
             parts=parts_from(document),
             faults=faults_from(document),
             operations=operations,
             sightings=sightings_from(document),
             positions=positions_from(document),
-            timings={str(name): float(seconds) for name, seconds in document["timings"].items()},
-            problems=[*(str(problem) for problem in document["problems"] if problem not in problems), *problems],
+            timings=timings_from(document),
+            problems=[*(problem for problem in said if problem not in problems), *problems],
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise BadRecord(
-            f"{run.results_json}: a member is missing or of the wrong type: {type(error).__name__}: {error}"
-        ) from error
+    except BadRecord as error:
+        raise BadRecord(f"{run.results_json}: {error}") from error
 
 
 def _read_json(path: Path) -> Value:

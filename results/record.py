@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from harness.watch import Positions
+from results import members as must
 from results.availability import Codes
 from results.errors import BadRecord
 
@@ -137,22 +138,35 @@ def test_from_document(document: Value, where: str) -> TestInfo:
         raise BadRecord(
             f"{where}: expected version {TEST_VERSION}, got {document.get('version')!r}; use a newer labrys"
         )
+
+    def of(name: str) -> Value:
+        return must.member(document, name)
+
+    def either(name: str) -> Value:
+        return document.get(name, [])
+
     try:
         return TestInfo(
-            name=str(document["name"]),
-            seed=int(document["seed"]),
-            reproduce=str(document["reproduce"]),
-            started_utc=datetime.fromisoformat(document["started"]),
-            system=str(document["system"]),
-            workload=str(document["workload"]),
-            nodes=tuple(str(node) for node in document["nodes"]),
-            versions={str(name): str(version) for name, version in document["versions"].items()},
-            options=dict(document["options"]),
-            answers=tuple(str(code) for code in document["answers"]),
-            refusals=tuple(str(code) for code in document.get("refusals", ())),
-            left_out={str(left["kind"]): str(left["reason"]) for left in document.get("left_out", ())},
+            name=must.text(of("name"), "name"),
+            seed=must.whole(of("seed"), "seed"),
+            reproduce=must.text(of("reproduce"), "reproduce"),
+            started_utc=must.instant(of("started"), "started"),
+            system=must.text(of("system"), "system"),
+            workload=must.text(of("workload"), "workload"),
+            nodes=must.texts(of("nodes"), "nodes"),
+            versions={
+                name: must.text(version, f"versions.{name}")
+                for name, version in must.mapping(of("versions"), "versions").items()
+            },
+            options=must.mapping(of("options"), "options"),
+            answers=must.texts(of("answers"), "answers"),
+            refusals=must.texts(either("refusals"), "refusals"),
+            left_out={
+                must.text(must.member(left, "kind"), "left_out.kind"): must.text(
+                    must.member(left, "reason"), "left_out.reason"
+                )
+                for left in (must.mapping(each, "left_out") for each in must.listed(either("left_out"), "left_out"))
+            },
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise BadRecord(
-            f"{where}: a member is missing or of the wrong type: {type(error).__name__}: {error}"
-        ) from error
+    except BadRecord as error:
+        raise BadRecord(f"{where}: {error}") from error

@@ -1,0 +1,108 @@
+"""Gives the command damaged files of every kind, without end or for some minutes, and holds it to its law.
+
+    python -m benchmarks fuzz --minutes 60 [--kind results.json] [--seed 1] [--out build/fuzz]
+
+Prints how many files of each kind there were. A failure is printed with the folder that holds its files; `why.txt` there
+has the command and what was wrong. Ctrl-C ends it with the counts. The exit code is 1 if the law was broken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shlex
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from benchmarks.fuzz.kinds import Kinds
+from benchmarks.fuzz.law import Commands
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from benchmarks.fuzz.kinds import Case
+    from benchmarks.fuzz.law import Outcome
+
+EVERY_S = 60.0
+KEPT = 3  # failures that look the same are kept so often
+
+
+class Fuzzer:
+    """Counts files, and keeps those that break the law."""
+
+    def __init__(self, out: Path) -> None:
+        """Begins with nothing found."""
+        self._out = out
+        self.inputs: Counter[str] = Counter()
+        self.codes: Counter[int] = Counter()
+        self.failures: Counter[tuple[str, str]] = Counter()
+
+    def try_one(self, kinds: Kinds, commands: Commands, kind: str, seed: str) -> None:
+        """Makes one case and judges what the command does with it."""
+        with tempfile.TemporaryDirectory(prefix="labrys-fuzz-") as name:
+            folder = Path(name)
+            case = kinds.make[kind](random.Random(seed), folder)
+            outcome = commands.run(case.arguments, folder, plots=case.plots)
+            self.inputs[kind] += 1
+            self.codes[outcome.status] += 1
+            broken = outcome.broken()
+            if broken is not None:
+                self._keep(f"{kind}-{seed.replace('/', '-')}", folder, case, outcome, broken)
+
+    def _keep(self, name: str, folder: Path, case: Case, outcome: Outcome, broken: str) -> None:
+        signature = (name.partition("-")[0], broken[:60] if "traceback" not in broken else broken)
+        self.failures[signature] += 1
+        if self.failures[signature] > KEPT:
+            return
+        place = self._out / name
+        shutil.rmtree(place, ignore_errors=True)
+        shutil.copytree(folder, place, symlinks=True)
+        why = f"labrys {shlex.join(case.arguments)}\nstatus {outcome.status}\n{broken}\n\n{outcome.err[-20_000:]}"
+        (place / "why.txt").write_text(why, encoding="utf-8", errors="backslashreplace")
+        print(f"{place}\n    labrys {shlex.join(case.arguments)!a:.200}\n    {broken!a}", flush=True)
+
+    def told(self) -> str:
+        """Returns the counts in a line."""
+        kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(self.inputs.items()))
+        codes = ", ".join(f"{code}: {count}" for code, count in sorted(self.codes.items()))
+        broken = f"{sum(self.failures.values())} broke the law in {len(self.failures)} ways"
+        return f"{self.inputs.total()} inputs ({kinds}); exit codes {codes}; {broken}"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs the fuzzer; returns 1 if the law was broken."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=1.0, help="how long; 0 is without end")
+    parser.add_argument("--kind", action="append", help="only this kind of file; may be repeated")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=Path("build/fuzz"), help="where files that break the law are kept")
+    options = parser.parse_args(arguments)
+    fuzzer = Fuzzer(options.out)
+    with tempfile.TemporaryDirectory(prefix="labrys-fuzz-") as scratch, Commands() as commands:
+        kinds = Kinds(Path(scratch))
+        names = options.kind or list(kinds.make)
+        end_s = time.monotonic() + (options.minutes * 60 if options.minutes else float("inf"))
+        next_s, number = time.monotonic() + EVERY_S, 0
+        try:
+            while time.monotonic() < end_s:
+                kind = names[number % len(names)]
+                fuzzer.try_one(kinds, commands, kind, f"{options.seed}/{number}")
+                number += 1
+                if time.monotonic() > next_s:
+                    print(fuzzer.told(), flush=True)
+                    next_s = time.monotonic() + EVERY_S
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+    print(fuzzer.told(), flush=True)
+    return 1 if fuzzer.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

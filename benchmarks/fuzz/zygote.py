@@ -1,0 +1,137 @@
+"""Runs commands of `labrys` one after the other, each in a fork of a process that has imported everything.
+
+A fork costs milliseconds where a new interpreter costs half a second, and its memory, processor time and files are bounded by
+the system. What it writes goes to files. No cluster is ever opened here, and no case of a suite is run: a file that asks for
+one is refused at that point, or ends there.
+
+The protocol is a line of JSON on standard input, and one on standard output for it; see `main`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import cli
+import clusters.options
+import results.report
+import results.suites
+from harness.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+MEMORY_BYTES = 3 << 29
+FILE_BYTES = 1 << 28
+CPU_S = 30
+WALL_S = 180.0
+ESCAPED = 99  # something got out of `cli.main` that is no SystemExit
+_MODULES = (
+    "checker.command",
+    "checker.checking",
+    "checker.presentation",
+    "checker.tables",
+    "clusters.command",
+    "clusters.ssh",
+    "nemesis.planfile",
+    "results.command",
+    "results.document",
+    "results.load",
+    "results.publish",
+    "results.report",
+    "results.junit",
+    "results.terminal",
+    "workloads.register",
+    "pyarrow.parquet",
+)
+
+
+def _no_cluster(_options: Mapping[str, Any]) -> NoReturn:
+    raise InputError("the fuzzer opens no cluster")
+
+
+def _no_cases(*_arguments: Any, **_options: Any) -> list[Any]:
+    return []
+
+
+def _no_plots(_record: Any) -> dict[str, tuple[str, str]]:
+    return {}
+
+
+def main() -> None:
+    """Answers each request `{"arguments": [...], "folder": PATH, "plots": bool}` with `{"status", "seconds", "out", "err"}`.
+
+    `status` is the exit code, or a negative signal; `out` and `err` are files.
+    """
+    clusters.options.open_cluster = _no_cluster
+    results.suites.run_suite = _no_cases  # type: ignore[assignment]
+    for name in _MODULES:
+        __import__(name)
+    plots: Callable[[Any], dict[str, tuple[str, str]]] = results.report.plots_of
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    for line in sys.stdin:
+        request = json.loads(line)
+        folder = Path(request["folder"])
+        results.report.plots_of = plots if request["plots"] else _no_plots
+        sys.stdout.write(json.dumps(_run(request["arguments"], folder)) + "\n")
+        sys.stdout.flush()
+
+
+def _run(arguments: Sequence[str], folder: Path) -> Mapping[str, Any]:
+    out, err = folder / ".out", folder / ".err"
+    child = os.fork()
+    if child == 0:
+        _carry_out(arguments, folder, out, err)
+    deadline_s = time.monotonic() + WALL_S
+    pause_s = 0.001
+    while True:
+        pid, status, usage = os.wait4(child, os.WNOHANG)
+        if pid:
+            break
+        if time.monotonic() > deadline_s:
+            os.kill(child, signal.SIGKILL)
+        time.sleep(pause_s)
+        pause_s = min(pause_s * 1.5, 0.05)
+    seconds = usage.ru_utime + usage.ru_stime
+    return {"status": os.waitstatus_to_exitcode(status), "seconds": seconds, "out": str(out), "err": str(err)}
+
+
+def _carry_out(arguments: Sequence[str], folder: Path, out: Path, err: Path) -> NoReturn:
+    try:
+        os.chdir(folder)
+        for number, path, flags in (
+            (0, os.devnull, os.O_RDONLY),
+            (1, out, os.O_WRONLY | os.O_CREAT | os.O_TRUNC),
+            (2, err, os.O_WRONLY | os.O_CREAT | os.O_TRUNC),
+        ):
+            os.dup2(os.open(path, flags, 0o600), number)
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+        room = pages * resource.getpagesize() + MEMORY_BYTES
+        resource.setrlimit(resource.RLIMIT_AS, (room, room))
+        resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_BYTES, FILE_BYTES))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - until the process ends
+        sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+        try:
+            cli.main(list(arguments))
+        except SystemExit as left:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(left.code if isinstance(left.code, int) else ESCAPED)
+    except BaseException:  # noqa: BLE001 - whatever it is, it is a finding
+        import traceback  # noqa: PLC0415 - needed here alone
+
+        os.write(2, traceback.format_exc().encode(errors="backslashreplace"))
+    os._exit(ESCAPED)
+
+
+if __name__ == "__main__":
+    main()
