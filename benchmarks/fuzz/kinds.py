@@ -44,11 +44,93 @@ JSONL_WORDS = (
     '"phase":"final"',
 )  # fmt: skip
 LOG_WORDS = (
-    "INFO", "jepsen.util", "-", "\t", ":nemesis", ":ok", ":info", ":timed-out", "[1 2]", "nil", ":cas", "9" * 4000,
-    "{:a 1}",
+    "INFO", "jepsen.util", "-", "\t", ":nemesis", ":ok", ":info", ":timed-out", "[1 2]", "nil", ":cas", "9" * 4000, "{:a 1}",
+)  # fmt: skip
+TOML_WORDS = (
+    "[", "]", "[[", "]]", "{", "}", "=", ".", ",", "#", '"', "'''", '"""', "true", "false", "nan", "inf", "-inf", "1979-05-27",
+    "07:32:00", "0x" + "f" * 4000, "9" * 5000, "1e400", "[1, [2]]", "[" * 200, "a." * 50, "a = ", "[test]", "[check]", "[serve]",
+    "[[test]]", "repeat = 99999999999", "name = 'x'", "time-limit = 1e9", "rate = []", "host = 'a..b'", "key = '~nosuchuser/k'",
+    "expect = 'invalid'", "nemesis = 'all'", '"\\u0000"', '"\\u001b[2J"', "fault-on = '0.01'", "plan = 'x'", "load = 'closed'",
+    "concurrency = '999999n'", "[[hosts]]", "port = 1e9",
 )  # fmt: skip
 PLAN_WORDS = (
-    "{", "}", "[", "]", ",", ":", '"', "null", "NaN", "1e999", "9" * 5000, "[" * 300, '"kill"', '"leader"', '"all"',
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    ":",
+    '"',
+    "null",
+    "NaN",
+    "1e999",
+    "9" * 5000,
+    "[" * 300,
+    '"kill"',
+    '"leader"',
+    '"all"',
+)
+TOML_CONFIG = b"""
+[test]
+nodes = 5
+rate = 33.5
+nemesis = "kill,partition-random-halves"
+fault-on = "6-15,kill=1-2"
+fault-options = "packet-loss.probability=0.5"
+mix = "2:1:1"
+final-reads = false
+concurrency = "2n"
+
+[check]
+model = "register"
+time-limit = 10
+format = "json"
+cross-check = true
+"""
+SUITE = b"""
+name = "nightly"
+
+[defaults]
+time-limit = 60
+rate = [10, 20.5]
+
+[[test]]
+name = "partitions"
+nemesis = ["bridge", "kill,pause:leader"]
+repeat = 3
+
+[[test]]
+name = "stale"
+read-mode = "unsafe"
+expect = "invalid"
+expect-during-fault = true
+known-failures = ["recovered=invalid"]
+"""
+INVENTORY = b"""
+name = "lab"
+user = "admin"
+key = "id"
+
+[[hosts]]
+name = "n1"
+host = "n1.lab.example"
+address = "10.20.0.11"
+host_key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA"
+
+[[hosts]]
+name = "n2"
+host = "10.20.0.12"
+port = 2222
+host_key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA"
+"""
+ETCD_LOG = b"".join(
+    b"INFO  jepsen.util - " + line + b"\n"
+    for line in (
+        b"0\t:invoke\t:read\tnil", b"1\t:invoke\t:write\t3", b"0\t:ok\t:read\tnil", b"1\t:ok\t:write\t3",
+        b"2\t:invoke\t:cas\t[3 4]", b":nemesis\t:info\t:start\tnil", b"2\t:fail\t:cas\t[3 4]", b"3\t:invoke\t:read\tnil",
+        b"3\t:info\t:read\t:timed-out", b"4\t:invoke\t:write\t1", b"4\t:info\t:write\t:timed-out", b"5\t:invoke\t:read\tnil",
+        b"5\t:ok\t:read\t3",
+    )
 )  # fmt: skip
 
 

@@ -69,8 +69,8 @@ def main() -> None:
 
     `status` is the exit code, or a negative signal; `out` and `err` are files.
     """
-    clusters.options.open_cluster = _no_cluster
-    results.suites.run_suite = _no_cases  # type: ignore[assignment]
+    clusters.options.open_cluster = _no_cluster  # type: ignore[assignment]
+    results.suites.run_suite = _no_cases
     for name in _MODULES:
         __import__(name)
     plots: Callable[[Any], dict[str, tuple[str, str]]] = results.report.plots_of
@@ -79,7 +79,7 @@ def main() -> None:
     for line in sys.stdin:
         request = json.loads(line)
         folder = Path(request["folder"])
-        results.report.plots_of = plots if request["plots"] else _no_plots
+        results.report.plots_of = plots if request["plots"] else _no_plots  # type: ignore[assignment]
         sys.stdout.write(json.dumps(_run(request["arguments"], folder)) + "\n")
         sys.stdout.flush()
 
