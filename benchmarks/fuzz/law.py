@@ -40,15 +40,19 @@ class Outcome:
     out: str
     err: str
 
-    def broken(self) -> str | None:
-        """Returns how the law is broken; None if it holds."""
+    def broken(self, *, raw: bool = True) -> str | None:
+        """Returns how the law is broken; None if it holds.
+
+        Args:
+            raw: Whether text that a terminal obeys breaks it.
+        """
         if _TRACEBACK in self.err or _TRACEBACK in self.out:
             return f"traceback: {_summary(self.err)}"
         if self.status < 0:
             return f"ended by signal {-self.status}"
         if self.status not in CODES:
             return f"exit code {self.status}: {self.err.strip()[-200:]!r}"
-        for name, text in (("standard output", self.out), ("standard error", self.err)):
+        for name, text in () if not raw else (("standard output", self.out), ("standard error", self.err)):
             found = RAW.search(text)
             if found:
                 around = text[max(0, found.start() - _AROUND) : found.end() + _AROUND]

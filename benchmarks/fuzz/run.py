@@ -37,9 +37,10 @@ KEPT = 3  # failures that look the same are kept so often
 class Fuzzer:
     """Counts files, and keeps those that break the law."""
 
-    def __init__(self, out: Path) -> None:
+    def __init__(self, out: Path, *, raw: bool) -> None:
         """Begins with nothing found."""
         self._out = out
+        self._raw = raw
         self.inputs: Counter[str] = Counter()
         self.codes: Counter[int] = Counter()
         self.failures: Counter[tuple[str, str]] = Counter()
@@ -52,7 +53,7 @@ class Fuzzer:
             outcome = commands.run(case.arguments, folder, plots=case.plots)
             self.inputs[kind] += 1
             self.codes[outcome.status] += 1
-            broken = outcome.broken()
+            broken = outcome.broken(raw=self._raw)
             if broken is not None:
                 self._keep(f"{kind}-{seed.replace('/', '-')}", folder, case, outcome, broken)
 
@@ -82,9 +83,10 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--minutes", type=float, default=1.0, help="how long; 0 is without end")
     parser.add_argument("--kind", action="append", help="only this kind of file; may be repeated")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--no-raw", action="store_true", help="let text pass that a terminal obeys")
     parser.add_argument("--out", type=Path, default=Path("build/fuzz"), help="where files that break the law are kept")
     options = parser.parse_args(arguments)
-    fuzzer = Fuzzer(options.out)
+    fuzzer = Fuzzer(options.out, raw=not options.no_raw)
     with tempfile.TemporaryDirectory(prefix="labrys-fuzz-") as scratch, Commands() as commands:
         kinds = Kinds(Path(scratch))
         names = options.kind or list(kinds.make)
