@@ -128,6 +128,7 @@ def draw_plan(
     take_majority: bool = False,
     each_at_least_once: bool = True,
     in_turn: bool = False,
+    most: int = MAX_FAULTS,
 ) -> tuple[PlannedFault, ...]:
     """Draws the faults of a run.
 
@@ -142,6 +143,7 @@ def draw_plan(
         each_at_least_once: Whether a kind that gets no turn is an error; else it is not in the plan, and neither is a kind
             that only `all` asks for.
         in_turn: Whether each kind comes once, in the order of `choices`, one after the other and never two at once.
+        most: How many faults a plan may have.
 
     Raises:
         PlanError: A kind has no room in the time, or cannot be had with these nodes or with the majority kept.
@@ -163,9 +165,9 @@ def draw_plan(
     placed: list[Placed] = []
     recent: list[Placed] = []  # those that can still matter to a fault that begins now or later
     while heap:
-        if len(placed) > MAX_FAULTS:
+        if len(placed) > most:
             raise PlanError(
-                f"{time_limit_s:g} s have room for more than {MAX_FAULTS} faults; give less time, longer on and off times, "
+                f"{time_limit_s:g} s have room for more than {most} faults; give less time, longer on and off times, "
                 "or fewer faults"
             )
         _, index, candidate = heapq.heappop(heap)

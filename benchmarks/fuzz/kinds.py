@@ -47,11 +47,12 @@ LOG_WORDS = (
     "INFO", "jepsen.util", "-", "\t", ":nemesis", ":ok", ":info", ":timed-out", "[1 2]", "nil", ":cas", "9" * 4000, "{:a 1}",
 )  # fmt: skip
 TOML_WORDS = (
-    "[", "]", "[[", "]]", "{", "}", "=", ".", ",", "#", '"', "'''", '"""', "true", "false", "nan", "inf", "-inf", "1979-05-27",
-    "07:32:00", "0x" + "f" * 4000, "9" * 5000, "1e400", "[1, [2]]", "[" * 200, "a." * 50, "a = ", "[test]", "[check]", "[serve]",
-    "[[test]]", "repeat = 99999999999", "name = 'x'", "time-limit = 1e9", "rate = []", "host = 'a..b'", "key = '~nosuchuser/k'",
-    "expect = 'invalid'", "nemesis = 'all'", '"\\u0000"', '"\\u001b[2J"', "fault-on = '0.01'", "plan = 'x'", "load = 'closed'",
-    "concurrency = '999999n'", "[[hosts]]", "port = 1e9",
+    "[", "]", "[[", "]]", "{", "}", "=", ".", ",", "#", '"', "'''", '"""', "true", "false", "nan", "inf", "-inf",
+    "1979-05-27", "07:32:00", "0x" + "f" * 4000, "9" * 5000, "1e400", "[1, [2]]", "[" * 200, "a." * 50, "a = ",
+    "[test]", "[check]", "[serve]", "inf", "-inf", "[[test]]", "repeat = 99999999999", "name = 'x'", "time-limit = 1e9",
+    "rate = []", "host = 'a..b'", "key = '~nosuchuser/k'", "expect = 'invalid'", "nemesis = 'all'", '"\\u0000"',
+    '"\\u001b[2J"', "fault-on = '0.01'", "plan = 'x'", "load = 'closed'", "concurrency = '999999n'", "[[hosts]]",
+    "port = 1e9",
 )  # fmt: skip
 PLAN_WORDS = (
     "{",

@@ -16,9 +16,9 @@ from checker.formats.errors import BadHistory
 from checker.formats.jepsen import write_history
 from checker.formats.pairing import Event, Pairing, events_of
 from checker.formats.parquet import write_operations
-from checker.formats.read import EDN, ETCD_LOG, JSONL, PARQUET, History, read_histories
+from checker.formats.read import EDN, ETCD_LOG, JSONL, PARQUET, History, _copy_limit, read_histories, read_source
 from checker.formats.source import opened
-from harness.errors import InputError
+from harness.errors import InfrastructureError, InputError
 from harness.history import HistoryWriter, pair, read_history
 from harness.op import Op, Operation, OpType
 
@@ -496,6 +496,71 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
         read_histories(str(tmp_path / "missing"))
     with pytest.raises(BadHistory, match="directory"):
         read_histories(str(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["x" * 256, "a\0b", "/proc/self/mem", "/dev/full/x"])
+def test_what_cannot_be_read_is_refused(tmp_path: Path, name: str) -> None:
+    """A name that no file can have, and a file that the system does not let be read."""
+    with pytest.raises(BadHistory, match=r"cannot be read|is no path"):
+        read_histories(str(tmp_path / name))
+
+
+def test_what_is_unpacked_is_bounded(tmp_path: Path) -> None:
+    """Zeros that a megabyte of gzip becomes are refused at the limit, as Parquet and as text, and leave nothing behind."""
+    bomb = tmp_path / "bomb"
+    for head in (b"PAR1", b"{:a "):
+        bomb.write_bytes(gzip.compress(head + b" " * (8 << 20)))
+        with (
+            pytest.raises(BadHistory, match=r"larger than the limit; --unpack-limit MIB"),
+            opened(str(bomb), 1 << 20) as source,
+        ):
+            read_source(source)
+    with pytest.raises(BadHistory, match=r"larger than the limit"), opened(str(bomb), 9 << 20) as source:
+        list(source.parts(1 << 20))
+
+
+def test_a_copy_leaves_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a limit a copy may have what is free less a reserve, or half of what is free."""
+    path = tmp_path / "history"
+    path.write_bytes(b"PAR1")
+    with opened(str(path)) as source:
+        for free, most in ((10 << 30, 9 << 30), (1 << 30, 1 << 29), (1 << 50, 64 << 30), (0, 0)):
+            monkeypatch.setattr("shutil.disk_usage", lambda _path, free=free: SimpleNamespace(free=free))
+            assert _copy_limit(source, tmp_path) == most
+
+
+def test_a_full_temporary_folder_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No room, or no such folder, is a sentence that names TMPDIR."""
+    packed = tmp_path / "history.gz"
+    packed.write_bytes(gzip.compress(b"PAR1" + bytes(10_000)))
+
+    def full(*_arguments: Any, **_options: Any) -> Any:
+        return open("/dev/full", "wb", buffering=0)  # noqa: PTH123 - closed by its user
+
+    def missing(*_arguments: Any, **_options: Any) -> Any:
+        raise FileNotFoundError("No usable temporary directory found")
+
+    for replacement in (full, missing):
+        monkeypatch.setattr("tempfile.NamedTemporaryFile", replacement)
+        with pytest.raises(InfrastructureError, match=r"no temporary copy can be made.*set TMPDIR"):
+            read_histories(str(packed))
+
+
+def test_a_doubled_column_is_refused(tmp_path: Path) -> None:
+    """Nobody can say which of two columns of one name counts."""
+    path = tmp_path / "operations.parquet"
+    write_operations(path, [_row()], run="r")
+    table = parquet.read_table(path)
+    parquet.write_table(table.append_column("f", table.column("f")), path)
+    with pytest.raises(BadHistory, match="expected one column 'f', found 2"):
+        read_histories(str(path))
+
+
+def test_a_scheduled_time_before_the_run_is_refused(tmp_path: Path) -> None:
+    """It would be shown as a latency of decades."""
+    event = '{"index":0,"time":1,"type":"invoke","process":0,"f":"read","value":null,"scheduled":-1000000000000000000}'
+    with pytest.raises(BadHistory, match=r"expected nanoseconds since the run's start or null in 'scheduled'"):
+        read_text(tmp_path, f"{HEADER}{event}\n")
 
 
 def _row(**changed: Any) -> Operation:

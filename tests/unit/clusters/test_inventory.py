@@ -70,6 +70,18 @@ HOST = '[[hosts]]\nname = "n1"\nhost = "192.0.2.1"\n'
     ("text", "complaint"),
     [
         ("name = ", "lab.toml: cannot be read as TOML"),
+        ("port = 1e400\n" + GOOD + HOST, "lab.toml: port: expected a finite number"),
+        (
+            "key = '~nosuchuser/k'\n" + HOST,
+            "lab.toml: key: expected a path of a user of this machine, not '~nosuchuser/k'",
+        ),
+        (
+            GOOD + HOST.replace("192.0.2.1", "a..b"),
+            "lab.toml: hosts[0].host: expected a host's name or address, not 'a..b'",
+        ),
+        (GOOD + HOST.replace("192.0.2.1", "a" * 64), "lab.toml: hosts[0].host: expected a host's name or address"),
+        (GOOD + HOST.replace("192.0.2.1", "a b"), "lab.toml: hosts[0].host: expected a host's name or address"),
+        ("user = 1979-05-27\n" + GOOD + HOST, "lab.toml: user: expected a text, a number, true or false"),
         ("", "hosts: expected at least one table [[hosts]], not nothing"),
         ("hosts = []", "hosts: expected at least one table [[hosts]], not []"),
         ("hosts = 3", "hosts: expected at least one table [[hosts]], not 3"),

@@ -25,8 +25,10 @@ from nemesis.choices import (
     refuse_impossible,
 )
 from nemesis.faults.leadership import Transfer
-from nemesis.kinds import KINDS
+from nemesis.kinds import KINDS, choose_all
+from nemesis.plan import draw_plan
 from nemesis.planfile import Plan, to_json
+from nemesis.rhythm import Rhythm
 
 NODES = ["n1", "n2", "n3", "n4", "n5"]
 
@@ -100,12 +102,28 @@ def test_a_kind_can_have_a_rhythm_of_its_own() -> None:
         ("pause=1", "not among the faults"),
         ("kil=1", "unknown fault"),
         ("9-2", "must lie within 0.01 to 604800 s and go up"),
+        ("inf", "must lie within 0.01 to 604800 s"),
+        ("1-nan", "must lie within 0.01 to 604800 s"),
+        ("0.001", "must lie within 0.01 to 604800 s"),
     ],
 )
 def test_a_range_that_cannot_be_is_refused(text: str, message: str) -> None:
     """What a range lacks is said."""
     with pytest.raises(InputError, match=message):
         make(fault_on=text)
+
+
+def test_a_plan_has_a_bounded_number_of_faults() -> None:
+    """What would not end in a lifetime is refused with what to change."""
+    with pytest.raises(InputError, match="room for more than 100 faults; give less time"):
+        draw_plan(
+            choose_all(["kill"], NODES),
+            NODES,
+            seed=1,
+            time_limit_s=604_800,
+            rhythms={"kill": Rhythm(on_s=(0.01, 0.01), off_s=(0.01, 0.01))},
+            most=100,
+        )
 
 
 def test_options_reach_their_kind() -> None:

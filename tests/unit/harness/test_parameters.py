@@ -1,0 +1,57 @@
+"""Every number that an option takes has two finite ends, wherever it comes from; paths are looked at without a traceback."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+import pytest
+
+from cli import labrys
+from harness.options import options_of
+from harness.parameters import Number, PathType, Whole, existing_file
+
+
+def commands(group: click.Group) -> list[click.Command]:
+    """Returns all commands below a group."""
+    ctx = click.Context(group, resilient_parsing=True)
+    found = [command for name in group.list_commands(ctx) if (command := group.get_command(ctx, name)) is not None]
+    return [
+        each for command in found for each in (commands(command) if isinstance(command, click.Group) else [command])
+    ]
+
+
+def test_every_option_of_every_command_has_the_types_of_the_house() -> None:
+    """No option takes a number without a finite range, or a path that may raise."""
+    options = [(command.name, option) for command in commands(labrys) for option in options_of(command)]
+    assert len(options) > 60
+    for command, option in options:
+        plain = isinstance(option.type, click.types.IntParamType | click.types.FloatParamType | click.Path)
+        assert not plain or isinstance(option.type, Number | Whole | PathType), (command, option.name)
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e9", 10**400, "9" * 5000, float("nan"), True, "x", "0"])
+def test_a_number_outside_of_its_range_is_refused(value: Any) -> None:
+    """As a text or as a number, finite or not."""
+    with pytest.raises(click.BadParameter):
+        Number(1, 100).convert(value, None, None)
+
+
+@pytest.mark.parametrize("value", ["1.5", 1.5, "inf", 10**400, "9" * 5000, True, 0, 101])
+def test_a_whole_number_outside_of_its_range_is_refused(value: Any) -> None:
+    """A part is not cut off, and truth is no number."""
+    with pytest.raises(click.BadParameter):
+        Whole(1, 100).convert(value, None, None)
+
+
+def test_numbers_in_range_are_taken() -> None:
+    """Texts and numbers, both ends included."""
+    assert [Number(1, 100).convert(value, None, None) for value in ("1", 1, "100", 2.5)] == [1.0, 1.0, 100.0, 2.5]
+    assert [Whole(1, 100).convert(value, None, None) for value in ("1", 1, "100", 2.0)] == [1, 1, 100, 2]
+
+
+@pytest.mark.parametrize("value", ["x" * 256, "a\0b", "missing", 5, True, "."])
+def test_a_path_that_is_no_file_is_refused(value: Any) -> None:
+    """Names that no file can have, and values that are no names."""
+    with pytest.raises(click.BadParameter):
+        existing_file().convert(value, None, None)

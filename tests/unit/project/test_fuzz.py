@@ -1,0 +1,83 @@
+"""No file, however damaged, makes the command break its law; see `benchmarks.fuzz.law`.
+
+The examples are the same in every run. `python -m benchmarks fuzz --minutes N` goes on with others.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import subprocess
+import sys
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from benchmarks.fuzz.kinds import Kinds
+from benchmarks.fuzz.law import ROOT, Commands, Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+EXAMPLES = 25  # of each kind; all together they take less than a minute
+KINDS = (
+    "edn", "jsonl", "etcd-log", "parquet", "plan", "suite", "inventory", "labrys.toml", "test.json", "results.json",
+)  # fmt: skip
+RAW = find_spec("harness.terminal") is not None  # the one way to a terminal, which escapes
+
+
+@pytest.fixture(scope="module")
+def commands() -> Iterator[Commands]:
+    """The process that carries out commands in forks."""
+    with Commands() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def kinds(tmp_path_factory: pytest.TempPathFactory) -> Kinds:
+    """The right files."""
+    return Kinds(tmp_path_factory.mktemp("right"))
+
+
+def test_every_kind_is_here(kinds: Kinds) -> None:
+    """The tests below try all that the fuzzer tries."""
+    assert set(KINDS) == set(kinds.make)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(rng=st.randoms(use_true_random=False))
+@settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
+def test_no_file_breaks_the_law(kinds: Kinds, commands: Commands, kind: str, rng: Any) -> None:
+    """The exit code is one of those that are promised; no traceback, bounded time and memory, nothing raw."""
+    with tempfile.TemporaryDirectory(prefix="labrys-fuzz-") as name:
+        case = kinds.make[kind](rng, Path(name))
+        outcome = commands.run(case.arguments, Path(name))
+        assert outcome.broken(raw=RAW) is None
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "suite"])
+def test_real_processes_do_the_same(kinds: Kinds, commands: Commands, kind: str, tmp_path: Path) -> None:
+    """A fork of the fuzzer ends as a process that a person starts. A suite and a replay would run tests, so not these."""
+    made = (kinds.make[kind](random.Random(seed), tmp_path) for seed in itertools.count())
+    case = next(case for case in made if case.arguments[0] != "replay")
+    done = subprocess.run([sys.executable, "-m", "cli", *case.arguments], cwd=tmp_path, capture_output=True, check=False,
+                          env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)})  # fmt: skip
+    told = Outcome(status=done.returncode, out=done.stdout.decode(), err=done.stderr.decode())
+    assert told.broken(raw=RAW) is None
+    assert commands.run(case.arguments, tmp_path).status == told.status
+
+
+def test_the_law_sees_what_breaks_it() -> None:
+    """Other exit codes, signals, tracebacks, raw text and silence."""
+    fine = {"status": 254, "out": "", "err": "labrys: x"}
+    assert Outcome(**fine).broken() is None
+    for changed in (
+        {"status": 255}, {"status": 3}, {"status": -9}, {"err": "Traceback (most recent call last):\n  File\nX"},
+        {"out": "\x1b[2J"}, {"err": "\u202e"}, {"out": "\x9b"}, {"err": "\udcff"}, {"err": " "},
+    ):  # fmt: skip
+        assert Outcome(**{**fine, **changed}).broken() is not None, changed
