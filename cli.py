@@ -96,7 +96,7 @@ class LazyGroup(click.Group):
 
 
 def _config_file(_ctx: click.Context, _option: click.Parameter, value: Path | None) -> Path | None:
-    return value or (Path(CONFIG_FILE) if Path(CONFIG_FILE).is_file() else None)
+    return value or (Path(CONFIG_FILE) if os.path.isfile(CONFIG_FILE) else None)  # noqa: PTH113 - says no to what it cannot look at
 
 
 @click.group(

@@ -6,8 +6,8 @@ stopped, from the same folder: `store/suites/NAME/TIME/` with `suite.json`, `jun
 
 from __future__ import annotations
 
+import hashlib
 import json
-import math
 import re
 import subprocess
 import sys
@@ -21,9 +21,12 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.errors import ExitCode, InputError, Terminated
+from harness.parameters import MAX_RUN_S
 from harness.suite import CaseResult
 from harness.verdict import Verdict
+from results import members as must
 from results.document import parts_from
+from results.errors import BadRecord, StoreError
 from results.junit import junit_xml, of_cases
 from results.plain import one_line
 from results.spoken import seconds
@@ -43,6 +46,8 @@ VERSION = 1
 BESIDE_S = 900.0  # what a case may take beside its workload: set-up, recovery, final reads, checking
 REASON_LINES = 3
 MAX_REASON = 160
+MAX_PLAIN_NAME = 120
+DIGEST_CHARACTERS = 12
 _COLOURS = {True: "green", False: "bold red"}
 
 
@@ -60,7 +65,10 @@ class SuiteFolder:
     def create(cls, store: Path, suite: Suite, utc: datetime) -> SuiteFolder:
         """Makes the folder of a new run of a suite."""
         path = store / "suites" / _plain_name(suite.name) / stamp(utc)
-        path.mkdir(parents=True)
+        try:
+            path.mkdir(parents=True)
+        except OSError as error:
+            raise StoreError(f"the suite's folder {path} could not be made: {error.strerror or error}") from error
         return cls(path)
 
     def done(self, suite: Suite) -> dict[str, CaseResult]:
@@ -76,11 +84,11 @@ class SuiteFolder:
                 raise InputError(f"{path} is of another suite or seed: {document['suite']}, seed {document['seed']}")
             cases = {case.name: case for case in suite.cases}
             return {
-                name: CaseResult(case=cases[name], **result)
-                for name, result in document["results"].items()
+                name: _result_from(cases[name], must.mapping(result, f"results.{name}"))
+                for name, result in must.mapping(document["results"], "results").items()
                 if name in cases
             }
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (BadRecord, OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise InputError(f"{path} cannot be resumed: {type(error).__name__}: {error}") from error
 
     def save(self, suite: Suite, results: Mapping[str, CaseResult]) -> None:
@@ -100,8 +108,8 @@ class SuiteFolder:
 def seed_of(folder: Path) -> int:
     """Returns the seed of a suite that was begun in `folder`."""
     try:
-        return int(json.loads((folder / "suite.json").read_text(encoding="utf-8"))["seed"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        return must.whole(int(json.loads((folder / "suite.json").read_text(encoding="utf-8"))["seed"]), "seed")
+    except (BadRecord, OSError, ValueError, OverflowError, KeyError, TypeError, RecursionError) as error:
         raise InputError(f"{folder} holds no suite that could be resumed: {error}") from error
 
 
@@ -189,8 +197,13 @@ def _word(result: CaseResult) -> str:
 
 
 def _plain_name(text: str) -> str:
-    """Returns a text as the name of a file or a folder."""
-    return re.sub(r"[^A-Za-z0-9._+-]", "_", text)
+    """Returns a text as the name of a file or a folder; a long one is cut, and stays different from others."""
+    plain = re.sub(r"[^A-Za-z0-9._+-]", "_", text)
+    plain = plain if plain[:1].isalnum() else f"s{plain}"
+    if len(plain) <= MAX_PLAIN_NAME:
+        return plain
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST_CHARACTERS]
+    return f"{plain[: MAX_PLAIN_NAME - DIGEST_CHARACTERS - 1]}-{digest}"
 
 
 def _run_case(case: Case, command: Sequence[str], folder: SuiteFolder, limit_s: float) -> CaseResult:
@@ -220,8 +233,8 @@ def _run_case(case: Case, command: Sequence[str], folder: SuiteFolder, limit_s: 
         reason=str(document.get("reason") or " / ".join(errors[-REASON_LINES:]) or "it said nothing"),
         seconds=time.monotonic() - began_s,
         run=document.get("run"),
-        failures=[f"{part.name}={part.verdict}" for part in parts if part.verdict is not Verdict.VALID],
-        left_out=[str(left["kind"]) for left in document.get("left_out", ())],
+        failures=tuple(f"{part.name}={part.verdict}" for part in parts if part.verdict is not Verdict.VALID),
+        left_out=tuple(str(left["kind"]) for left in document.get("left_out", ())),
         fault_violations=_fault_violations(document),
     )
 
@@ -243,7 +256,7 @@ def _time_limit_s(case: Case, default_s: float) -> float:
         seconds_given = float(given)
     except (TypeError, ValueError, OverflowError):
         return default_s
-    return seconds_given if math.isfinite(seconds_given) else default_s
+    return seconds_given if 0 <= seconds_given <= MAX_RUN_S else default_s
 
 
 def _fault_violations(document: Mapping[str, Value]) -> int | None:
@@ -260,6 +273,20 @@ def _document(output: str) -> Mapping[str, Value]:
     except ValueError:
         return {}
     return document if isinstance(document, dict) else {}
+
+
+def _result_from(case: Case, result: Mapping[str, Value]) -> CaseResult:
+    violations = result.get("fault_violations")
+    return CaseResult(
+        case=case,
+        exit_code=must.whole(must.member(result, "exit_code"), "exit_code", least=-255),
+        reason=must.text(must.member(result, "reason"), "reason"),
+        seconds=must.seconds(must.member(result, "seconds"), "seconds"),
+        run=must.text_or_none(result.get("run"), "run"),
+        failures=must.texts(result.get("failures", []), "failures"),
+        left_out=must.texts(result.get("left_out", []), "left_out"),
+        fault_violations=None if violations is None else must.whole(violations, "fault_violations"),
+    )
 
 
 def _result_json(result: CaseResult) -> dict[str, Value]:

@@ -74,7 +74,7 @@ def test_real_processes_do_the_same(kinds: Kinds, commands: Commands, kind: str,
 
 def test_the_law_sees_what_breaks_it() -> None:
     """Other exit codes, signals, tracebacks, raw text and silence."""
-    fine = {"status": 254, "out": "", "err": "labrys: x"}
+    fine: dict[str, Any] = {"status": 254, "out": "", "err": "labrys: x"}
     assert Outcome(**fine).broken() is None
     for changed in (
         {"status": 255}, {"status": 3}, {"status": -9}, {"err": "Traceback (most recent call last):\n  File\nX"},

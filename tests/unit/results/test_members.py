@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-WRONG = (None, True, -1, 0.5, 10**400, -(10**18), "x", [], {}, [[None]], {"x": []}, "\x00")
+WRONG: tuple[Any, ...] = (None, True, -1, 0.5, 10**400, -(10**18), "x", [], {}, [[None]], {"x": []}, "\x00")
 # What is made anew from the history, so that nobody reads it back, or may be anything.
 NOT_READ = {"valid", "reason", "test", "seed", "reproduce", "started", "counts", "availability", "latency", "versions",
             "left_out", "leadership", "violations", "counterexample"}  # fmt: skip

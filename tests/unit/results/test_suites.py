@@ -13,10 +13,12 @@ from xml.etree import ElementTree as ET
 import pytest
 from rich.console import Console
 
-from harness.errors import ExitCode
+from harness.errors import ExitCode, InputError
 from harness.suite import Case, CaseResult, Suite, exit_code
 from harness.verdict import Verdict
-from results.suites import SuiteFolder, _time_limit_s, print_table, run_suite
+from results.errors import StoreError
+from results.store import Store
+from results.suites import SuiteFolder, _plain_name, _time_limit_s, print_table, run_suite, seed_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -130,3 +132,39 @@ def test_a_case_has_the_time_that_its_run_takes(
     (tmp_path / "p.json").write_text(plan)
     case = Case(name="c", test="c", options=options, seed=7, expect=Verdict.VALID)
     assert _time_limit_s(case, 30) == seconds
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "-x", "[nemesis=" + "kill," * 200 + "]", "\ud800" * 200, ""])
+def test_any_name_becomes_the_name_of_a_file(tmp_path: Path, name: str) -> None:
+    """Whatever a case is called, its log can be made; long names that differ at their end stay different."""
+    (tmp_path / f"{_plain_name(name)}.log").touch()
+    assert Store(tmp_path).create_run(_plain_name(name), datetime.now(UTC)).path.is_dir()
+    assert len(name) < 200 or _plain_name(f"{name}a") != _plain_name(f"{name}b")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 100_000,
+        '{"seed": 1e400}',
+        '{"seed": -5}',
+        '{"seed": [1]}',
+        "[]",
+        '{"format": "labrys-suite", "suite": "s", "seed": "1", "results": {"a": {"exit_code": "x"}}}',
+        '{"format": "labrys-suite", "suite": "s", "seed": "1", "results": {"a": {"exit_code": 1e300}}}',
+        '{"format": "labrys-suite", "suite": "s", "seed": "1", "results": [1]}',
+    ],
+)
+def test_a_damaged_suite_is_not_resumed(tmp_path: Path, text: str) -> None:
+    """Neither its seed nor its results are guessed."""
+    (tmp_path / "suite.json").write_text(text, encoding="utf-8")
+    case = Case(name="a", test="a", options={}, seed=1, expect=Verdict.VALID)
+    with pytest.raises(InputError, match="resumed"):
+        SuiteFolder(tmp_path).done(Suite(name="s", seed=seed_of(tmp_path), cases=[case]))
+
+
+def test_a_store_that_cannot_be_made_is_a_sentence(tmp_path: Path) -> None:
+    """A file is in the way."""
+    (tmp_path / "suites").touch()
+    with pytest.raises(StoreError, match="could not be made"):
+        SuiteFolder.create(tmp_path, Suite(name="s", seed=1, cases=[]), datetime.now(UTC))
