@@ -21,8 +21,8 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spar
 
 from checker.checking import DEFAULT_MODEL, conventions_of, make_model
 from checker.explain import VALID
-from checker.independent import EXPLAINED
 from checker.formats.read import PARQUET
+from checker.independent import EXPLAINED
 from checker.tables import OBJECTS as LONGEST_WHOLE
 from harness.verdict import Verdict
 from results.pipeline.blame import blame
