@@ -26,7 +26,7 @@ def headline(error: str) -> str:
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM came: the same as Ctrl-C, but to this process alone, and not to those that it started."""
+    """SIGTERM or SIGHUP came: the same as Ctrl-C, but perhaps to this process alone, and not to those that it started."""
 
 
 class LabrysError(Exception):
