@@ -196,7 +196,7 @@ def run_test(ctx: click.Context, /, **options: Any) -> None:
         click.echo(f"::{level} title=labrys {info.name}::{document['reason']} -- {reproduce}".replace("\n", "%0A"))
     if session.interrupted:
         ctx.exit(ExitCode.INTERRUPTED)
-    if session.error is not None:
+    if session.error is not None and verdict is not Verdict.INVALID:  # a definite failure is never masked
         ctx.exit(ExitCode.INTERNAL)
     ctx.exit(verdict.exit_code)
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from checker.certificate import replay
 from checker.configurations import configurations, final_paths
-from checker.counterexample import shrink
+from checker.counterexample import SHRINK_S, reason
 from checker.encode import Encoded, encode
 from checker.errors import Disagreement
-from checker.explain import explain
+from checker.explain import NOTHING_TESTED, explain
 from checker.models import Model
 from checker.models import model as model_of
-from checker.result import Analysis
+from checker.result import EMPTY, Analysis
 from checker.solving import Limits, positions, solve
 from harness.op import OpType
 from harness.verdict import Verdict
@@ -47,6 +47,8 @@ def analysis(
     certificate: bool = False,
     counterexample: bool = True,
     cross_check: bool = False,
+    part: bool = False,
+    empty: Verdict = Verdict.UNKNOWN,
     cancellation: Cancellation | None = None,
 ) -> Analysis:
     """Decides whether the operations on one object are linearizable.
@@ -61,6 +63,8 @@ def analysis(
         certificate: Whether to give the linearization of a valid history.
         counterexample: Whether to look for a small part of an invalid one, and to explain it.
         cross_check: Whether to ask a second algorithm, and to raise `Disagreement` if it says the opposite.
+        part: Whether these are only some operations of the object, so that nothing is said about what is not among them.
+        empty: The verdict if there are no operations: unknown, or valid as knossos has it.
         cancellation: Ends the check from another thread.
 
     Raises:
@@ -77,12 +81,29 @@ def analysis(
     )
     chosen = model_of(model) if isinstance(model, str) else model
     began = time.perf_counter()
+    if not operations:
+        return _untested(chosen, empty)
     encoded = encode(chosen, operations)
     [outcome] = solve([encoded.problem], limits, want_order=certificate)
-    result = conclude(chosen, operations, encoded, outcome, certificate=certificate, counterexample=counterexample)
+    result = conclude(
+        chosen, operations, encoded, outcome, certificate=certificate, counterexample=counterexample, part=part
+    )
     if cross_check:
         confirm(chosen, operations, encoded, result, limits)
     return replace(result, seconds=time.perf_counter() - began)
+
+
+def _untested(model: Model, verdict: Verdict) -> Analysis:
+    """Returns the result for an object that nothing was done on."""
+    return Analysis(
+        valid=verdict,
+        model=model.name,
+        analyzer="none",
+        operations=0,
+        seconds=0.0,
+        cause=EMPTY if verdict is Verdict.UNKNOWN else None,
+        explanation=NOTHING_TESTED,
+    )
 
 
 def conclude(
@@ -93,8 +114,21 @@ def conclude(
     *,
     certificate: bool,
     counterexample: bool,
+    part: bool = False,
+    limit_s: float = SHRINK_S,
 ) -> Analysis:
-    """Turns what the kernel says into a result, and checks it as far as that is quick."""
+    """Turns what the kernel says into a result, and checks it as far as that is quick.
+
+    Args:
+        model: What the object does.
+        operations: The history.
+        encoded: The same for the kernel.
+        outcome: What the kernel says.
+        certificate: See `analysis`.
+        counterexample: See `analysis`.
+        part: See `analysis`.
+        limit_s: For how many seconds a small counterexample is looked for.
+    """
     verdict = Verdict(outcome["verdict"])
     known = encoded.operations
     op = None if outcome["op"] is None else known[outcome["op"]]
@@ -114,15 +148,25 @@ def conclude(
         order = tuple(known[i] for i in positions(outcome["order"]))
         replay(model, operations, order)
         fields["certificate"] = order
-    if verdict is Verdict.INVALID and op is not None:
-        fields["previous_ok"] = _previous_ok(operations, op)
-        if counterexample:
-            if not outcome["configs"]:
-                fields["configs"] = _configurations_before(model, known, op)
-            fields["final_paths"] = final_paths(model, fields["configs"], op)
-            fields["counterexample"] = shrink(model, encoded, outcome)
+    core = [known[i] for i in outcome["core"]]
+    if verdict is not Verdict.INVALID or op is None:
+        result = Analysis(**fields)
+        return replace(result, explanation=explain(result, model, core, outcome["unsuited"]))
+    fields["previous_ok"] = _previous_ok(operations, op)
+    if not counterexample:
+        result = Analysis(**fields)
+        return replace(result, explanation=explain(result, model, core, None))
+    if not outcome["configs"]:
+        fields["configs"] = _configurations_before(model, known, op)
+    fields["final_paths"] = final_paths(model, fields["configs"], op)
+    why = reason(model, encoded, outcome, limit_s=limit_s)
+    fields["counterexample"] = why.operations
+    fields["culprit"] = why.culprit
+    fields["kind"] = why.kind or outcome["kind"]
     result = Analysis(**fields)
-    return replace(result, explanation=explain(result, model, [known[i] for i in outcome["core"]], outcome["unsuited"]))
+    named = why.core if why.kind is not None else core
+    text = explain(result, model, named, None, pattern=why.pattern, whole=() if part else operations)
+    return replace(result, explanation=text)
 
 
 def confirm(model: Model, operations: Sequence[Operation], encoded: Encoded, result: Analysis, limits: Limits) -> None:

@@ -2,7 +2,8 @@
 
 Formats come from tools that do not agree about some things, so each brings its own defaults (docs/formats.md says why): in
 knossos' EDN a read of nil says nothing and a crashed dequeue takes nothing; in porcupine's etcd logs a failed compare-and-set
-says that the value was another one. Our own formats say what they mean.
+says that the value was another one. Our own formats say what they mean. A history in EDN may say itself what it follows, as
+ours do; what the user asks for goes before that.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from checker.edn.reader import loads
+from checker.errors import Disagreement
+from checker.formats.conventions import OWN
 from checker.formats.errors import BadHistory
 from checker.formats.parquet import rows_of
 from checker.formats.read import EDN, ETCD_LOG, PARQUET, History, detect, from_parquet, on_disk, read_source
@@ -22,8 +25,10 @@ from checker.formats.values import PlainValues
 from checker.independent import check_keys
 from checker.models import MODELS, model
 from checker.solving import Limits
+from checker.weakening import weakened
 from harness.errors import InputError, LabrysError
 from harness.suggest import did_you_mean
+from harness.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -38,7 +43,6 @@ RUN_TEST: Final = "test.json"
 LONG_ROWS: Final = 20_000  # from here on arrays are worth their start-up; below, the general way shows more
 _SHOWS_ALL: Final = "linear"
 
-_OWN: Final = {"nil_read": "exact", "failed_cas": "drop", "crashed_dequeue": "takes"}
 _CONVENTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     EDN: {"nil_read": "any", "failed_cas": "drop", "crashed_dequeue": "never"},
     ETCD_LOG: {"nil_read": "exact", "failed_cas": "observe", "crashed_dequeue": "takes"},
@@ -53,13 +57,14 @@ class Request:
     Attributes:
         model: The model's name; None: the run's own, or a compare-and-set register.
         initial: The initial state in EDN; None: the model's own.
-        conventions: `nil_read`, `failed_cas` and `crashed_dequeue`, where they are not the format's own.
+        conventions: `nil_read`, `failed_cas` and `crashed_dequeue`, where they are not those of the file or of its format.
         keyed: Whether values are pairs of a key and a value; None: as the history shows it.
         algorithm: As `checker.analysis` takes it.
         time_limit_s: Seconds for each history; None for no limit.
         memory_limit: Bytes for each history; None for half of what is available.
         cross_check: Whether a second algorithm has to agree.
         certificate: Whether to give the linearization of valid histories.
+        empty: The verdict on a history without operations: unknown, or valid as knossos has it.
     """
 
     model: str | None
@@ -71,6 +76,7 @@ class Request:
     memory_limit: int | None
     cross_check: bool
     certificate: bool
+    empty: Verdict = Verdict.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,12 +87,14 @@ class Checked:
         history: What was read.
         conventions: How it was taken.
         analysis: What is known about it.
+        weakened: By convention, how many operations it has taken as saying less than they may.
         read_s: Seconds that reading took.
     """
 
     history: History
     conventions: Mapping[str, str]
     analysis: KeyedAnalysis
+    weakened: Mapping[str, int]
     read_s: float
 
 
@@ -127,17 +135,24 @@ def check_file(name: str, request: Request) -> Iterator[Checked]:
 def _check_each(histories: list[History], name: str, request: Request, began_s: float) -> Iterator[Checked]:
     for history in histories:
         read_s = time.perf_counter() - began_s
-        conventions = {**conventions_of(history.format), **request.conventions}
-        analysis = check_keys(
-            make_model(name, request.initial, conventions),
-            history.operations,
-            algorithm=request.algorithm,
-            time_limit=request.time_limit_s,
-            memory_limit=request.memory_limit,
-            certificate=request.certificate,
-            cross_check=request.cross_check,
-        )
-        yield Checked(history=history, conventions=conventions, analysis=analysis, read_s=read_s)
+        conventions = {**conventions_of(history.format), **history.conventions, **request.conventions}
+        chosen = make_model(name, request.initial, conventions)
+        try:
+            analysis = check_keys(
+                chosen,
+                history.operations,
+                algorithm=request.algorithm,
+                time_limit=request.time_limit_s,
+                memory_limit=request.memory_limit,
+                certificate=request.certificate,
+                cross_check=request.cross_check,
+                empty=request.empty,
+            )
+        except Disagreement as error:
+            error.conventions = conventions
+            raise
+        weak = weakened(chosen, history.operations)
+        yield Checked(history=history, conventions=conventions, analysis=analysis, weakened=weak, read_s=read_s)
         began_s = time.perf_counter()
 
 
@@ -175,12 +190,12 @@ def _check_long(path: Path, file: str, name: str, request: Request, began_s: flo
         keyed=any(key is not None for key in table.keys),
         warnings=(),
     )
-    return Checked(history=history, conventions=conventions, analysis=analysis, read_s=read_s)
+    return Checked(history=history, conventions=conventions, analysis=analysis, weakened=table.weakened, read_s=read_s)
 
 
 def conventions_of(found: str) -> Mapping[str, str]:
     """Returns how histories of a format are taken where the user says nothing."""
-    return _CONVENTIONS.get(found, _OWN)
+    return _CONVENTIONS.get(found, OWN)
 
 
 def make_model(name: str, initial: str | None, conventions: Mapping[str, str]) -> Model:

@@ -43,22 +43,24 @@ MAX_MEMORY_LIMIT_MIB = 1 << 30
 @click.option(
     "--nil-read",
     type=click.Choice(["any", "exact"]),
-    help="Whether a read of nil says nothing, or that the value is nil.  [default: any in EDN, else exact]",
+    help="Whether a read of nil says nothing, or that the value is nil.  [default: as the file says, else any in EDN, exact]",
 )
 @click.option(
     "--failed-cas",
     type=click.Choice(["drop", "observe"]),
-    help="Whether a failed cas says nothing, or that the value was another.  [default: observe in etcd logs, else drop]",
+    help="Whether a failed cas says nothing, or that the value was another.  "
+    "[default: as the file says, else observe in etcd logs, drop]",
 )
 @click.option(
     "--crashed-dequeue",
     type=click.Choice(["takes", "never"]),
-    help="Whether a dequeue that never returned may have taken an element.  [default: never in EDN, else takes]",
+    help="Whether a dequeue that never returned may have taken an element.  "
+    "[default: as the file says, else never in EDN, takes]",
 )
 @click.option(
     "--keyed/--no-keyed",
     default=None,
-    help="Whether values are pairs [key value] of independent keys.  [default: if the first read shows it]",
+    help="Whether values are pairs [key value] of independent keys.  [default: as the file or its first read shows]",
 )
 @click.option(
     "--algorithm", type=click.Choice(ALGORITHM_NAMES), default="auto", show_default=True, help="What decides."
@@ -78,12 +80,19 @@ MAX_MEMORY_LIMIT_MIB = 1 << 30
 @click.option("--cross-check", is_flag=True, help="Ask a second algorithm, and fail if the two do not agree.")
 @click.option("--certificate", is_flag=True, help="Give the legal order of a valid history.")
 @click.option(
+    "--empty",
+    type=click.Choice(["unknown", "valid"]),
+    default="unknown",
+    show_default=True,
+    help="The verdict on a history without operations; knossos calls it valid.",
+)
+@click.option(
     "--format",
     "output",
     type=click.Choice(["text", "json", "edn"]),
     default="text",
     show_default=True,
-    help="How to say it.",
+    help="Output format.",
 )
 def check(
     *,
@@ -99,6 +108,7 @@ def check(
     memory_limit: int | None,
     cross_check: bool,
     certificate: bool,
+    empty: str,
     output: str,
 ) -> None:
     """Decides whether histories are linearizable.
@@ -111,6 +121,7 @@ def check(
     """
     from checker import presentation
     from checker.checking import Request
+    from harness.verdict import Verdict
 
     given = {"nil_read": nil_read, "failed_cas": failed_cas, "crashed_dequeue": crashed_dequeue}
     request = Request(
@@ -123,6 +134,7 @@ def check(
         memory_limit=None if memory_limit is None else memory_limit * BYTES_PER_MIB,
         cross_check=cross_check,
         certificate=certificate,
+        empty=Verdict(empty),
     )
     results = _results(files, request)
     show = {"text": presentation.as_text, "json": presentation.as_json, "edn": presentation.as_edn}[output]
@@ -157,9 +169,10 @@ def _kept(error: Disagreement) -> str:
     import tempfile
     from pathlib import Path
 
+    from checker.formats.conventions import OWN
     from checker.formats.jepsen import write_history
     from checker.formats.pairing import events_of
 
     directory = Path(tempfile.mkdtemp(prefix="labrys-disagreement-"))
-    write_history(directory / "history.edn", events_of(error.operations))
+    write_history(directory / "history.edn", events_of(error.operations), conventions={**OWN, **error.conventions})
     return f"the history is in {directory / 'history.edn'}"

@@ -2,18 +2,20 @@
 
 An operation may be left out only if a linearization of the whole would stay one without it: an observer always; a write, an
 append, an add if nothing that is kept sees what it made; a write if another write lies between it and all who see such a
-value; an element of a queue with all that is done to it. So whatever is found is a reason for the verdict, never an
-artefact of leaving things out. Within that, delta debugging (Zeller and Hildebrandt, 2002) makes it small, and the brute
-force confirms it.
+value; an element of a queue with all that is done to it. What had not returned by the end of the part may have happened later,
+or never. So whatever is found is a reason for the verdict, never an artefact of leaving things out.
+
+The simplest reasons on a register are looked for first (`checker.patterns`). Where there is none, delta debugging (Zeller and
+Hildebrandt, 2002) makes the history small. The brute force confirms either.
 """
 
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from checker.brute import linearizable
-from checker.encode import Encoded, encode
 from checker.errors import Disagreement
 from checker.models.opcodes import (
     ACQUIRE,
@@ -34,6 +36,7 @@ from checker.models.opcodes import (
     TXN,
     WRITE,
 )
+from checker.patterns import patterns
 from checker.solving import Limits, solve
 from harness.op import OpType
 
@@ -41,7 +44,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from checker._kernel import Outcome
+    from checker.encode import Encoded
     from checker.models import Code, Model
+    from checker.patterns import Pattern
     from harness.op import Operation
 
 SHRINK_S: Final = 2.0
@@ -52,41 +57,93 @@ _READS_ONLY: Final = frozenset({0, 2})
 _MAKERS: Final = frozenset({WRITE, CAS, ADD, APPEND, PUT})
 
 
-def shrink(model: Model, encoded: Encoded, outcome: Outcome) -> tuple[Operation, ...]:
-    """Returns a part of an invalid history that is invalid, as small as could be found in about two seconds."""
-    part = _Part(model, encoded, time.monotonic() + SHRINK_S)
-    op = outcome["op"]
-    end = encoded.operations[op].complete_index if op is not None else None
-    kept = [i for i, other in enumerate(encoded.operations) if end is None or other.invoke_index <= end]
-    core = part.closure(outcome["core"], kept)
-    if core and part.invalid(core):
-        kept = core
-    kept = part.minimal(kept)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """A small part of a history that is not linearizable, and what is wrong with it.
+
+    Attributes:
+        operations: The part, in the order of the invokes.
+        culprit: The one of them that cannot be, given the others.
+        kind: The kind of contradiction as the kernel names it; None if it does not tell.
+        core: The operations that the kernel names, in its order.
+        pattern: The pattern that they are; None if they are none.
+    """
+
+    operations: tuple[Operation, ...]
+    culprit: Operation
+    kind: str | None
+    core: tuple[Operation, ...] = ()
+    pattern: Pattern | None = None
+
+
+def reason(model: Model, encoded: Encoded, outcome: Outcome, *, limit_s: float = SHRINK_S) -> Reason:
+    """Returns why a history is invalid, in as few operations as could be found.
+
+    Args:
+        model: What the object does.
+        encoded: The history.
+        outcome: What the kernel says of it.
+        limit_s: For how many seconds a pattern that is none is made smaller.
+
+    Raises:
+        Disagreement: The brute force finds a legal order of what was found.
+    """
+    pattern = next(iter(patterns(encoded)), None)
+    if pattern is not None:
+        _hold_to_brute_force(model, f"{pattern.kind} pattern", pattern.operations)
+        return Reason(operations=pattern.operations, culprit=pattern.saw, kind=pattern.kind, pattern=pattern)
+    part = _Part(model, encoded, outcome, time.monotonic() + limit_s)
+    kept = part.shrunk(outcome["core"])
     small = tuple(encoded.operations[i] for i in kept)
+    _hold_to_brute_force(model, outcome["analyzer"], small)
+    [told] = solve([encoded.part(kept, part.end)], Limits(time_limit_s=_TEST_S, threads=1))
+    core = tuple(small[i] for i in told["core"])
+    # Nothing that is left can be done without, so the whole contradicts itself by the last return.
+    return Reason(operations=small, culprit=max(small, key=_returned), kind=told["kind"], core=core)
+
+
+def _hold_to_brute_force(model: Model, who: str, small: tuple[Operation, ...]) -> None:
     if len(small) <= _BRUTE_OPERATIONS and linearizable(model, small, bound=_BRUTE_STEPS):
         raise Disagreement(
-            f"model {model.name}: {outcome['analyzer']} says invalid because of {len(small)} operations that a brute force "
-            "finds linearizable",
+            f"model {model.name}: {who} says invalid because of {len(small)} operations that a brute force finds "
+            "linearizable",
             small,
         )
-    return small
 
 
 class _Part:
-    """Subsets of one history, by positions."""
+    """Subsets of one history, by positions, up to the return that shows that it is invalid.
 
-    def __init__(self, model: Model, encoded: Encoded, deadline_s: float) -> None:
+    Attributes:
+        end: The index of that return; None if there is none.
+    """
+
+    def __init__(self, model: Model, encoded: Encoded, outcome: Outcome, deadline_s: float) -> None:
         self._model = model
+        self._encoded = encoded
         self._operations = encoded.operations
         self._codes = encoded.codes
         self._deadline_s = deadline_s
+        op = outcome["op"]
+        self.end = None if op is None else encoded.operations[op].complete_index
+
+    def shrunk(self, core: Sequence[int]) -> list[int]:
+        """Returns a part that is invalid, as small as could be found in time; `core` is what the analyzer named."""
+        end = INFINITE if self.end is None else self.end
+        kept = [
+            i
+            for i, op in enumerate(self._operations)
+            if op.invoke_index <= end and (_end(op) <= end or not self._observes(i))
+        ]
+        closed = self.closure(core, kept)
+        return self.minimal(closed if closed and self.invalid(closed) else kept)
 
     def invalid(self, kept: Sequence[int]) -> bool:
         left_s = self._deadline_s - time.monotonic()
         if left_s <= 0:
             return False
-        encoded = encode(self._model, [self._operations[i] for i in kept])
-        [outcome] = solve([encoded.problem], Limits(time_limit_s=min(left_s, _TEST_S), threads=1))
+        problem = self._encoded.part(kept, self.end)
+        [outcome] = solve([problem], Limits(time_limit_s=min(left_s, _TEST_S), threads=1))
         return outcome["verdict"] == "invalid"
 
     def minimal(self, kept: Sequence[int]) -> list[int]:
@@ -219,6 +276,11 @@ class _Part:
                 values = {code.a, *code.items} | ({code.b} if code.f == CAS else set())
                 work += (source for value in values for source in sources.get(value, ()))
         return sorted(closed)
+
+
+def _returned(op: Operation) -> int:
+    """Returns when an operation ended; those that never did come first."""
+    return -1 if _end(op) == INFINITE else _end(op)
 
 
 def _end(op: Operation) -> int:

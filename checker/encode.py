@@ -35,11 +35,29 @@ class Encoded:
         problem: The columns.
         operations: By position in the columns: the operation.
         codes: By position: the operation as the kernel sees it.
+        initial: The initial state as the kernel has it.
+        coder: What gave the codes.
     """
 
     problem: Problem
     operations: list[Operation]
     codes: list[Code]
+    initial: list[int]
+    coder: _Native | _Custom
+
+    def part(self, kept: Sequence[int], end: int | None) -> Problem:
+        """Returns some of the operations for the kernel, as far as they have gone at a moment.
+
+        Args:
+            kept: Their positions.
+            end: The index of the moment's event. What returned later may have happened by then, or not. None for the end.
+        """
+        ends = array("q")
+        for i in kept:
+            ended = _end(self.operations[i])
+            ends.append(INFINITE if end is not None and ended > end else ended)
+        starts = array("q", [self.operations[i].invoke_index for i in kept])
+        return _problem(self.coder, [self.codes[i] for i in kept], starts, ends, self.initial)
 
 
 def encode(model: Model, operations: Sequence[Operation]) -> Encoded:
@@ -80,11 +98,12 @@ def encode(model: Model, operations: Sequence[Operation]) -> Encoded:
         codes.append(code)
         starts.append(operation.invoke_index)
         ends.append(_end(operation))
+    initial = coder.initial()
     try:
-        problem = _problem(coder, codes, starts, ends)
+        problem = _problem(coder, codes, starts, ends, initial)
     except ValueError as error:
         raise ModelError(f"model {model.name}: {error}") from error
-    return Encoded(problem=problem, operations=kept, codes=codes)
+    return Encoded(problem=problem, operations=kept, codes=codes, initial=initial, coder=coder)
 
 
 def _end(operation: Operation) -> int:
@@ -98,7 +117,9 @@ def _end(operation: Operation) -> int:
     return end
 
 
-def _problem(coder: _Native | _Custom, codes: list[Code], starts: array[int], ends: array[int]) -> Problem:
+def _problem(
+    coder: _Native | _Custom, codes: list[Code], starts: array[int], ends: array[int], initial: list[int]
+) -> Problem:
     offsets = flat = None
     if any(code.items for code in codes):
         offsets, flat = array("q", [0]), array("q")
@@ -112,7 +133,7 @@ def _problem(coder: _Native | _Custom, codes: list[Code], starts: array[int], en
         array("q", [code.b for code in codes]),
         starts,
         ends,
-        initial=coder.initial(),
+        initial=initial,
         offsets=offsets,
         flat=flat,
         step=coder.step,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from harness.errors import InputError, LabrysError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from harness.op import Operation
 
@@ -29,6 +29,7 @@ class Disagreement(LabrysError):  # noqa: N818 - it names what happened
 
     Attributes:
         operations: The history, for a report of the bug.
+        conventions: How it was judged; empty if that is not known.
     """
 
     def __init__(self, message: str, operations: Sequence[Operation]) -> None:
@@ -36,3 +37,4 @@ class Disagreement(LabrysError):  # noqa: N818 - it names what happened
             f"{message}. This is a bug of the checker: please report it with the history ({len(operations)} operations)."
         )
         self.operations = tuple(operations)
+        self.conventions: Mapping[str, str] = {}

@@ -5,25 +5,29 @@ A history is linearizable iff its part on each object is (Herlihy and Wing, 1990
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from checker.analysis import conclude, confirm
+from checker.counterexample import SHRINK_S
 from checker.encode import encode
+from checker.explain import NOTHING_TESTED
 from checker.models import Model
 from checker.models import model as model_of
+from checker.result import EMPTY
 from checker.solving import Limits, solve
 from harness.verdict import Verdict, worst
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from checker._kernel import Cancellation
     from checker.result import Analysis
     from harness.op import Operation
 
-EXPLAINED = 3
+EXPLAINED: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +35,7 @@ class KeyedAnalysis:
     """What is known about a history over independent keys.
 
     Attributes:
-        valid: The worst verdict of any key.
+        valid: The worst verdict of any key; unknown if there are no operations, unless another one was asked for.
         model: The model's name.
         operations: How many operations there are.
         seconds: Wall time of the check.
@@ -56,7 +60,7 @@ class KeyedAnalysis:
         """Returns the verdict in one or two sentences."""
         deciding = self.worst
         if deciding is None:
-            return "There are no operations."
+            return NOTHING_TESTED
         if self.valid is Verdict.VALID:
             return f"The {self.operations} operations on {len(self.keys)} keys fit into an order that real time allows."
         count = sum(analysis.valid is self.valid for analysis in self.keys.values())
@@ -76,6 +80,7 @@ class KeyedAnalysis:
             "model": self.model,
             "analyzer": result.get("analyzer", "none"),
             "analyzers": analyzers,
+            **({"cause": EMPTY} if deciding is None and self.valid is Verdict.UNKNOWN else {}),
             "operations": self.operations,
             "seconds": self.seconds,
             "explanation": self.explanation,
@@ -98,6 +103,9 @@ def check_keys(
     counterexample: bool = True,
     cross_check: bool = False,
     fail_fast: bool = False,
+    explain: int = EXPLAINED,
+    explain_s: float | None = None,
+    empty: Verdict = Verdict.UNKNOWN,
     cancellation: Cancellation | None = None,
 ) -> KeyedAnalysis:
     """Decides a history over independent keys; arguments are those of `checker.analysis.analysis`.
@@ -110,9 +118,13 @@ def check_keys(
         memory_limit: Bytes for all searches together.
         threads: None for all cores.
         certificate: See `analysis`.
-        counterexample: Whether to explain invalid keys; only the first few, so that a broken run does not take for ever.
+        counterexample: Whether to look for a small part of invalid keys, and to explain them by it.
         cross_check: See `analysis`.
         fail_fast: Whether one invalid key is enough; others may end as unknown then.
+        explain: How many invalid keys get a counterexample, those that show it earliest.
+        explain_s: Seconds for all counterexamples together; keys that are left over get none. The first one is always looked
+            for. None: two seconds for each.
+        empty: See `analysis`.
         cancellation: See `analysis`.
     """
     limits = Limits(
@@ -134,17 +146,25 @@ def check_keys(
     by_key = dict(zip(encoded, outcomes, strict=True))
     invalid = [key for key, outcome in by_key.items() if outcome["verdict"] == "invalid"]
     first = sorted(invalid, key=lambda key: _failed_at(encoded[key].operations, by_key[key]["op"]))
-    explained = set(first[:EXPLAINED]) if counterexample else set()
+    budget = Budget(first[:explain] if counterexample else [], explain_s)
+    # In the order in which they show it, so that the first ones are explained if time runs out.
     analyses = {
         key: conclude(
-            chosen, groups[key], encoded[key], outcome, certificate=certificate, counterexample=key in explained
+            chosen,
+            groups[key],
+            encoded[key],
+            by_key[key],
+            certificate=certificate,
+            counterexample=budget.allows(key),
+            limit_s=budget.share_s(),
         )
-        for key, outcome in by_key.items()
+        for key in [*first, *(key for key, outcome in by_key.items() if outcome["verdict"] != "invalid")]
     }
+    analyses = {key: analyses[key] for key in by_key}
     if cross_check:
         for key, analysis in analyses.items():
             confirm(chosen, groups[key], encoded[key], analysis, limits)
-    verdict = worst(analysis.valid for analysis in analyses.values())
+    verdict = worst(analysis.valid for analysis in analyses.values()) if analyses else empty
     deciding = first[0] if first else next((key for key, a in analyses.items() if a.valid is verdict), None)
     return KeyedAnalysis(
         valid=verdict,
@@ -154,6 +174,29 @@ def check_keys(
         keys=analyses,
         worst_key=deciding,
     )
+
+
+class Budget:
+    """Says which invalid keys get a counterexample, and how long each may be looked for."""
+
+    def __init__(self, keys: Sequence[str | None], limit_s: float | None) -> None:
+        """Begins now.
+
+        Args:
+            keys: Those that may get one, in their order.
+            limit_s: Seconds for all of them; None for no limit.
+        """
+        self._first = keys[:1]
+        self._keys = frozenset(keys)
+        self._end_s = math.inf if limit_s is None else time.monotonic() + limit_s
+
+    def allows(self, key: str | None) -> bool:
+        """Says whether a key gets a counterexample."""
+        return key in self._keys and (key in self._first or time.monotonic() < self._end_s)
+
+    def share_s(self) -> float:
+        """Returns for how many seconds the next one may be made smaller."""
+        return min(SHRINK_S, max(self._end_s - time.monotonic(), 0.0))
 
 
 def _failed_at(known: list[Operation], op: int | None) -> int:

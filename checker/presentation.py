@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 from checker.checking import Checked, Refused
 from checker.edn.values import EdnMap, Keyword
 from checker.edn.writer import dumps
+from checker.identity import same
+from checker.weakening import sentences
+from checker.words import value_text
 from harness.errors import ExitCode
 from harness.op import OpType
 from harness.verdict import Verdict, worst
@@ -21,10 +24,9 @@ from harness.verdict import Verdict, worst
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from harness.op import Operation, Value
+    from harness.op import Operation
 
 _NS_PER_S: Final = 1_000_000_000
-_SHOWN_CHARACTERS: Final = 60
 _STEERING: Final = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 
 
@@ -62,6 +64,7 @@ def _document(result: Checked | Refused) -> dict[str, Any]:
         "timed": history.timed,
         "read_seconds": result.read_s,
         "conventions": dict(result.conventions),
+        "weakened": dict(result.weakened),
         "warnings": list(history.warnings),
     }
     certificates = {
@@ -81,12 +84,16 @@ def _total(results: Sequence[Checked | Refused]) -> dict[str, Any]:
     verdict = worst(result.analysis.valid for result in checked)
     if refused and verdict is Verdict.VALID:
         verdict = Verdict.UNKNOWN
+    weakened: Counter[str] = Counter()
+    for result in checked:
+        weakened.update(result.weakened)
     return {
         "valid": verdict.as_json,
         "analyzer": ", ".join(sorted({key.analyzer for result in checked for key in result.analysis.keys.values()})),
         "operations": sum(result.analysis.operations for result in checked),
         "seconds": sum(result.analysis.seconds for result in checked),
         "read_seconds": sum(result.read_s for result in checked),
+        "weakened": dict(weakened),
         "total": {"histories": len(results), **{str(v): verdicts[str(v)] for v in Verdict}, "errors": refused},
     }
 
@@ -153,7 +160,7 @@ def _text(results: Sequence[Checked | Refused]) -> str:
     for result in results:
         if isinstance(result, Checked) and result.analysis.valid is not Verdict.VALID:
             lines += ["", *_story(result)]
-    return "\n".join([*lines, "", _sum(results)])
+    return "\n".join([*lines, "", *sentences(_total(results)["weakened"]), _sum(results)])
 
 
 def _sum(results: Sequence[Checked | Refused]) -> str:
@@ -172,6 +179,7 @@ def _story(result: Checked) -> list[str]:
     facts = f"{analysis.model}, {analysis.operations} operations, {decided_by}, {analysis.seconds:.3f} s"
     of_one = deciding if not history.keyed else None
     lines = [f"{history.name}: {analysis.valid} ({facts})", (of_one or analysis).explanation]
+    lines += sentences(result.weakened)
     if deciding is not None and deciding.counterexample:
         lines.append("These operations alone have no legal order:")
         lines += _table(deciding.counterexample, timed=history.timed)
@@ -193,16 +201,11 @@ def _table(operations: Sequence[Operation], *, timed: bool) -> list[str]:
 
 
 def _value(operation: Operation) -> str:
-    if operation.type is not OpType.OK or operation.result == operation.value:
-        return _shown(operation.value)
+    if operation.type is not OpType.OK or same(operation.result, operation.value):
+        return value_text(operation.value)
     if operation.value is None:
-        return _shown(operation.result)
-    return f"{_shown(operation.value)} -> {_shown(operation.result)}"
-
-
-def _shown(value: Value) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"
+        return value_text(operation.result)
+    return f"{value_text(operation.value)} -> {value_text(operation.result)}"
 
 
 def _span(operation: Operation, *, timed: bool) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from harness.op import OpType
 from harness.verdict import Verdict
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from harness.op import Operation, Value
+
+
+EMPTY: Final = "empty"  # the cause of an unknown verdict on no operations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +64,12 @@ class Analysis:
         previous_ok: The operation that returned ok last before `op` did.
         configs: How the object may stand before `op` returns, or at the end; at most ten.
         final_paths: What leads nowhere from there; at most ten.
-        cause: Unknown: `timeout`, `out-of-memory`, `cancelled`, or `unsuited` for an algorithm that does not apply.
+        cause: Unknown: `timeout`, `out-of-memory`, `cancelled`, `unsuited` for an algorithm that does not apply, or `empty`
+            if there are no operations.
         kind: Invalid: what kind of contradiction, e.g. `stale`.
         counterexample: Invalid: a part of the history that is not linearizable either, and small.
+        culprit: Invalid: the operation of the counterexample that cannot be, given its others. It is not always `op`, because
+            the simplest counterexample may lie elsewhere.
         explanation: One or two sentences.
         certificate: Valid, if asked for: the operations in the order of a linearization.
     """
@@ -81,8 +87,14 @@ class Analysis:
     cause: str | None = None
     kind: str | None = None
     counterexample: tuple[Operation, ...] = ()
+    culprit: Operation | None = None
     explanation: str = ""
     certificate: tuple[Operation, ...] | None = None
+
+    @property
+    def rank(self) -> int | None:
+        """Returns how simple the counterexample is, by its number of operations; None if there is none."""
+        return len(self.counterexample) or None
 
     def to_json(self) -> dict[str, Any]:
         """Returns the result as JSON-like data."""
@@ -104,6 +116,7 @@ class Analysis:
             result["op"] = operation_json(self.op)
             result["previous_ok"] = operation_json(self.previous_ok)
             result["counterexample"] = [operation_json(op) for op in self.counterexample]
+            result["culprit"] = operation_json(self.culprit)
             result["final_paths"] = [[_step_json(step) for step in path] for path in self.final_paths]
         if self.configs:
             result["configs"] = [

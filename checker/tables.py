@@ -20,14 +20,16 @@ from checker.analysis import analysis, contradiction
 from checker.coding import Coded, Coder, Unsuited
 from checker.errors import Disagreement
 from checker.explain import explain
-from checker.formats.columns import NEEDED, NEVER, ColumnReader
+from checker.formats.columns import FAIL, INFO, NEEDED, NEVER, NOTHING, OK, ColumnReader
 from checker.formats.parquet import open_parquet, read_rows_of
 from checker.independent import EXPLAINED, KeyedAnalysis
 from checker.models import NativeModel
 from checker.models.opcodes import CAS, CAS_FAIL, DEQUEUE, ENQUEUE, OBSERVERS, WRITE
 from checker.result import Analysis
 from checker.solving import solve
+from checker.weakening import CONVENTION, READS_OF_NIL, silenced
 from harness.errors import LabrysError
+from harness.op import OpType
 from harness.verdict import Verdict, worst
 
 if TYPE_CHECKING:
@@ -51,6 +53,7 @@ OBJECTS: Final = 100_000
 _CLOSURE_ROUNDS: Final = 64
 _SPARSE: Final = 8
 _EXPLAIN_S: Final = 20.0
+_TYPES: Final = {OpType.OK: OK, OpType.FAIL: FAIL, OpType.INFO: INFO}
 _MAKERS: Final = (WRITE, CAS, ENQUEUE, DEQUEUE)
 
 
@@ -67,6 +70,7 @@ class Table:
         initial: The state at the beginning, as the kernel has it.
         family: The kernel's name of the model.
         events: How many events the history has.
+        weakened: See `checker.weakening.weakened`.
     """
 
     path: Path
@@ -77,6 +81,7 @@ class Table:
     initial: list[int]
     family: str
     events: int
+    weakened: Mapping[str, int]
 
 
 def read_table(path: Path, name: str, model: Model) -> Table | None:
@@ -90,6 +95,7 @@ def read_table(path: Path, name: str, model: Model) -> Table | None:
     file = open_parquet(path, name=name)
     reader = ColumnReader(name)
     rules = _Rules()
+    weak = _WeakRows(model)
     try:
         coder = Coder(model, reader)
         initial = coder.initial()
@@ -97,6 +103,7 @@ def read_table(path: Path, name: str, model: Model) -> Table | None:
         for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=[*NEEDED, "run"]):
             columns = reader.of_batch(batch)
             rules.add(columns, batch)
+            weak.add(columns)
             coded.add(columns, coder)
         rules.finish(file.metadata.num_rows)
         coder.hold_to_texts()
@@ -112,7 +119,32 @@ def read_table(path: Path, name: str, model: Model) -> Table | None:
         initial=begin,
         family=coder.family,
         events=rules.events,
+        weakened=weak.counts(),
     )
+
+
+class _WeakRows:
+    """Counts what conventions silence, as `checker.weakening.weakened` does of operations."""
+
+    def __init__(self, model: Model) -> None:
+        """Begins with no rows."""
+        self._silenced = silenced(model)
+        self._counts = dict.fromkeys(self._silenced, 0)
+
+    def add(self, columns: Columns) -> None:
+        """Takes the next rows."""
+        for name in self._silenced:
+            f, op_type = CONVENTION[name]
+            if f not in columns.functions:
+                continue
+            chosen = (columns.function == list(columns.functions).index(f)) & (columns.type == _TYPES[op_type])
+            if name == READS_OF_NIL:
+                chosen &= columns.result.kind == NOTHING
+            self._counts[name] += int(np.count_nonzero(chosen))
+
+    def counts(self) -> dict[str, int]:
+        """Returns how many operations each convention silences; only those that silence any."""
+        return {name: count for name, count in self._counts.items() if count}
 
 
 class _Rules:
@@ -256,14 +288,17 @@ def _concluded(
     )
     if verdict is Verdict.INVALID and op is not None and explained is not None:
         result = replace(result, previous_ok=_previous_ok(path, table.keys[place], op))
-        part = _part(path, table.parts[place], outcome)
-        found = analysis(model, part, time_limit=_limit_s(explained)) if part else None
+        is_part = table.counts[place] > OBJECTS
+        few = _part(path, table.parts[place], outcome) if is_part else _of_key(path, table.keys[place])
+        found = analysis(model, few, part=is_part, time_limit=_limit_s(explained)) if few else None
         if found is not None and found.valid is Verdict.INVALID:
             return replace(
                 result,
+                kind=found.kind,
                 configs=found.configs,
                 final_paths=found.final_paths,
                 counterexample=found.counterexample,
+                culprit=found.culprit,
                 explanation=found.explanation,
             )
     core = [] if explained is None else [shown[int(s[i])] for i in outcome["core"]]
@@ -292,6 +327,16 @@ def _previous_ok(path: Path, key: str | None, op: Operation) -> Operation | None
         return None
     [found] = read_rows_of(path, np.array([invoke], np.int64))
     return found
+
+
+def _of_key(path: Path, key: str | None) -> list[Operation]:
+    """Returns all operations of a key."""
+    indexes = [np.zeros(0, np.int64)]
+    for batch in open_parquet(path).iter_batches(columns=["key", "invoke_index"]):
+        keys, invokes = batch.columns
+        same = pc.is_null(keys) if key is None else pc.equal(keys.cast(pa.string()), key)
+        indexes.append(invokes.filter(pc.fill_null(same, fill_value=False)).to_numpy())
+    return read_rows_of(path, np.concatenate(indexes))
 
 
 def _part(path: Path, part: Part, outcome: Outcome) -> list[Operation]:

@@ -2,6 +2,7 @@
 
 A verdict is `valid`, `invalid` or `unknown`. A run's verdict is composed of named parts, and the worst one decides:
 invalid over unknown over valid. So an unknown never hides a definite failure, and a valid part never hides an unknown.
+Nothing that was judged is unknown too: a run that tested nothing has not passed.
 """
 
 from __future__ import annotations
@@ -53,8 +54,8 @@ class Verdict(enum.StrEnum):
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
-    """Returns the verdict that decides; valid if there is none to decide."""
-    return max(verdicts, key=lambda verdict: verdict.severity, default=Verdict.VALID)
+    """Returns the verdict that decides; unknown if there is none, because then nothing was judged."""
+    return max(verdicts, key=lambda verdict: verdict.severity, default=Verdict.UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

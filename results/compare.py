@@ -39,6 +39,7 @@ def comparison(runs: Sequence[Run]) -> Mapping[str, Value]:
             texts = [_ms(_part(_part(results, "latency"), name).get(quantile)) for results, _ in columns]
             add(f"{name} {quantile.removesuffix('_ms')}", texts)
     add("faults seen to take effect", [_effective(results) for results, _ in columns])
+    add("availability", [_share(_part(results, "availability")) for results, _ in columns])
     add("answered while faults were on", [_answered(results) for results, _ in columns])
     add("median time to sustained ok after healing", [_recovery(results) for results, _ in columns])
     for name in _names(columns, 0, "parts"):
@@ -88,7 +89,11 @@ def _effective(results: Mapping[str, Value]) -> str:
 def _answered(results: Mapping[str, Value]) -> str:
     windows = [_part(_part(fault, "availability"), "during") for fault in _faults(results)]
     asked = sum(_number(window.get("operations")) for window in windows)
-    return percent(int(sum(_number(window.get("answered")) for window in windows)), int(asked))
+    return percent(sum(_number(window.get("answered")) for window in windows), asked)
+
+
+def _share(measured: Mapping[str, Value]) -> str:
+    return percent(_number(measured.get("answered")), _number(measured.get("operations")))
 
 
 def _recovery(results: Mapping[str, Value]) -> str:

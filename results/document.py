@@ -42,9 +42,8 @@ _TYPES = (OpType.OK, OpType.FAIL, OpType.INFO)
 
 
 def verdict_of(parts: Iterable[Part]) -> Verdict:
-    """Returns the verdict that parts make together; unknown if there are none, since then nothing was judged."""
-    verdicts = [part.verdict for part in parts]
-    return worst(verdicts) if verdicts else Verdict.UNKNOWN
+    """Returns the verdict that parts make together."""
+    return worst(part.verdict for part in parts)
 
 
 def reason_of(parts: Sequence[Part]) -> str:

@@ -20,6 +20,7 @@ from matplotlib.ticker import MaxNLocator
 
 from results.plain import one_line
 from results.plots import FAINT, GRID, INK, STYLE, TYPE_COLOURS, VERDICT_COLOURS, WIDTH_IN
+from results.spoken import percent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -167,7 +168,7 @@ def matrix(cells: Sequence[Cell]) -> Figure:
             runs = f"{cell.runs} run{'' if cell.runs == 1 else 's'}"
             bad = f"{cell.invalid} of {runs} invalid" if cell.invalid else f"{runs} {cell.verdict or 'not judged'}"
             axes.text(x + 0.06, y + 0.36, bad, va="center", fontsize=8.5, color=INK)
-            bore = "" if cell.availability is None else f"{100 * cell.availability:.1f} % answered"
+            bore = "" if cell.availability is None else f"{percent(cell.availability, 1)} answered"
             axes.text(x + 0.06, y + 0.7, bore, va="center", fontsize=7.5, color=FAINT)
         axes.set_xlim(0, max(len(columns), 1))
         axes.set_ylim(max(len(rows), 1), 0)

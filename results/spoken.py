@@ -25,7 +25,7 @@ def seconds(value: float | None) -> str:
     return f"{value * 1000:.0f} ms" if value >= 0.001 else "< 1 ms"
 
 
-def percent(part: int, whole: int) -> str:
+def percent(part: float, whole: float) -> str:
     """Returns a share as text; a dash if there is nothing to have a share of. Only the whole rounds to 100, only none to 0."""
     if not whole:
         return UNSEEN

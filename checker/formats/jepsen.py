@@ -4,23 +4,25 @@ What they ask for, and what is kept here: one map on each line with the keys ind
 extras; nothing but nil, booleans, numbers, strings, keywords, vectors and maps, because knossos has no reader for tags; a
 completion that failed or is unknown has the very value of its invoke, or knossos refuses the history; the process of a fault is
 `:nemesis`. An operation on a key has the value `[key value]`, as Jepsen's independent generators write it, and such a file
-has to be read with the word that it is keyed; `write_key_histories` writes a file for each key without that, and without the
-nemesis, which is what knossos' command line takes.
+says so in its first event, with the conventions that it follows (`checker.formats.conventions`); `write_key_histories` writes a
+file for each key without that, and without the nemesis, which is what knossos' command line takes.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from itertools import chain
 from typing import TYPE_CHECKING, TextIO
 
 from checker.edn.values import Keyword
 from checker.edn.writer import dumps, keywordized
+from checker.formats.conventions import OWN, spelled
 from harness.errors import InfrastructureError
 from harness.op import NEMESIS, OpType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from harness.op import Op, Process, Value
@@ -30,12 +32,13 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _SLUG_CHARACTERS = 40
 
 
-def write_history(path: Path, ops: Iterable[Op]) -> int:
+def write_history(path: Path, ops: Iterable[Op], *, conventions: Mapping[str, str] = OWN) -> int:
     """Writes a whole history, faults included; replaces the file if there is one.
 
     Args:
         path: The file.
         ops: The events, in their order; taken one at a time.
+        conventions: How the history is to be judged, as its first event says.
 
     Returns:
         How many events were written.
@@ -44,7 +47,7 @@ def write_history(path: Path, ops: Iterable[Op]) -> int:
         InputError: A value is not what EDN can say; no file is left.
         InfrastructureError: The file cannot be written; no file is left.
     """
-    return _replacing(path, lambda file: _write(file, ops, keyed=True))
+    return _replacing(path, lambda file: _write(file, ops, conventions))
 
 
 def write_key_histories(directory: Path, ops: Iterable[Op]) -> Mapping[str | None, Path]:
@@ -78,7 +81,7 @@ def write_key_histories(directory: Path, ops: Iterable[Op]) -> Mapping[str | Non
 
 
 def _writer_of(ops: list[Op]) -> Callable[[TextIO], int]:
-    return lambda file: _write(file, ops, keyed=False)
+    return lambda file: _write(file, (op._replace(key=None) for op in ops), OWN)
 
 
 def _replacing(path: Path, write: Callable[[TextIO], int]) -> int:
@@ -94,11 +97,14 @@ def _replacing(path: Path, write: Callable[[TextIO], int]) -> int:
     return count
 
 
-def _write(file: TextIO, ops: Iterable[Op], *, keyed: bool) -> int:
+def _write(file: TextIO, ops: Iterable[Op], conventions: Mapping[str, str]) -> int:
     invoked: dict[Process, Value] = {}
     names: dict[str, str] = {}
     count = 0
-    for op in ops:
+    rest = iter(ops)
+    first = list(_until_client(rest))
+    said = ", " + spelled(conventions, keyed=bool(first) and first[-1].key is not None)
+    for op in chain(first, rest):
         value = op.value
         if op.process != NEMESIS:
             if op.type is OpType.INVOKE:
@@ -106,14 +112,22 @@ def _write(file: TextIO, ops: Iterable[Op], *, keyed: bool) -> int:
             else:
                 argument = invoked.pop(op.process, value)
                 value = value if op.type is OpType.OK else argument
-        file.write(_line(op, value, names, keyed=keyed))
+        file.write(_line(op, value, names, said if not count else ""))
         count += 1
     return count
 
 
-def _line(op: Op, value: Value, names: dict[str, str], *, keyed: bool) -> str:
+def _until_client(ops: Iterator[Op]) -> Iterator[Op]:
+    """Yields events up to the first one of a client, which shows whether there are keys."""
+    for op in ops:
+        yield op
+        if op.process != NEMESIS:
+            return
+
+
+def _line(op: Op, value: Value, names: dict[str, str], more: str) -> str:
     text = _value(op.f, value)
-    if keyed and op.key is not None:
+    if op.key is not None:
         text = f"[{dumps(op.key)} {text}]"
     process = op.process if type(op.process) is int else _name(str(op.process), names)
     line = (
@@ -130,7 +144,7 @@ def _line(op: Op, value: Value, names: dict[str, str], *, keyed: bool) -> str:
         line += f", :phase {_name(op.phase, names)}"
     if op.via is not None:
         line += f", :via {dumps(op.via)}"
-    return line + "}\n"
+    return f"{line}{more}}}\n"
 
 
 def _value(f: str, value: Value) -> str:

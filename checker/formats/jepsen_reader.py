@@ -14,6 +14,7 @@ from checker.edn.lines import Row
 from checker.edn.reader import Reader
 from checker.edn.values import EdnMap, Keyword, Symbol, Tagged
 from checker.edn.writer import dumps
+from checker.formats.conventions import MEMBER, parsed
 from checker.formats.errors import BadHistory
 from checker.formats.pairing import Event
 from checker.formats.values import PlainValues
@@ -21,7 +22,7 @@ from harness.errors import InputError
 from harness.op import NEMESIS, Op, OpType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from checker.edn.values import EdnValue
     from checker.formats.source import Source
@@ -65,6 +66,7 @@ class JepsenEvents:
     Attributes:
         timed: Whether the events have times; if not, all are 0. Known after the first one of a client.
         keyed: Whether values are `[key value]` tuples. Known at the end.
+        conventions: What the first event says of how the history is to be judged; empty if it says nothing.
     """
 
     warnings: Sequence[str] = ()
@@ -74,14 +76,16 @@ class JepsenEvents:
 
         Args:
             source: Where the text comes from.
-            keyed: Whether values are tuples of a key and a value, as Jepsen's independent generators make them; None: only
-                if the first invoke of a read has such a value, which it has in no other history.
+            keyed: Whether values are tuples of a key and a value, as Jepsen's independent generators make them; None: as the
+                first event says, else only if the first invoke of a read has such a value, which it has in no other history.
         """
         self.timed = False
         self.keyed = keyed
+        self.conventions: Mapping[str, str] = {}
         self._name = source.name
         self._reader = Reader(source, name=source.name, see_through=True, keywords=[*KEYS, *_TYPE_NAMES], rows=True)
         self._plain = PlainValues()
+        self._plain_keys = PlainValues()  # apart from values, which keys are never compared with
         self._names: dict[EdnValue, str] = {}
         self._clients: dict[EdnValue, str] = {}  # those that have names in place of numbers
         self._keys: tuple[Keyword, ...] | None = None
@@ -92,6 +96,7 @@ class JepsenEvents:
         self._placed = False  # whether the events have both indexes and times
         self._index = -1
         self._count = 0
+        self._begun = False
 
     def __iter__(self) -> Iterator[Event]:
         """Yields each event.
@@ -104,6 +109,8 @@ class JepsenEvents:
         for form in self._reader:
             line = self._reader.line
             row = form if type(form) is Row else self._row(line, form)
+            if not self._begun:
+                self._begin(line, row)
             if self.keyed is not None:
                 yield self._event(line, row)
                 continue
@@ -120,6 +127,18 @@ class JepsenEvents:
         if type(event) is not EdnMap:
             raise self._bad(line, f"expected the map of an event, found {_shown(form)}")
         return Row(*event.columns())
+
+    def _begin(self, line: int, row: Row) -> None:
+        """Takes what the first event says of the whole history."""
+        self._begun = True
+        keys, values = row
+        if MEMBER not in keys:
+            return
+        try:
+            self.conventions, keyed = parsed(values[keys.index(MEMBER)])
+        except ValueError as error:
+            raise self._bad(line, str(error)) from None
+        self.keyed = keyed if self.keyed is None else self.keyed
 
     @property
     def may_be_empty(self) -> bool:
@@ -150,7 +169,8 @@ class JepsenEvents:
         if places is None:
             # A missing key is at -1, where `_event` puts a nil.
             places = self._shapes[keys] = tuple(keys.index(key) if key in keys else -1 for key in KEYS)
-        self._keys = keys
+        # Each event with conventions is looked at anew, because only the first may have them.
+        self._keys = None if MEMBER in keys else keys
         self._pick = itemgetter(*places)
         self._has_value = places[_VALUE_PLACE] >= 0
 
@@ -158,6 +178,8 @@ class JepsenEvents:
         keys, values = row
         if keys is not self._keys:
             self._learn(keys)
+            if self._keys is None and self._count:
+                raise self._bad(line, f"expected {MEMBER} in the first event alone, found it in a later one")
         values.append(None)
         index, time, type_name, process, f, value, key, node, error, scheduled, phase, via = self._pick(values)
         op_type = _TYPES.get(type_name)
@@ -187,7 +209,7 @@ class JepsenEvents:
             if type(value) not in _AS_THEY_ARE:
                 value = self._plain.value(value)
             if key is not None:
-                key = self._plain.text(key)
+                key = self._plain_keys.text(key)
             if error is not None or scheduled is not None or phase is not None or type(node) is not str:
                 node, error, scheduled, phase = _extras(node, error, scheduled, phase)
             if via is not None:
@@ -268,6 +290,17 @@ class JepsenEvents:
 
     def _bad(self, line: int, reason: str) -> BadHistory:
         return BadHistory(self._name, line, reason)
+
+
+def conventions_at(source: Source) -> Mapping[str, str]:
+    """Returns what the first event of a history in EDN says of how it is to be judged; empty if it says nothing.
+
+    Raises:
+        InputError: The beginning is no event in EDN, or breaks off in it, or says something that is not known.
+    """
+    events = JepsenEvents(source, keyed=None)
+    next(iter(events), None)
+    return events.conventions
 
 
 def _extras(

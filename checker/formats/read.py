@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -20,7 +20,7 @@ from checker.formats.pairing import Pairing, hold_to_rules
 from checker.formats.source import STANDARD_INPUT, opened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from checker.formats.source import Source
     from harness.op import Operation
@@ -49,6 +49,7 @@ class History:
         timed: Whether it had times; if not, all are 0.
         keyed: Whether its operations work on keys.
         warnings: What was passed over, as sentences.
+        conventions: What the file itself says of how it is to be judged; empty if it says nothing.
     """
 
     name: str
@@ -58,6 +59,7 @@ class History:
     timed: bool
     keyed: bool
     warnings: Sequence[str]
+    conventions: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_histories(name: str, *, keyed: bool | None = None) -> list[History]:
@@ -133,6 +135,7 @@ def _paired(found: str, name: str, events: EtcdLogEvents | JsonlEvents | JepsenE
         timed=events.timed,
         keyed=any(operation.key is not None for operation in operations),
         warnings=[*events.warnings, *pairing.warnings],
+        conventions=events.conventions if isinstance(events, JepsenEvents) else {},
     )
 
 

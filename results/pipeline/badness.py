@@ -15,9 +15,9 @@ INVALID: Final = Verdict.INVALID.severity
 
 
 def badness(verdict: Column) -> Column:
-    """Returns a verdict's severity; that of a valid one for none."""
+    """Returns a verdict's severity; that of an unknown one for none, since then nothing was judged."""
     known = (F.when(verdict == str(each), each.severity) for each in Verdict)
-    return F.coalesce(*known, F.lit(Verdict.VALID.severity))
+    return F.coalesce(*known, F.lit(Verdict.UNKNOWN.severity))
 
 
 def word(badness: Column) -> Column:

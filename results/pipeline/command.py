@@ -12,7 +12,7 @@ from checker.command import BYTES_PER_MIB, MAX_MEMORY_LIMIT_MIB, MAX_TIME_LIMIT_
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from results.pipeline.job import Analysis
+    from results.pipeline.job import Analysis, Refusal
 
 OPERATIONS_SHOWN = 10
 
@@ -66,7 +66,8 @@ def analyze(ctx: click.Context, /, **given: Any) -> None:
     """Judges and draws any number of histories, of any size, with Spark.
 
     A PATH is a run's folder, a whole store, a pattern, a table of operations in Parquet, or a history in JSONL or EDN (.gz
-    too), wherever Spark reads: file:, hdfs:, s3a:. What does not fit goes into a table of its own, with the reason.
+    too), wherever Spark reads: file:, hdfs:, s3a:. What does not fit goes into a table of its own, with the reason. A run
+    that cannot be read, or that holds no operation, is unknown with the reason, and all others are judged.
 
     Exit codes: 0 all valid, 1 some invalid, 2 some unknown, 254 bad input.
     """
@@ -174,11 +175,23 @@ def as_document(found: Analysis, seconds: Mapping[str, float]) -> dict[str, Any]
         "unknown": list(found.undecided),
         "quarantine": {
             "rows": found.quarantined,
-            "reasons": [{"reason": reason, "rows": rows} for reason, rows in found.reasons],
+            "reasons": [
+                {"reason": each.reason, "rows": each.rows, "source": each.source, "sources": each.sources}
+                for each in found.reasons
+            ],
         },
         "tables": {name: list(folders) for name, folders in found.tables.items()},
         "seconds": dict(seconds),
     }
+
+
+def _refused(refusal: Refusal) -> str:
+    rows = "1 row" if refusal.rows == 1 else f"{refusal.rows:,} rows"
+    more = refusal.sources - 1
+    others = f" and {more:,} other file{'' if more == 1 else 's'}" if more else ""
+    # Where the reason names the file already, once is enough.
+    said = refusal.reason.removeprefix(f"{refusal.source}: ")
+    return f"{rows} of {refusal.source}{others}: {said}"
 
 
 def as_text(found: Analysis) -> str:
@@ -195,6 +208,6 @@ def as_text(found: Analysis) -> str:
             lines.append(one_line(f"{word}  {row['run']}{key}: {row['explanation'] or row['cause'] or ''}"))
         if found.counts.get(word, 0) > OPERATIONS_SHOWN:
             lines.append(f"{word}  ... and {found.counts[word] - OPERATIONS_SHOWN:,} more in the table of verdicts")
-    lines += [one_line(f"quarantine  {rows:,} rows: {reason}") for reason, rows in found.reasons]
+    lines += [one_line(f"quarantine  {_refused(each)}") for each in found.reasons]
     lines.append(f"tables of {', '.join(found.tables)}: {found.out}")
     return "\n".join(lines)

@@ -180,7 +180,7 @@ def _analysis(group: Group, work: Work) -> Analysis:
     # The kernel has looked at all of the key; the part is there to tell of it.
     known = _named(group, work)
     told = result if result.valid is Verdict.INVALID else known
-    return replace(known, explanation=told.explanation, counterexample=told.counterexample)
+    return replace(known, kind=told.kind, explanation=told.explanation, counterexample=told.counterexample)
 
 
 def _decided(group: Group, work: Work) -> Analysis:
@@ -193,6 +193,7 @@ def _decided(group: Group, work: Work) -> Analysis:
         memory_limit=work.memory_limit,
         threads=1,
         counterexample=about["t_shrink"],
+        part=part is not None,
     )
     if about["t_engine"] == DATAFLOW and (result.op is None or result.op.complete_index != about["t_op_e"]):
         raise Disagreement(

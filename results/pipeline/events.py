@@ -21,9 +21,10 @@ from checker.formats.read import EDN
 from harness.errors import InputError
 from harness.event_lines import MAX_LINE_BYTES, decode_event, decode_object
 from harness.op import NEMESIS
+from results.pipeline.schema import MOST_NS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -35,6 +36,8 @@ BAD: Final = "bad"
 FAULT: Final = "fault"
 SAMPLE_CHARACTERS: Final = 200
 BATCH_ROWS: Final = 1 << 13
+# How pyarrow says that a value does not fit into a column.
+_UNFIT: Final = (ValueError, TypeError, OverflowError)
 _THREE_SLASHES: Final = re.compile(r"^([a-z0-9+.-]+):///")
 
 # Names and Spark's types; `row` is one of the four above, `position` the event's index.
@@ -184,6 +187,8 @@ class _Lines:
 
 
 def _event(run: str, file: str, line: int, op: Op, *, has_value: bool) -> tuple[Any, ...]:
+    if not op.time_ns < MOST_NS or not (op.scheduled_ns is None or -MOST_NS < op.scheduled_ns < MOST_NS):
+        raise BadHistory(file, line, f"expected times below {MOST_NS} ns, found {op.time_ns} and {op.scheduled_ns}")
     is_fault = op.process == NEMESIS
     return (
         run,
@@ -215,6 +220,14 @@ def _row(
     return tuple(said.get(name) for name in _NAMES)
 
 
+def _unfit(row: tuple[Any, ...], error: Exception) -> tuple[Any, ...]:
+    """Returns what stands for an event that no table can hold: a number too large, or text that is no Unicode."""
+    fields = dict(zip(_NAMES, row, strict=True))
+    sample = ascii(tuple(value for value in row[3:] if value is not None))[:SAMPLE_CHARACTERS]
+    reason = f"expected integers of 64 bits and text in Unicode: {type(error).__name__}: {error}"
+    return _row(fields["run"], fields["source"], BAD, reason=ascii(reason)[1:-1], sample=sample)
+
+
 def _batches(rows: Iterable[tuple[Any, ...]]) -> Iterator[pa.RecordBatch]:
     """Yields rows in bounded batches."""
     import pyarrow as pa  # noqa: PLC0415 - the executors' alone
@@ -223,12 +236,24 @@ def _batches(rows: Iterable[tuple[Any, ...]]) -> Iterator[pa.RecordBatch]:
     layout = pa.schema([pa.field(*_field(part, kinds)) for part in SCHEMA.split(",")])
     pending: list[tuple[Any, ...]] = []
 
-    def taken() -> pa.RecordBatch:
-        columns = [
-            pa.array(column, field.type) for column, field in zip(zip(*pending, strict=True), layout, strict=True)
-        ]
-        pending.clear()
+    def made(rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
+        columns = [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), layout, strict=True)]
         return pa.RecordBatch.from_arrays(columns, schema=layout)
+
+    def fitted(row: tuple[Any, ...]) -> tuple[Any, ...]:
+        try:
+            made([row])
+        except _UNFIT as error:
+            return _unfit(row, error)
+        return row
+
+    def taken() -> pa.RecordBatch:
+        try:
+            return made(pending)
+        except _UNFIT:
+            return made([fitted(row) for row in pending])
+        finally:
+            pending.clear()
 
     for row in rows:
         pending.append(row)

@@ -95,15 +95,17 @@ class Files:
             finally:
                 stream.close()
 
-    def last_byte(self, path: str, size: int) -> bytes:
-        """Returns the last byte of a file of this size; empty for an empty one."""
-        if not size:
-            return b""
+    def tail(self, path: str, size: int, limit: int) -> bytes:
+        """Returns the last bytes of a file of this size, at most `limit`.
+
+        Raises:
+            BadInput: It cannot be read.
+        """
         with _told(path):
             stream = self._system(path).open(self._path(path))
             try:
-                stream.seek(size - 1)
-                return bytes(stream.readNBytes(1))
+                stream.seek(max(size - limit, 0))
+                return bytes(stream.readNBytes(limit))
             finally:
                 stream.close()
 

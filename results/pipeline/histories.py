@@ -43,13 +43,13 @@ class Read:
     """What histories hold.
 
     Attributes:
-        operations: Their operations, from the table that was written.
+        operations: Their operations, from the table that was written; None if there is no event of a client.
         quarantine: What does not fit; None if everything does.
         seen: The runs.
         fault_events: The events of faults.
     """
 
-    operations: DataFrame
+    operations: DataFrame | None
     quarantine: DataFrame | None
     seen: Sequence[Seen]
     fault_events: DataFrame
@@ -69,15 +69,20 @@ def read_histories(
         keyed: Whether values of events are pairs of a key and a value; None: as each history shows it.
     """
     events = _stage(spark, sources, f"{staged}/events", keyed=keyed)
-    rows = paired(events.where(F.col("row") == EVENT))
-    counts = Observation("pairing")
-    bad_row = F.col("reason").isNotNull()
-    counted = rows.observe(counts, F.count(F.when(bad_row, 1)).alias("bad"))
-    days = {_run(source): source.day for source in sources}
-    operations = write_operations(spark, counted.where(~bad_row), days, kept)
     held = _held(spark, files, events, sources)
     quarantine = [held.quarantine] if held.quarantine is not None else []
-    if counts.get["bad"]:
+    operations = None
+    rows = paired(events.where(F.col("row") == EVENT))
+    bad_row = F.col("reason").isNotNull()
+    breaches = 0
+    # Where no event is left, Spark runs nothing, and what is observed of nothing is an error of Spark's.
+    if held.clients:
+        counts = Observation("pairing")
+        counted = rows.observe(counts, F.count(F.when(bad_row, 1)).alias("bad"))
+        days = {_run(source): source.day for source in sources}
+        operations = write_operations(spark, counted.where(~bad_row), days, kept)
+        breaches = counts.get["bad"]
+    if breaches:
         rows.where(bad_row).select("source", "run", "key", "line", "invoke_index", "reason", "sample").write.parquet(
             f"{staged}/breaches"
         )
@@ -120,6 +125,7 @@ def _stage(spark: SparkSession, sources: Sequence[Source], folder: str, *, keyed
 class _Held:
     quarantine: DataFrame | None
     seen: Sequence[Seen]
+    clients: int  # how many events of clients there are
 
 
 def _held(spark: SparkSession, files: Files, events: DataFrame, sources: Sequence[Source]) -> _Held:
@@ -130,6 +136,7 @@ def _held(spark: SparkSession, files: Files, events: DataFrame, sources: Sequenc
         F.count(F.when(F.col("row") == HEADER, 1)).alias("headers"),
         F.count(F.when(F.col("row") == BAD, 1)).alias("bad"),
         F.count(F.when(is_event, 1)).alias("events"),
+        F.count(F.when(F.col("row") == EVENT, 1)).alias("clients"),
         F.count(F.when((F.col("row") == EVENT) & (F.col("type") == "invoke"), 1)).alias("invokes"),
         F.min(position).alias("least"),
         F.max(position).alias("most"),
@@ -139,7 +146,7 @@ def _held(spark: SparkSession, files: Files, events: DataFrame, sources: Sequenc
         F.max(F.when(F.col("row") == BAD, F.col("sample"))).alias("sample"),
     )  # fmt: skip
     told = buckets.groupBy("run").agg(
-        *(F.sum(name).alias(name) for name in ("headers", "bad", "events", "invokes", "distinct")),
+        *(F.sum(name).alias(name) for name in ("headers", "bad", "events", "clients", "invokes", "distinct")),
         F.min("least").alias("least"),
         F.max("most").alias("most"),
         F.max("sample").alias("sample"),
@@ -162,7 +169,8 @@ def _held(spark: SparkSession, files: Files, events: DataFrame, sources: Sequenc
         parts.append(conform(undecoded.select("source", "run", "line", "reason", "sample"), QUARANTINE))
     if found:
         parts.append(conform(spark.createDataFrame(found, "source string, run string, reason string"), QUARANTINE))
-    return _Held(quarantine=union(parts) if parts else None, seen=seen)
+    clients = sum(int(row["clients"]) for row in by_run.values())
+    return _Held(quarantine=union(parts) if parts else None, seen=seen, clients=clients)
 
 
 def _missing(kind: str, row: Row | None) -> Iterator[str]:
@@ -193,4 +201,4 @@ def _is_torn(files: Files, source: Source, row: Any) -> bool:
     if not (row["sample"].startswith(beginning) or beginning.startswith(row["sample"])):
         return False
     size = files.glob(literal(source.data))[0].size
-    return source.data.endswith(".gz") or files.last_byte(source.data, size) != b"\n"
+    return source.data.endswith(".gz") or files.tail(source.data, size, 1) != b"\n"

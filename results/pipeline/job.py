@@ -1,21 +1,25 @@
 """The whole job: reads, judges, draws, and puts all of it into the output folder at once.
 
 The law: what is in the output folder is either all of one job or nothing of it, and says of each run what was read of it. A
-definite verdict is given only on a history that was read whole. An incremental job reads what is new or has changed, and what
+definite verdict is given only on a history that was read whole. A source that cannot be read is unknown with its reason, and
+ends no job. An incremental job reads what is new or has changed, and what
 it gives is what a full one would give.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
 from checker.checking import conventions_of
 from harness.verdict import Verdict, worst
-from results.pipeline.errors import BadInput, BadOutput, JobFailed, RowsRefused, words_of
+from results.pipeline.broken import MOST_SET_ASIDE, without
+from results.pipeline.errors import BadOutput, JobFailed, RowsRefused, Unreadable, words_of
 from results.pipeline.files import Files
 from results.pipeline.ingest import ingest
 from results.pipeline.output import GENERATIONS, Output, read_table
@@ -27,10 +31,11 @@ from results.pipeline.tables import union
 from results.pipeline.timelines import timelines
 from results.pipeline.trends import trends
 from results.pipeline.verdicts import VerdictOptions, verdicts
-from results.pipeline.withhold import withheld, without_operations
+from results.pipeline.withhold import not_judged, withheld
+from results.plain import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import DataFrame, Row, SparkSession
 
@@ -85,6 +90,23 @@ class AnalysisOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why rows are in quarantine.
+
+    Attributes:
+        reason: The reason.
+        rows: How many rows have it.
+        source: The first of the files that have such rows.
+        sources: How many files have such rows.
+    """
+
+    reason: str
+    rows: int
+    source: str
+    sources: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
     """What an output folder says.
 
@@ -96,7 +118,7 @@ class Analysis:
         counts: Verdicts, each with how many runs and keys have it.
         refuted: The first invalid ones, as rows of `schema.VERDICTS`.
         undecided: The first unknown ones.
-        reasons: The most frequent reasons in quarantine, with their numbers of rows.
+        reasons: The most frequent reasons in quarantine.
         quarantined: How many rows are in quarantine.
         tables: The folders of each table.
     """
@@ -108,14 +130,15 @@ class Analysis:
     counts: Mapping[str, int]
     refuted: Sequence[Mapping[str, Any]]
     undecided: Sequence[Mapping[str, Any]]
-    reasons: Sequence[tuple[str, int]]
+    reasons: Sequence[Refusal]
     quarantined: int
     tables: Mapping[str, Sequence[str]]
 
     @property
     def verdict(self) -> Verdict:
-        """The worst verdict of all keys."""
-        return worst(verdict for verdict in Verdict if self.counts.get(str(verdict)))
+        """The worst verdict of all keys; unknown if there is none, since then nothing was judged."""
+        found = [verdict for verdict in Verdict if self.counts.get(str(verdict))]
+        return worst(found)
 
     @property
     def exit_code(self) -> ExitCode:
@@ -138,16 +161,34 @@ def analyze(spark: SparkSession, options: AnalysisOptions, watch: Watch) -> Anal
         if options.incremental:
             sources = _new(sources, output, options)
         if sources or not output.before.generations:
-            return _Job(spark, files, output, options, watch).run(sources)
+            return _run(partial(_Job, spark, files, output, options, watch), output, sources, watch)
         found = summary(spark, output.root, output.before)
         output.abort()
-    except PySparkException as error:
+    except (PySparkException, Py4JJavaError) as error:
         output.abort()
         raise JobFailed(f"Spark could not do the job: {words_of(error)}") from error
     except BaseException:
         output.abort()
         raise
     return found
+
+
+def _run(job: Callable[[], _Job], output: Output, sources: Sequence[Source], watch: Watch) -> Analysis:
+    """Does a job, and begins it anew without a source that turns out to be damaged while it is read."""
+    set_aside = 0
+    while True:
+        try:
+            return job().run(sources)
+        except (PySparkException, Py4JJavaError, Unreadable) as error:
+            left = without(sources, error)
+            if left is None or set_aside == MOST_SET_ASIDE:
+                raise
+            with watch.step("begin anew") as said:
+                changed = (new for old, new in zip(sources, left, strict=True) if old.trouble != new.trouble)
+                said.text = one_line("; ".join(new.trouble or "" for new in changed))
+                output.clear()
+            sources = left
+            set_aside += 1
 
 
 def _place(row: Row) -> str:
@@ -188,6 +229,7 @@ class _Job:
                 kept=self._output.table(OPERATIONS),
                 keyed=self._options.keyed,
                 copy=self._options.keep_operations,
+                known=self._known(sources),
             )
             records = read_records(
                 self._spark, read.seen, read.fault_events, model=self._options.model, staged=self._output.staged
@@ -217,7 +259,6 @@ class _Job:
         runs: dict[str, list[str]] = {source.path: [] for source in sources}
         for each in read.seen:
             runs[each.source.path].append(each.run)
-        self._refuse_twice(runs)
         with self._watch.step("trends"):
             before = self._planned(sources, runs)
             there = {name: self._all(before, name) for name in ("runs", "verdicts", *tables)}
@@ -277,32 +318,30 @@ class _Job:
 
     def _judged(self, read: Ingested, records: Records) -> DataFrame:
         """Returns the verdicts of all runs."""
-        groups: dict[tuple[str, str], list[str]] = {}
+        groups: dict[tuple[str, str, tuple[tuple[str, str], ...]], list[str]] = {}
         for each in read.seen:
             model = records.models[each.run]
-            if model is not None:
-                groups.setdefault((model, each.source.format), []).append(each.run)
+            if model is not None and each.operations:
+                groups.setdefault((model, each.source.format, each.source.conventions), []).append(each.run)
         parts = []
-        for (model, kind), runs in sorted(groups.items()):
+        for (model, kind, said), runs in sorted(groups.items()):
             rows = read.operations
             if len(runs) < len(read.seen):
                 chosen = self._spark.createDataFrame([(run,) for run in runs], "run string")
                 rows = rows.join(F.broadcast(chosen), "run", "left_semi")
-            parts.append(conform(verdicts(rows, self._verdict_options(model, kind)), VERDICTS))
+            parts.append(conform(verdicts(rows, self._verdict_options(model, kind, dict(said))), VERDICTS))
         judged = union(parts) if parts else self._spark.createDataFrame([], VERDICTS)
         if read.quarantine is None:
             empty = [each for each in read.seen if not each.operations or records.models[each.run] is None]
-            return union([judged, without_operations(self._spark, empty, records.models)]) if empty else judged
+            return union([judged, not_judged(self._spark, empty, records)]) if empty else judged
         path = f"{self._output.staged}/verdicts"
         judged.write.parquet(path)
         judged = self._spark.read.schema(VERDICTS).parquet(path)
-        others = without_operations(self._spark, read.seen, records.models).join(
-            judged.select("run"), "run", "left_anti"
-        )
+        others = not_judged(self._spark, read.seen, records).join(judged.select("run"), "run", "left_anti")
         return withheld(judged.unionByName(conform(others, VERDICTS)), read.quarantine, read.seen)
 
-    def _verdict_options(self, model: str, kind: str) -> VerdictOptions:
-        conventions = {**conventions_of(kind), **self._options.conventions}
+    def _verdict_options(self, model: str, kind: str, said: Mapping[str, str]) -> VerdictOptions:
+        conventions = {**conventions_of(kind), **said, **self._options.conventions}
         return VerdictOptions(
             model=model,
             initial=self._options.initial,
@@ -311,17 +350,12 @@ class _Job:
             memory_limit=self._options.memory_limit,
         )
 
-    def _refuse_twice(self, runs: Mapping[str, Sequence[str]]) -> None:
-        """Holds an incremental job to runs that no other source has brought."""
+    def _known(self, sources: Sequence[Source]) -> dict[str, str]:
+        """Returns the sources of the runs that the output folder has already, and that this job does not read."""
         if not self._options.incremental:
-            return
-        where = {run: path for path, names in self._output.before.runs.items() if path not in runs for run in names}
-        for path, names in runs.items():
-            for run in names:
-                if run in where:
-                    raise BadInput(
-                        f"the run {run} of {path} is there already, from {where[run]}; give only one of them"
-                    )
+            return {}
+        anew = {source.path for source in sources}
+        return {run: path for path, names in self._output.before.runs.items() if path not in anew for run in names}
 
 
 def summary(spark: SparkSession, root: str, manifest: Manifest, *, read: int = 0) -> Analysis:
@@ -341,7 +375,12 @@ def summary(spark: SparkSession, root: str, manifest: Manifest, *, read: int = 0
     )
     counts = {row["verdict"]: row["keys"] for row in counted}
     quarantined = quarantine.count()
-    by_reason = quarantine.groupBy("reason").count().orderBy(F.desc("count"), "reason").limit(SHOWN_ROWS)
+    by_reason = (
+        quarantine.groupBy("reason")
+        .agg(F.count("*").alias("rows"), F.min("source").alias("source"), F.count_distinct("source").alias("sources"))
+        .orderBy(F.desc("rows"), "reason")
+        .limit(SHOWN_ROWS)
+    )
     names = sorted({name for generation in manifest.generations for name in generation.tables})
     return Analysis(
         out=root,
@@ -351,7 +390,7 @@ def summary(spark: SparkSession, root: str, manifest: Manifest, *, read: int = 0
         counts=counts,
         refuted=_first(there, "invalid") if "invalid" in counts else [],
         undecided=_first(there, "unknown") if "unknown" in counts else [],
-        reasons=[(row["reason"], row["count"]) for row in by_reason.collect()] if quarantined else [],
+        reasons=[Refusal(**row.asDict()) for row in by_reason.collect()] if quarantined else [],
         quarantined=quarantined,
         tables={
             name: [

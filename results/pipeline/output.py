@@ -199,9 +199,13 @@ class Output:
         self._sweep(manifest)
         self._files.delete(f"{self.root}/{LOCK}")
 
+    def clear(self) -> None:
+        """Deletes what this job has written so far."""
+        self._files.delete(self.folder)
+
     def abort(self) -> None:
         """Leaves the folder as it was."""
-        self._files.delete(self.folder)
+        self.clear()
         self._files.delete(f"{self.root}/{LOCK}")
 
     def _refuse_foreign(self) -> None:

@@ -68,6 +68,8 @@ def render(
         faults=shown(by_fault),
         rows=rows,
         refuted=found.refuted,
+        undecided=found.undecided,
+        reasons=found.reasons,
         pictured=[{"row": run.row, "pictures": shown(run.pictures)} for run in pictured],
     )
     return {PAGE: page.encode(), **files}

@@ -36,7 +36,7 @@ _NS: Final = 1_000_000_000
 _QUANTILES: Final = ("p50", "p95", "p99", "max")
 _TITLES: Final[Mapping[str, tuple[str, float]]] = {
     "availability": ("answered over the run (%)", 100),
-    "recovery_s": ("longest recovery after a fault (s)", 1),
+    "recovery_s": ("recovery (s)", 1),
     "p50_ms": ("p50 of the slowest function (ms)", 1),
     "p99_ms": ("p99 of the slowest function (ms)", 1),
 }

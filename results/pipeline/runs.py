@@ -7,6 +7,7 @@ verdict too, is quoted here and never taken for what this job finds.
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final
@@ -19,7 +20,7 @@ from checker.models import MODELS
 from harness.errors import LabrysError
 from results.document import checked, faults_from, verdict_from, workload_sightings_from
 from results.pipeline.events import plain_uri
-from results.pipeline.schema import conform
+from results.pipeline.schema import MOST_NS, conform
 from results.pipeline.sources import RESULTS, TEST, literal
 from results.record import test_from_document
 
@@ -47,11 +48,14 @@ RUNS: Final = t.StructType(
         t.StructField("reproduce", t.StringType()),
         t.StructField("said_verdict", t.StringType()),  # of results.json: valid, invalid or unknown; null without one
         t.StructField("said_reason", t.StringType()),
+        t.StructField("said_recovery_s", t.DoubleType()),  # from healing until the system worked again or was given up
+        t.StructField("said_restarted", t.BooleanType()),  # whether every node had to be restarted for that
+        t.StructField("said_recovery_error", t.StringType()),  # what was missing in the end; null if the system worked
         t.StructField("duration_s", t.DoubleType()),
         t.StructField("answers", t.ArrayType(t.StringType())),  # codes of fail errors that count as availability
         t.StructField("refusals", t.ArrayType(t.StringType())),  # codes by which a node names another to ask
         t.StructField("model", t.StringType(), nullable=False),  # what its operations are checked against
-        t.StructField("format", t.StringType(), nullable=False),  # jsonl, edn, etcd-log or parquet
+        t.StructField("format", t.StringType(), nullable=False),  # jsonl, edn, etcd-log, parquet or unknown
         t.StructField("source", t.StringType(), nullable=False),  # where it was read from
     ]
 )
@@ -92,6 +96,7 @@ _PARSED: Final = t.StructType(
         ),
         *(RUNS[name] for name in ("seed", "reproduce", "said_verdict", "said_reason", "duration_s", "answers")),
         RUNS["refusals"],
+        *(RUNS[name] for name in ("said_recovery_s", "said_restarted", "said_recovery_error")),
         t.StructField("fault_rows", t.ArrayType(t.StructType(FAULTS.fields[1:]))),
         t.StructField("sighting_rows", t.ArrayType(t.StructType(SIGHTINGS.fields[1:]))),
     ]
@@ -109,6 +114,7 @@ class Records:
         sightings: A row of `SIGHTINGS` for each change of what a node said of itself.
         problems: `source`, `run` and `reason` of files that are damaged, which do not touch verdicts; None if none is.
         models: The model of each run's workload; None where none is known.
+        damaged: What is wrong with the files of a run, of which one cannot be read.
     """
 
     runs: DataFrame
@@ -116,6 +122,7 @@ class Records:
     sightings: DataFrame
     problems: DataFrame | None
     models: Mapping[str, str | None]
+    damaged: Mapping[str, str]
 
 
 def read_records(
@@ -170,6 +177,7 @@ def read_records(
         sightings=conform(sightings, SIGHTINGS),
         problems=problems if any(row["problem"] is not None for row in told) else None,
         models=models,
+        damaged={row["run"]: row["problem"] for row in told if row["problem"] is not None},
     )
 
 
@@ -212,22 +220,57 @@ def _parser(runs: Mapping[str, str]) -> Callable[[Iterator[pa.RecordBatch]], Ite
         for batch in batches:
             for content, place in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
                 file = plain_uri(place)
-                row = {"run": runs[file], "source": file, **_parse(content, file)}
-                yield pa.RecordBatch.from_pylist([{name: row.get(name) for name in _PARSED.names}], schema=layout)
-
-    import pyarrow as pa  # noqa: PLC0415 - slow to import
+                yield _parsed(runs[file], file, content, layout)
 
     return parse
 
 
-def _parse(content: bytes, file: str) -> dict[str, Any]:
+def _parsed(run: str, file: str, content: bytes, layout: pa.Schema) -> pa.RecordBatch:
+    """Returns the row of a file; one with the problem alone, where a member is damaged or no column can hold it."""
+    import pyarrow as pa  # noqa: PLC0415 - slow to import
+
+    def row(fields: Mapping[str, Any]) -> pa.RecordBatch:
+        said = {"run": run, "source": file, **fields}
+        return pa.RecordBatch.from_pylist([{name: said.get(name) for name in _PARSED.names}], schema=layout)
+
     try:
         document = json.loads(content)
-        return _of_test(document, file) if file.endswith(f"/{TEST}") else _of_results(document, file)
+    except (ValueError, RecursionError) as error:
+        return row({"problem": _plain(f"{file}: expected JSON: {error}")})
+    try:
+        return row(_of_test(document, file) if file.endswith(f"/{TEST}") else _of_results(document, file))
     except LabrysError as error:
-        return {"problem": str(error)}
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        return {"problem": f"{file}: a member is missing or of the wrong type: {type(error).__name__}: {error}"}
+        said = str(error)
+        return row({"problem": _plain(said if said.startswith(file) else f"{file}: {said}")})
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        wrong = f"{file}: a member is missing or of the wrong type: {type(error).__name__}: {error}"
+        return row({"problem": _plain(wrong)})
+
+
+def _recovery(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what the part `recovered` of a run's verdict says; nothing if the run ended before it was observed."""
+    details = document.get("parts", {}).get("recovered", {}).get("details", {})
+    if details.get("seconds") is None:
+        return {}
+    seconds, error = float(details["seconds"]), details["error"]
+    if not math.isfinite(seconds):
+        raise ValueError(f"expected finite seconds in the part recovered, found {seconds}")
+    return {
+        "said_recovery_s": seconds,
+        "said_restarted": details["restarted"] is True,
+        "said_recovery_error": None if error is None else str(error),
+    }
+
+
+def _time(time_ns: int) -> int:
+    if abs(time_ns) >= MOST_NS:
+        raise ValueError(f"expected a time within {MOST_NS} ns, found {time_ns}")
+    return time_ns
+
+
+def _plain(text: str) -> str:
+    """Returns a text as one that a column can hold, however the file's own was."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def _of_test(document: Any, file: str) -> dict[str, Any]:
@@ -253,13 +296,14 @@ def _of_results(document: Any, file: str) -> dict[str, Any]:
         "said_verdict": str(verdict_from(document["valid"])),
         "said_reason": str(document["reason"]),
         "duration_s": float(document["duration_s"]),
+        **_recovery(document),
         "fault_rows": [
             {
                 "fault": fault.planned.id,
                 "kind": fault.planned.kind,
                 "targets": list(fault.targets),
-                "start_ns": fault.start_ns,
-                "end_ns": fault.end_ns,
+                "start_ns": _time(fault.start_ns),
+                "end_ns": _time(fault.end_ns),
                 "effective": None if fault.proof is None else fault.proof.effective,
                 "proof": None if fault.proof is None else fault.proof.reason,
             }
@@ -267,7 +311,7 @@ def _of_results(document: Any, file: str) -> dict[str, Any]:
         ],
         "sighting_rows": [
             {
-                "time_ns": sighting.time_ns,
+                "time_ns": _time(sighting.time_ns),
                 "node": sighting.node,
                 "role": sighting.role,
                 "term": sighting.term,

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 FORMAT: Final = "labrys-analysis"
-VERSION: Final = 1
+VERSION: Final = 2
+
+# A hundred years: sums and differences of times below it stay within 64 bits, which Spark's arithmetic insists on.
+MOST_NS: Final = 100 * 366 * 86_400 * 1_000_000_000
 
 _KINDS: Final[Mapping[str, t.DataType]] = {"string": t.StringType(), "name": t.StringType(), "int64": t.LongType()}
 TYPES: Final = tuple(str(kind) for kind in OpType if kind is not OpType.INVOKE)

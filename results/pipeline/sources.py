@@ -1,20 +1,25 @@
 """What the user's paths lead to: runs' folders, whole stores, single histories, and tables of operations.
 
 The law: every path leads to something or is an error, and nothing is read twice: `latest` and what else points to a run that
-was found already does not count. What a file holds is told by its first bytes, as in `labrys check`. Only names, sizes and
-heads are read here, by the driver; the rows are Spark's.
+was found already does not count. What a file holds is told by its first bytes, as in `labrys check`. Only names, sizes, heads
+and the footers of Parquet files are read here, by the driver; the rows are Spark's. What cannot be read is a source too, with
+the reason: it is never left out, and it ends no job.
 """
 
 from __future__ import annotations
 
 import io
+import zlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from checker.formats.read import PARQUET, detect
+from checker.formats.jepsen_reader import conventions_at
+from checker.formats.read import EDN, PARQUET, detect
 from checker.formats.source import Source as Stream
+from harness.errors import InputError
 from results.pipeline.errors import BadInput
+from results.pipeline.footers import FOOTER_BYTES, footer_trouble
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,15 +27,18 @@ if TYPE_CHECKING:
     from results.pipeline.files import Files, Found
 
 HEAD_BYTES: Final = 1 << 16
+_LONGEST_EVENT: Final = 1 << 23
 DEPTH: Final = 4  # store/<test>/<time>, and one more for a folder of stores
 OPERATIONS: Final = "operations.parquet"
 HISTORY: Final = "history.jsonl"
+HISTORIES: Final = (OPERATIONS, HISTORY, "history.edn")
 TEST: Final = "test.json"
 RESULTS: Final = "results.json"
 POINTERS: Final = frozenset({"latest", "current"})
 SUFFIXES: Final = (".jsonl", ".edn", ".parquet", ".jsonl.gz", ".edn.gz")
 _GZIP: Final = b"\x1f\x8b"
 _FILE: Final = "file:"
+UNKNOWN: Final = "unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +48,7 @@ class Source:
     Attributes:
         path: The URI of the run's folder, or of the history or table itself.
         data: The URI of what holds its operations or events.
-        format: One of `checker.formats.read.FORMATS`.
+        format: One of `checker.formats.read.FORMATS`, or `UNKNOWN` if that is not known.
         run: The run's name, if the path tells it; a table tells it in each row.
         day: The day of the last change, in UTC.
         is_folder: Whether `data` is a folder, as Spark writes tables.
@@ -48,6 +56,8 @@ class Source:
         has_test: Whether there is a `test.json`.
         has_results: Whether there is a `results.json`.
         fingerprint: Sizes and times of its files; another one means that it has changed.
+        conventions: What a history in EDN says itself of how it is to be judged, by name and word.
+        trouble: Why nothing of it can be read, as a sentence that names the file; None if it can.
     """
 
     path: str
@@ -60,6 +70,13 @@ class Source:
     has_test: bool = False
     has_results: bool = False
     fingerprint: str
+    conventions: tuple[tuple[str, str], ...] = ()
+    trouble: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The run's name; the path where the run's name is not known before its rows are read."""
+        return self.run or self.path.removeprefix(_FILE)
 
 
 def find_sources(files: Files, paths: Sequence[str]) -> list[Source]:
@@ -98,10 +115,14 @@ def _below(files: Files, found: Found) -> Iterator[Source]:
 
 def _folder(files: Files, path: str, depth: int) -> Iterator[Source]:
     """Yields what a folder holds, down to `depth` folders below."""
-    inside = files.folder(path)
+    try:
+        inside = files.folder(path)
+    except BadInput as error:
+        yield _source(path, path, UNKNOWN, None, [], trouble=str(error))
+        return
     by_name = {found.name: found for found in inside}
     history = by_name.get(OPERATIONS) or by_name.get(HISTORY)
-    if TEST in by_name or (history is not None and not history.is_folder):
+    if _has(by_name, TEST) or (history is not None and not history.is_folder):
         yield from _run(files, path, by_name)
         return
     if _is_table(inside):
@@ -111,46 +132,84 @@ def _folder(files: Files, path: str, depth: int) -> Iterator[Source]:
         if found.is_folder:
             if depth > 1 and found.name not in POINTERS and not found.name.startswith((".", "_")):
                 yield from _folder(files, found.path, depth - 1)
-        elif found.name.endswith(SUFFIXES) and found.size:
+        elif found.name.endswith(SUFFIXES):
             yield _file(files, found)
 
 
 def _run(files: Files, path: str, by_name: dict[str, Found]) -> Iterator[Source]:
-    """Yields the run of a folder; nothing if it has recorded nothing yet."""
-    data = next((by_name[name] for name in (OPERATIONS, HISTORY, "history.edn") if name in by_name), None)
-    if data is None or not (data.size or data.is_folder):
-        return
-    told = [data, *(by_name[name] for name in (TEST, RESULTS) if name in by_name)]
+    """Yields the run of a folder."""
+    data = next((by_name[name] for name in HISTORIES if name in by_name), None)
+    told = [by_name[name] for name in (TEST, RESULTS) if name in by_name]
+    kind: str
+    trouble: str | None
+    if data is None:
+        kind, trouble = UNKNOWN, f"{path}: expected {', '.join(HISTORIES[:-1])} or {HISTORIES[-1]}, found none of them"
+    else:
+        kind, trouble = (PARQUET, None) if data.is_folder else _format(files, data)
+        told.insert(0, data)
     yield _source(
         path,
-        data.path,
-        PARQUET if data.is_folder else _format(files, data),
+        path if data is None else data.path,
+        kind,
         "/".join(path.rstrip("/").split("/")[-2:]),
         told,
-        is_folder=data.is_folder,
+        is_folder=data is not None and data.is_folder,
         is_run=True,
-        has_test=TEST in by_name,
-        has_results=RESULTS in by_name,
+        has_test=_has(by_name, TEST),
+        has_results=_has(by_name, RESULTS),
+        conventions=() if data is None or trouble is not None else _conventions(files, data, kind),
+        trouble=trouble,
     )
 
 
+def _has(by_name: dict[str, Found], name: str) -> bool:
+    return name in by_name and not by_name[name].is_folder
+
+
 def _file(files: Files, found: Found) -> Source:
-    kind = _format(files, found)
+    kind, trouble = _format(files, found)
     run = None if kind == PARQUET else found.path.removeprefix(_FILE)
-    return _source(found.path, found.path, kind, run, [found])
+    conventions = () if trouble is not None else _conventions(files, found, kind)
+    return _source(found.path, found.path, kind, run, [found], conventions=conventions, trouble=trouble)
 
 
-def _format(files: Files, found: Found) -> str:
-    """Tells what a file holds by its first bytes.
+def _format(files: Files, found: Found) -> tuple[str, str | None]:
+    """Tells what a file holds by its first bytes, and why it cannot be read; None if that does not show there."""
+    try:
+        head = files.read(found.path, HEAD_BYTES)
+        if head.startswith(_GZIP) and not found.name.endswith(".gz"):
+            return UNKNOWN, f"{found.path}: is compressed; name it so that it ends in .gz, by which Spark knows"
+        kind = detect(Stream(found.path, io.BytesIO(head)))
+        if kind != PARQUET:
+            return kind, None
+        trouble = footer_trouble(files.tail(found.path, found.size, FOOTER_BYTES), found.size)
+    except (InputError, OSError, EOFError, zlib.error) as error:
+        return UNKNOWN, _of_file(found.path, str(error))
+    return kind, None if trouble is None else _of_file(found.path, trouble)
 
-    Raises:
-        BadInput: It is compressed, and its name does not tell Spark so.
-        BadHistory: It is no history.
+
+def _of_file(path: str, said: str) -> str:
+    """Returns a sentence about a file, which begins with the file."""
+    return said if said.startswith(path) else f"{path}: {said}"
+
+
+def _conventions(files: Files, found: Found, kind: str) -> tuple[tuple[str, str], ...]:
+    """Reads the conventions in the first event of a history in EDN.
+
+    What cannot be read says nothing here: whoever reads the events comes upon the same, and puts it into quarantine. A first
+    event beyond `_LONGEST_EVENT` is not one of ours, whose lines have bounds.
     """
-    head = files.read(found.path, HEAD_BYTES)
-    if head.startswith(_GZIP) and not found.name.endswith(".gz"):
-        raise BadInput(f"{found.path}: is compressed; name it so that it ends in .gz, by which Spark knows")
-    return detect(Stream(found.path, io.BytesIO(head)))
+    if kind != EDN:
+        return ()
+    for length in (HEAD_BYTES, _LONGEST_EVENT):
+        try:
+            told = conventions_at(Stream(found.path, io.BytesIO(files.read(found.path, length))))
+        except InputError:
+            if found.size <= length:
+                break
+        else:
+            return tuple(sorted(told.items()))
+    return ()
 
 
 def _source(
@@ -164,6 +223,8 @@ def _source(
     is_run: bool = False,
     has_test: bool = False,
     has_results: bool = False,
+    conventions: tuple[tuple[str, str], ...] = (),
+    trouble: str | None = None,
 ) -> Source:
     changed_ms = max((found.modified_ms for found in told), default=0)
     return Source(
@@ -177,6 +238,8 @@ def _source(
         has_test=has_test,
         has_results=has_results,
         fingerprint=" ".join(f"{found.name}:{found.size}:{found.modified_ms}" for found in told),
+        conventions=conventions,
+        trouble=trouble,
     )
 
 

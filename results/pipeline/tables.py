@@ -10,14 +10,16 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Final
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 from pyspark.sql import types as t
 
 from checker.formats.parquet import COLUMNS
 from harness.op import OpType
-from results.pipeline.errors import BadInput
+from results.pipeline.errors import Unreadable, root_of, run_twice
 from results.pipeline.events import SAMPLE_CHARACTERS, plain_uri
-from results.pipeline.schema import OPERATIONS, QUARANTINE, TYPES, conform
+from results.pipeline.schema import MOST_NS, OPERATIONS, QUARANTINE, TYPES, conform
 from results.pipeline.sources import literal
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ def read_tables(spark: SparkSession, sources: Sequence[Source]) -> DataFrame:
     """Returns the rows of tables of operations as they are, with `source`, the URI that they came from, and Spark's `file`.
 
     Raises:
-        BadInput: A table lacks a column, or has one of another type.
+        Unreadable: A table cannot be read, lacks a column, or has one of another type.
     """
     parts = []
     if files := [source for source in sources if not source.is_folder]:
@@ -64,7 +66,10 @@ def read_tables(spark: SparkSession, sources: Sequence[Source]) -> DataFrame:
         parts.append(rows.select(*OPERATIONS.names, place.alias("source"), file))
     for source in sources:
         if source.is_folder:
-            rows = spark.read.parquet(literal(source.data))
+            try:
+                rows = spark.read.parquet(literal(source.data))
+            except (PySparkException, Py4JJavaError) as error:
+                raise Unreadable(source.path, f"cannot be read as a table: {root_of(error)}") from error
             _hold_columns(source, rows)
             place = F.lit(source.data)
             parts.append(conform(rows, OPERATIONS).withColumns({"source": place, "file": place}))
@@ -77,12 +82,12 @@ def _hold_columns(source: Source, rows: DataFrame) -> None:
         if column.name not in have:
             if column.optional:
                 continue
-            raise BadInput(f"{source.path}: expected a column {column.name!r}, found {', '.join(have)}")
+            raise Unreadable(source.path, f"expected a column {column.name!r}, found {', '.join(have)}")
         kind = have[column.name]
         fits = isinstance(kind, t.IntegralType if column.kind == "int64" else t.StringType | t.NullType)
         if not fits:
             expected = "integers" if column.kind == "int64" else "strings"
-            raise BadInput(f"{source.path}: expected {expected} in column {column.name!r}, found {kind.simpleString()}")
+            raise Unreadable(source.path, f"expected {expected} in column {column.name!r}, found {kind.simpleString()}")
 
 
 def trouble() -> Column:
@@ -100,6 +105,13 @@ def trouble() -> Column:
         F.when(
             (kind != str(OpType.INFO)) & last.isNull(),
             F.format_string("expected a complete_index for type %s, found null", kind),
+        ),
+        *(
+            F.when(
+                ~F.col(name).between(1 - MOST_NS, MOST_NS - 1),
+                F.format_string(f"expected {name} within {MOST_NS} ns, found %s", name),
+            )
+            for name in ("start_ns", "end_ns", "scheduled_ns")
         ),
         F.when(last <= F.col("invoke_index"), F.lit("expected a complete_index above the invoke_index")),
         F.when(
@@ -122,7 +134,7 @@ def look_over(rows: DataFrame, sources: Sequence[Source]) -> tuple[list[Seen], i
     """Reads all rows of tables once.
 
     Returns:
-        The runs that they hold, and how many rows do not fit.
+        The runs that they hold, and how many rows do not fit. A source without rows is a run without operations.
 
     Raises:
         BadInput: Two sources hold a run of one name.
@@ -138,8 +150,14 @@ def look_over(rows: DataFrame, sources: Sequence[Source]) -> tuple[list[Seen], i
         if run is None:
             continue
         if run in seen:
-            raise BadInput(f"the run {run} is in {seen[run].source.path} and in {source.path}; give only one of them")
+            raise run_twice(run, seen[run].source.path, source.path)
         seen[run] = Seen(run=run, source=source, operations=count)
+    told = {each.source.path for each in seen.values()}
+    for source in sources:
+        if source.path not in told:
+            if source.name in seen:
+                raise run_twice(source.name, seen[source.name].source.path, source.path)
+            seen[source.name] = Seen(run=source.name, source=source, operations=0)
     return sorted(seen.values(), key=lambda each: each.run), refused_rows
 
 

@@ -22,6 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spar
 from checker.checking import DEFAULT_MODEL, conventions_of, make_model
 from checker.explain import VALID
 from checker.formats.read import PARQUET
+from checker.tables import OBJECTS as LONGEST_WHOLE
 from harness.verdict import Verdict
 from results.pipeline.blame import blame
 from results.pipeline.clusters import has_cas
@@ -232,6 +233,7 @@ def _undecided(keys: DataFrame) -> DataFrame:
 def _targets(bad: DataFrame, work: Work, explained: int) -> DataFrame:
     """Returns what has to be looked at of keys that are not valid, and to what end."""
     invalid = F.col("verdict") == str(Verdict.INVALID)
+    bad = _whole_where_they_fit(bad, min(LONGEST_WHOLE, work.most))
     place = F.row_number().over(Window.partitionBy("run", invalid).orderBy(F.col("op_e").asc_nulls_last(), "key"))
     size = F.coalesce(F.array_size("part"), F.col("operations"))
     columns_cannot = (F.col("engine") == DATAFLOW) | (invalid & (F.col("tied") | F.col("kind").eqNullSafe("search")))
@@ -246,6 +248,15 @@ def _targets(bad: DataFrame, work: Work, explained: int) -> DataFrame:
             "wanted", F.when(~all_of_it, F.array_union(named, F.when(F.col("whole"), part).otherwise(F.array())))
         )
     )
+
+
+def _whole_where_they_fit(bad: DataFrame, most: int) -> DataFrame:
+    """Lets all operations of a key be looked at where those that contradict each other can be, and the key is not too long.
+
+    The simplest counterexample may lie among the others, and `labrys check` looks for it there.
+    """
+    fits = (F.array_size("part") > 0) & (F.col("operations") <= most)
+    return bad.withColumn("part", F.when(~F.coalesce(fits, F.lit(col=False)), F.col("part")))
 
 
 def _table(keys: Keys, answers: DataFrame | None, told: DataFrame | None, model: str) -> DataFrame:

@@ -2,25 +2,30 @@
 
 The law: no verdict is given on a history of which rows are in quarantine, neither valid nor invalid, because what is missing
 may be the write that explains a read, or the read that nothing explains. Such a verdict is unknown, and its cause says why. A
-row whose key is known touches that key alone; one whose run is not known touches every run of its source.
+row whose key is known touches that key alone; one whose run is not known touches every run of its source. A history without
+an operation, one that cannot be read, and one without a model are unknown too: nothing was tested.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
+from harness.verdict import Verdict
 from results.pipeline.schema import VERDICTS, conform
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
+    from results.pipeline.runs import Records
     from results.pipeline.tables import Seen
 
-_DEFINITE = ("kind", "op_invoke_index", "op_complete_index", "explanation", "counterexample")
+NOTHING: Final = "none"
+ENGINE: Final = "spark"
+_DEFINITE: Final = ("kind", "op_invoke_index", "op_complete_index", "explanation", "counterexample")
 
 
 def withheld(verdicts: DataFrame, quarantine: DataFrame, seen: Sequence[Seen]) -> DataFrame:
@@ -33,39 +38,94 @@ def withheld(verdicts: DataFrame, quarantine: DataFrame, seen: Sequence[Seen]) -
     """
     spark = verdicts.sparkSession
     places = spark.createDataFrame([(each.run, each.source.data) for each in seen], "found string, source string")
+    # A source that could not be read at all has its reason already, and its row in quarantine is none of a history.
+    unread = spark.createDataFrame([(each.run,) for each in seen if each.source.trouble is not None], "run string")
+    of_histories = quarantine.join(F.broadcast(unread), "run", "left_anti").withColumn("told", _told())
+    columns = ("run", "key", "line", "told")
+    of_sources = of_histories.where("run is null").drop("run", "key").join(F.broadcast(places), "source")
     rows = (
-        quarantine.join(F.broadcast(places), "source", "left")
-        .where("run is not null or found is not null")
-        .select(F.coalesce("run", "found").alias("run"), F.when(F.col("run").isNotNull(), F.col("key")).alias("key"))
+        of_histories.where("run is not null")
+        .select(*columns)
+        .unionByName(of_sources.select(F.col("found").alias("run"), F.lit(None).alias("key"), "line", "told"))
     )
-    by_run = rows.where("key is null").groupBy("run").agg(F.count("*").alias("of_run"))
-    by_key = rows.where("key is not null").groupBy("run", "key").agg(F.count("*").alias("of_key"))
-    joined = verdicts.join(F.broadcast(by_run), "run", "left").join(F.broadcast(by_key), ["run", "key"], "left")
+    first = F.min(F.struct(F.coalesce("line", F.lit(0)).alias("line"), "told"))["told"]
+    by_run = rows.where("key is null").groupBy("run").agg(F.count("*").alias("of_run"), first.alias("told_of_run"))
+    of_keys = rows.where("key is not null").groupBy("run", "key")
+    by_key = of_keys.agg(F.count("*").alias("of_key"), first.alias("told_of_key"))
+    joined = _with_lost_keys(verdicts, by_key)
+    joined = joined.join(F.broadcast(by_run), "run", "left").join(F.broadcast(by_key), ["run", "key"], "left")
     missing = F.coalesce("of_run", F.lit(0)) + F.coalesce("of_key", F.lit(0))
     doubt = missing > 0
-    cause = F.format_string("%s rows of this history are in quarantine, so it is not whole", missing)
+    cause = F.format_string(
+        "%s rows of this history are in quarantine, so it is not whole; the first: %s",
+        missing,
+        F.coalesce("told_of_run", "told_of_key"),
+    )
     changed = joined.withColumn("cause", F.when(doubt, cause).otherwise(F.col("cause"))).withColumn(
-        "verdict", F.when(doubt, F.lit("unknown")).otherwise(F.col("verdict"))
+        "verdict", F.when(doubt, F.lit(str(Verdict.UNKNOWN))).otherwise(F.col("verdict"))
     )
     for name in _DEFINITE:
         changed = changed.withColumn(name, F.when(~doubt, F.col(name)))
     return conform(changed, VERDICTS)
 
 
-def without_operations(spark: SparkSession, runs: Sequence[Seen], models: Mapping[str, str | None]) -> DataFrame:
-    """Returns a verdict for each of some runs that has none: for want of a model, or of operations.
+def _told() -> Column:
+    """Returns the reason of a row in quarantine with the file and the line."""
+    place = F.concat_ws(":", "source", F.col("line").cast("string"))
+    reason = F.col("reason")
+    return F.when(reason.startswith(F.col("source")), reason).otherwise(F.concat(place, F.lit(": "), reason))
+
+
+def _with_lost_keys(verdicts: DataFrame, by_key: DataFrame) -> DataFrame:
+    """Adds a row for each key that has rows in quarantine and no operation that fits, so that it is not left out."""
+    models = verdicts.groupBy("run").agg(F.max("model").alias("model"))
+    lost = by_key.join(verdicts.select("run", "key"), ["run", "key"], "left_anti").join(models, "run")
+    named = lost.withColumns(
+        {
+            "verdict": F.lit(str(Verdict.UNKNOWN)),
+            "analyzer": F.lit(NOTHING),
+            "engine": F.lit(ENGINE),
+            "operations": F.lit(0),
+        }
+    )
+    # Where all of a run's operations are such, its keys say so, and a row for the run as a whole would count it twice.
+    nothing_fits = (F.col("engine") == ENGINE) & (F.col("model") != "") & (F.col("operations") > 0)
+    told = lost.select("run").distinct().withColumn("told", F.lit(col=True))
+    others = verdicts.join(F.broadcast(told), "run", "left").where(F.col("told").isNull() | ~nothing_fits)
+    return others.drop("told").unionByName(conform(named, VERDICTS))
+
+
+def not_judged(spark: SparkSession, runs: Sequence[Seen], records: Records) -> DataFrame:
+    """Returns a verdict for each of some runs that has none: it cannot be read, holds no operation, or has no model.
 
     Args:
         spark: The session.
         runs: The runs.
-        models: The model of each run; None where none is known.
+        records: What runs say about themselves.
     """
-    rows = []
-    for each in runs:
-        model = models[each.run]
-        cause = None if model else "no model is known for the workload; say it with --model"
-        rows.append(
-            (each.run, "valid" if model else "unknown", model or "", "none", "spark", cause, each.operations or 0)
+    rows = [
+        (
+            each.run,
+            str(Verdict.UNKNOWN),
+            records.models[each.run] or "",
+            NOTHING,
+            ENGINE,
+            _cause(each, records),
+            each.operations or 0,
         )
+        for each in runs
+    ]
     told = "run string, verdict string, model string, analyzer string, engine string, cause string, operations long"
     return conform(spark.createDataFrame(rows, told), VERDICTS)
+
+
+def _cause(each: Seen, records: Records) -> str:
+    if each.source.trouble is not None:
+        return each.source.trouble
+    if not each.operations:
+        return f"{each.source.data}: the history holds no operation"
+    if records.models[each.run] is None:
+        damaged = records.damaged.get(each.run)
+        told = "no model is known for the workload; say it with --model"
+        return told if damaged is None else f"{told}; {damaged}"
+    return f"{each.source.data}: none of the history's {each.operations} operations can be judged"

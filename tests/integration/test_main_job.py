@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from checker.checking import Request, check_file
 from harness.errors import ExitCode
+from harness.verdict import Verdict
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,6 +43,23 @@ def part(document: dict[str, Any], name: str) -> dict[str, Any]:
     found = document["parts"][name]
     assert isinstance(found, dict)
     return found
+
+
+def verdicts(path: Path) -> dict[str | None, Verdict]:
+    """What `labrys check` says of each key of a history."""
+    asked = Request(
+        model="cas-register",
+        initial=None,
+        conventions={},
+        keyed=None,
+        algorithm="auto",
+        time_limit_s=None,
+        memory_limit=None,
+        cross_check=False,
+        certificate=False,
+    )
+    [checked] = check_file(str(path), asked)
+    return {key: analysis.valid for key, analysis in checked.analysis.keys.items()}
 
 
 @pytest.mark.parametrize("read_mode", ["read-index", "raft-log"])
@@ -73,7 +92,10 @@ def test_safe_reads_survive_a_partition(tmp_path: Path, read_mode: str) -> None:
 
 
 def test_unsafe_reads_are_found_out(tmp_path: Path) -> None:
-    """The negative control is invalid, with a counterexample that ends in a stale read and a sentence that says so."""
+    """The negative control is invalid, with a counterexample that ends in a stale read and a sentence that says so.
+
+    Each of its files says so too, key by key.
+    """
     code, document, said = labrys(tmp_path, "--seed", "7", "--read-mode", "unsafe", *PARTITION)
 
     assert code == ExitCode.INVALID, said
@@ -83,6 +105,17 @@ def test_unsafe_reads_are_found_out(tmp_path: Path) -> None:
     assert 2 <= len(example["operations"]) <= 6
     assert any(operation["f"] == "read" for operation in example["operations"])
     assert "read" in linearizable["reason"]
+    # It is shown because it happened under the partition, and the report says what the node was that answered.
+    assert document["violations"]["during_faults"] > 0, said
+    assert example["when"] in {"during", "after"}
+    told = " ".join(example["circumstances"])
+    assert "partition-random-halves of" in told
+    assert "answered process" in told
+    assert document["availability"]["measured_by"] == "clients that follow the leader"
+    files = ("history.jsonl", "history.edn", "operations.parquet")
+    jsonl, edn, parquet = (verdicts(tmp_path / "latest" / name) for name in files)
+    assert jsonl == edn == parquet
+    assert Verdict.INVALID in jsonl.values()
 
 
 def test_an_interruption_heals_judges_and_leaves_nothing(tmp_path: Path) -> None:

@@ -79,5 +79,10 @@ def test_a_suite_that_is_ended_heals_and_goes_on_where_it_stopped(tmp_path: Path
     assert second.returncode in {ExitCode.VALID, ExitCode.UNKNOWN}, second.stderr
     assert "quiet" not in second.stderr.partition("case")[0]
     assert set(cases_done(store)) == {"quiet", "paused"}
+    (quiet,) = store.glob("short-quiet/2*/results.json")
+    measured = json.loads(quiet.read_text())["availability"]
+    # Followers refuse the clients that stay at them. An overloaded machine may cost the leader an answer all the same.
+    assert measured["refused"] > 0
+    assert measured["share"] > 0.8, measured
     report = ET.parse(folder / "junit.xml").getroot()  # noqa: S314 - our own file
     assert {case.get("name") for case in report.iter("testcase")} == {"quiet", "paused"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import random
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -213,7 +214,7 @@ def test_faults_of_a_history_are_kept_apart(spark: SparkSession, tmp_path: Path)
 
 
 def test_paths_lead_somewhere_or_are_errors(spark: SparkSession, tmp_path: Path) -> None:
-    """Nothing, an empty folder, and a file that is no history are told apart."""
+    """Nothing and an empty folder are errors; a file that is no history is a source with its reason."""
     files = Files(spark)
     (tmp_path / "empty").mkdir()
     (tmp_path / "text.edn").write_text("hello")
@@ -222,5 +223,9 @@ def test_paths_lead_somewhere_or_are_errors(spark: SparkSession, tmp_path: Path)
         find_sources(files, [str(tmp_path / "nothing*")])
     with pytest.raises(BadInput, match="nothing of these is there"):
         find_sources(files, [str(tmp_path / "empty")])
-    with pytest.raises(BadInput, match=r"ends in \.gz"):
-        find_sources(files, [str(tmp_path / "packed.jsonl")])
+    (packed,) = find_sources(files, [str(tmp_path / "packed.jsonl")])
+    assert packed.trouble is not None
+    assert re.search(r"packed\.jsonl: is compressed; name it so that it ends in \.gz", packed.trouble)
+    (text,) = find_sources(files, [str(tmp_path / "text.edn")])
+    assert text.trouble is not None
+    assert re.search(r"text\.edn:1: expected a history: .* found 'hello'", text.trouble)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import replace
 from io import StringIO
 from typing import TYPE_CHECKING, Any
@@ -11,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rich.console import Console
 
+from checker.formats.jepsen import write_history
+from checker.formats.pairing import events_of
 from checker.formats.parquet import write_operations
 from harness.errors import ExitCode
-from results.pipeline import job
-from results.pipeline.errors import BadOutput, RowsRefused
+from results.pipeline import ingest, job
+from results.pipeline.errors import BadInput, BadOutput, RowsRefused
 from results.pipeline.files import Files
 from results.pipeline.job import AnalysisOptions, analyze
 from results.pipeline.output import GENERATIONS, LOCK, load_manifest, read_table
@@ -125,6 +128,50 @@ def test_a_job_is_whole_and_a_rerun_replaces(
         run(spark, store, out, incremental=True, model="register")
     third = run(spark, store, out, incremental=True)
     assert (third.read, third.counts) == (0, second.counts)
+
+
+def test_two_runs_of_one_name_are_refused_before_anything_is_judged(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one job and in a folder that has one of them already: both paths are named, and nothing is paired or judged."""
+    one, other, out = tmp_path / "one", tmp_path / "other", tmp_path / "out"
+    make_run(one, "1", stale=False)
+    run(spark, one, out)
+    folder = make_run(other, "1", stale=False)
+
+    def works(*_: Any, **__: Any) -> Any:
+        raise AssertionError("the job goes on")
+
+    monkeypatch.setattr(job, "verdicts", works)
+    monkeypatch.setattr(ingest, "read_histories", works)
+    both = {"paths": [str(one), str(other)]}
+    refused = r"the run demo/1 is in file:\S*one/demo/1 and in file:\S*other/demo/1; give only one of them"
+    with pytest.raises(BadInput, match=refused):
+        run(spark, other, tmp_path / "new", **both)
+    with pytest.raises(BadInput, match=refused):
+        run(spark, other, out, incremental=True)
+    (folder / "operations.parquet").unlink()
+    (folder / "history.jsonl").write_text('{"format":"labrys-history","version":1}\n')
+    with pytest.raises(BadInput, match=refused):
+        run(spark, other, tmp_path / "new", **both)
+    with pytest.raises(BadInput, match=refused):
+        run(spark, other, out, incremental=True)
+
+
+def test_a_history_in_edn_is_judged_by_what_it_says(spark: SparkSession, tmp_path: Path) -> None:
+    """A read of nil after a write is wrong in a history of ours, and says nothing in one of Jepsen's, in one job."""
+    store = tmp_path / "store"
+    store.mkdir()
+    operations = two_writes_and_a_read(stale=False)
+    operations[-1] = replace(operations[-1], result=None)
+    write_history(store / "ours.edn", events_of(operations))
+    told = (store / "ours.edn").read_text()
+    (store / "theirs.edn").write_text(re.sub(r", :labrys/conventions \{[^}]*\}", "", told))
+    (store / "bad.edn").write_text(told.replace(":nil-read :exact", ":nil-read :some"))
+    found = run(spark, store, tmp_path / "out", model="register")
+    assert found.counts == {"invalid": 1, "valid": 1, "unknown": 1}
+    assert [row["run"].rpartition("/")[2] for row in found.refuted] == ["ours.edn"]
+    assert [row["run"].rpartition("/")[2] for row in found.undecided] == ["bad.edn"]
 
 
 def test_an_output_folder_of_something_else_is_left_alone(spark: SparkSession, tmp_path: Path) -> None:

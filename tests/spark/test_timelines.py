@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -16,10 +17,12 @@ from harness.watch import Sighting
 from results.availability import Codes, around, overall, refused
 from results.leadership import Elections
 from results.pipeline import timelines as t
-from results.pipeline.job import Analysis
+from results.pipeline.job import Analysis, Refusal
 from results.pipeline.page import PAGE, render
 from results.pipeline.runs import FAULTS, SIGHTINGS
-from results.pipeline.trends import trends, with_regressions
+from results.pipeline.runs import RUNS as RUN_COLUMNS
+from results.pipeline.schema import VERDICTS, conform
+from results.pipeline.trends import BY_OPERATIONS, BY_RUN, trends, with_regressions
 from results.series import bucket_s, latency_points, latency_table, main_phase, quantile_lines, rate_lines
 from tests.spark.histories import write_runs
 
@@ -266,12 +269,13 @@ def test_concurrency_and_keys_count_every_operation(case: Case) -> None:
 def test_keys_with_a_bad_verdict_are_shown_first(spark: SparkSession, case: Case, tmp_path: Path) -> None:
     """Where there is room for one key only, it is the worst one, and among equals the one with the most operations."""
     runs = dict(sorted(case.runs.items(), key=lambda each: -len(each[1]))[:3])
-    judged, expected = [], set()
+    judged: list[tuple[str, str | None, str]] = []
+    expected = set()
     for (run, operations), verdict in zip(runs.items(), ("valid", "unknown", "invalid"), strict=True):
         count = Counter(op.key for op in main_phase(operations))
         least, *_, most = sorted(count, key=lambda key: (count[key], key))
         assert count[least] < count[most]
-        judged.append((run, least, verdict))
+        judged += [(run, key, verdict if key == least else "valid") for key in count]
         expected.add((run, most if verdict == "valid" else least))
     verdicts = spark.createDataFrame(judged, "run string, key string, verdict string")
     rows = spark.read.parquet(*write_runs(tmp_path, runs))
@@ -292,14 +296,19 @@ def test_leaders_are_those_of_the_report(case: Case) -> None:
         assert (row["changes"], row["leaders"], row["terms"]) == (led.changes, led.leaders, led.terms)
 
 
+UNSAID = (None, None, None)
+SAID = [(0.7, False, None), (12.5, True, None), (60.0, True, "<b>no leader</b>")]
+
+
 def trend_rows(spark: SparkSession, case: Case) -> DataFrame:
     """Returns trends of the runs, of which the last is invalid."""
     runs = [
-        (run, f"2026-11-{n + 1:02}", f"2026-11-{n + 1:02}T00:00:00", "<b>nightly</b>", "sys", "1.0", "register")
-        for n, run in enumerate(case.runs)
+        (run, f"2026-11-{n + 1:02}", f"2026-11-{n + 1:02}T00:00:00", "<b>nightly</b>", "sys", "1.0", "register", *said)
+        for n, (run, said) in enumerate(zip(case.runs, itertools.chain(SAID, itertools.repeat(UNSAID)), strict=False))
     ]
     columns = (
-        "run string, day string, started string, test string, system string, system_version string, workload string"
+        "run string, day string, started string, test string, system string, system_version string, workload string, "
+        "said_recovery_s double, said_restarted boolean, said_recovery_error string"
     )
     last = list(case.runs)[-1]
     judged = [(run, "0", "invalid" if run == last else "valid", 10, "<i>because</i>") for run in case.runs]
@@ -312,16 +321,65 @@ def trend_rows(spark: SparkSession, case: Case) -> DataFrame:
 def test_a_regression_is_worse_than_the_median_by_the_rule(spark: SparkSession) -> None:
     """One slow run is marked, ordinary noise is not, nor what follows it; and too short a past marks nothing."""
     p99 = [10.0, 50.0, 10.2, 9.9, 10.1, 10.0, 30.0, 10.0, 10.9, 12.0]
-    rows = [(f"{n}", "t", "s", f"{n:02}", 0, 1.0 if n != 8 else 0.5, None, 1.0, value) for n, value in enumerate(p99)]
+    rows = [
+        # Recovery as a run says it is often shorter than that which operations show; the two are not compared.
+        (
+            f"{n}",
+            "t",
+            "s",
+            f"{n:02}",
+            0,
+            1.0 if n != 8 else 0.5,
+            *((1.0, BY_RUN) if n < 5 else (9.0, BY_OPERATIONS)),
+            1.0,
+            ms,
+        )
+        for n, ms in enumerate(p99)
+    ]
     layout = (
         "run string, test string, system string, started string, badness int, "
-        "availability double, recovery_s double, p50_ms double, p99_ms double"
+        "availability double, recovery_s double, recovery_from string, p50_ms double, p99_ms double"
     )
     found = {row["run"]: row["regressions"] for row in with_regressions(spark.createDataFrame(rows, layout)).collect()}
     assert {run: names for run, names in found.items() if names} == {
         "6": ["p99_ms"],
         "8": ["availability"],
         "9": ["p99_ms"],
+    }
+
+
+def test_recovery_is_what_the_run_reports(spark: SparkSession, case: Case) -> None:
+    """A run's own report of its recovery stands in the trends; only a run without one is measured by its operations."""
+    runs = {
+        "quick": (0.7, False, None),
+        "restarted": (12.5, True, None),
+        "dead": (60.0, True, "no leader"),
+        "measured": UNSAID,
+        "unseen": UNSAID,
+        "without faults": UNSAID,
+    }
+    after = [("quick", None), ("quick", 3.0), ("dead", 2.0), ("measured", 1.0), ("measured", 4.0), ("unseen", None)]
+    windows = [(run, None, "after", 5, 5, ok_s) for run, ok_s in [*after, ("without faults", 9.0)]]
+    windows[-1] = ("without faults", None, "during", 5, 5, 9.0)
+    layout = "run string, node string, part string, operations long, answered long, sustained_ok_s double"
+    said = "said_recovery_s double, said_restarted boolean, said_recovery_error string"
+    told = spark.createDataFrame(
+        [(run, "t", "s", "2026-11-21", *each) for run, each in runs.items()],
+        f"run string, test string, system string, started string, {said}",
+    )
+    rows = trends(
+        conform(told, RUN_COLUMNS),
+        spark.createDataFrame([], VERDICTS),
+        {t.AVAILABILITY: spark.createDataFrame(windows, layout), t.TOTALS: case.tables[t.TOTALS]},
+    ).collect()
+    columns = ("recovery_s", "recovery_from", "restarted", "unrecovered")
+    assert {row["run"]: tuple(row[name] for name in columns) for row in rows} == {
+        "quick": (0.7, BY_RUN, False, 0),
+        "restarted": (12.5, BY_RUN, True, 0),
+        "dead": (None, BY_RUN, True, 1),
+        "measured": (4.0, BY_OPERATIONS, None, 0),
+        "unseen": (None, BY_OPERATIONS, None, 1),
+        "without faults": (None, None, None, None),
     }
 
 
@@ -334,7 +392,9 @@ def test_the_page_shows_runs_and_escapes_them(spark: SparkSession, case: Case) -
     assert "verdict" in told[last]["regressions"]
     found = Analysis(
         out="out", runs=len(case.runs), read=0, operations=10, counts={"valid": 11, "invalid": 1}, quarantined=0,
-        refuted=[{"run": last, "key": "<k>", "explanation": "<script>"}], undecided=[], reasons=[], tables={},
+        refuted=[{"run": last, "key": "<k>", "explanation": "<script>"}], tables={},
+        undecided=[{"run": "<i>run-0</i>", "key": None, "explanation": None, "cause": "<u>no operation</u>"}],
+        reasons=[Refusal(reason="<em>torn</em>", rows=2, source="file:/<s>", sources=2)],
     )  # fmt: skip
     verdicts = spark.createDataFrame([(last, "0", "invalid")], "run string, key string, verdict string")
     files = render(found, timelines=case.tables, trends=rows, faults=case.fault_table, verdicts=verdicts)
@@ -342,6 +402,9 @@ def test_the_page_shows_runs_and_escapes_them(spark: SparkSession, case: Case) -
     assert "<script" not in page
     assert "&lt;script&gt;" in page
     assert "<b>nightly" not in page
+    assert "<b>&lt;i&gt;run-0&lt;/i&gt;</b>: &lt;u&gt;no operation" in page
+    assert "2 rows of file:/&lt;s&gt; and 1 other file: &lt;em&gt;torn" in page
+    assert all(said in page for said in ("after a restart", "not recovered"))
     assert not re.search(r'(src|href)="(?!#)', page)
     assert {"trend-1.svg", "trend-1.png", "faults.svg", "run-1-rate.png", "run-1-latency.svg", "run-1-keys.svg"} <= set(
         files

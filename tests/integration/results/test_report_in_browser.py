@@ -130,6 +130,25 @@ def test_the_wheel_zooms_and_dragging_moves(browser: Browser, url: str, made: Ru
     assert moved > near
 
 
+def test_the_overview_shares_the_axis_of_the_lanes(browser: Browser, url: str) -> None:
+    """Both begin and end at the same places; a click on the overview leads to the time that the lanes have below it."""
+    browser.open(url)
+    box = canvas(browser)
+    strip = browser.evaluate("document.getElementById('overview').getBoundingClientRect().toJSON()")
+    assert (strip["x"], strip["width"]) == (box["x"], box["width"])
+    _, start, end = lanes(browser)
+    browser.evaluate("document.getElementById('lanes').focus()")
+    for _ in range(4):
+        browser.key("+")
+    for share in (0.3, 0.5, 0.8):
+        x, y = strip["x"] + 84 + share * (strip["width"] - 84), strip["y"] + 30
+        browser.mouse("Moved", x, y)
+        browser.mouse("Pressed", x, y, down=True)
+        browser.mouse("Released", x, y)
+        _, near, far = lanes(browser)
+        assert (near + far) / 2 == pytest.approx(start + share * (end - start), rel=0.01)
+
+
 def test_the_keyboard_does_all_of_it(browser: Browser, url: str) -> None:
     """Zoom, move, the whole run, and the violation."""
     browser.open(url)

@@ -1,14 +1,27 @@
-"""A stale read of a register is told as one, also where compare-and-sets lead from value to value."""
+"""What is wrong with a register is told by the simplest operations that show it, in time, with the decisive one."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import Counter
+from dataclasses import replace
+from random import Random
+from typing import TYPE_CHECKING, Any
 
+import pytest
+
+from checker import brute
 from checker.analysis import analysis
+from checker.encode import encode
+from checker.independent import check_keys
+from checker.models import model as chosen
+from checker.patterns import patterns
+from checker.words import value_text
 from harness.op import Operation, OpType
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from harness.op import Value
 
 
@@ -27,41 +40,239 @@ def ok(process: int, f: str, value: Value, at_ms: int, result: Value = None) -> 
     )
 
 
-def test_a_read_of_a_value_that_a_cas_had_replaced_is_called_stale() -> None:
-    """The sentence names the read, the cas that had replaced its value, by what, and when."""
+def failed(process: int, f: str, value: Value, at_ms: int, error: str) -> Operation:
+    """An operation of 10 ms that certainly did not happen."""
+    return replace(ok(process, f, value, at_ms), type=OpType.FAIL, result=None, error=error)
+
+
+def crashed(process: int, f: str, value: Value, at_ms: int) -> Operation:
+    """An operation that never returned."""
+    return replace(ok(process, f, value, at_ms), type=OpType.INFO, result=None, complete_index=None, end_ns=None)
+
+
+def told(*history: Operation, model: str = "cas-register") -> str:
+    """Returns the explanation of an invalid history."""
+    found = analysis(model, history)
+    assert found.valid is Verdict.INVALID
+    assert brute.linearizable(chosen(model), found.counterexample) is False
+    return found.explanation
+
+
+def test_a_stale_read_is_told_by_the_write_that_had_completed() -> None:
+    """The read, the write that had replaced its value, and that its value was older, each with its time."""
+    assert told(ok(2, "write", 2, 0), ok(0, "write", 4, 20), ok(1, "read", None, 31, 2)) == (
+        "Process 1 read 2 at 0.031 s, but process 0's write of 4 had completed at 0.030 s. "
+        "Process 2's write of 2 had completed at 0.010 s, before that write began."
+    )
+
+
+def test_a_stale_read_of_a_value_that_a_cas_had_replaced() -> None:
+    """The sentence names the read, and the cas that had replaced its value, by what, and when."""
     history = [
         ok(2, "write", 11, 100),
         ok(1, "cas", [11, 56], 200),
         ok(1, "cas", [56, 101], 300),
         ok(6, "read", None, 400, 56),
     ]
-
-    found = analysis("cas-register", history)
-
-    assert found.valid is Verdict.INVALID
-    assert found.explanation == (
-        "Process 6's read of 56 (0.400 s to 0.410 s) is stale: process 1's cas had replaced 56 by 101 at 0.310 s, before the "
-        "read began."
+    assert told(*history) == (
+        "Process 6 read 56 at 0.400 s, but process 1's cas from 56 to 101 had completed at 0.310 s. "
+        "Process 1's cas from 11 to 56 had completed at 0.210 s, before that cas began."
     )
 
 
-def test_a_read_of_the_initial_value_after_a_write_is_told_as_a_loss() -> None:
-    """Nobody wrote what such a read saw, so the sentence says that it saw the register as if nothing had been written."""
-    found = analysis("cas-register", [ok(1, "write", 387, 100), ok(5, "read", None, 200)])
-
-    assert found.valid is Verdict.INVALID
-    assert found.explanation == (
-        "Process 1's write of 387 (0.100 s to 0.110 s) had ended before process 5's read of nil (0.200 s to 0.210 s) began, "
-        "which saw nil as if nothing had been written yet."
+def test_a_stale_cas_is_told_as_one() -> None:
+    """A cas that succeeded on a value that was gone saw it as a read would."""
+    assert told(ok(0, "write", 2, 0), ok(0, "write", 4, 20), ok(1, "cas", [2, 5], 40)) == (
+        "Process 1's cas from 2 to 5 began at 0.040 s and succeeded, but process 0's write of 4 had completed at 0.030 s. "
+        "Process 0's write of 2 had completed at 0.010 s, before that write began."
     )
 
 
-def test_the_initial_value_is_told_as_such_with_a_third_operation_too() -> None:
-    """A cas that overwrote the value is named; the read still saw what nobody wrote."""
-    history = [ok(1, "write", 3, 100), ok(2, "cas", [3, 4], 200), ok(5, "read", None, 300)]
+def test_a_value_that_was_written_often_is_told_by_the_last_of_its_writes() -> None:
+    """A stale read is found too where values are not unique; nothing is claimed of one write alone."""
+    history = [ok(0, "write", 1, 0), ok(0, "write", 2, 20), ok(0, "write", 1, 40), ok(0, "write", 3, 60)]
+    assert told(*history, ok(1, "read", None, 80, 1), ok(0, "write", 1, 100)) == (
+        "Process 1 read 1 at 0.080 s, but process 0's write of 3 had completed at 0.070 s. "
+        "The last of the 2 operations that wrote 1 until then had completed at 0.050 s, before that write began."
+    )
 
-    found = analysis("cas-register", history)
 
-    assert found.valid is Verdict.INVALID
-    assert found.explanation is not None
-    assert found.explanation.endswith("which saw nil as if nothing had been written yet.")
+def test_a_read_of_the_initial_value_after_a_write() -> None:
+    """Nobody wrote what such a read saw, so the sentence says that it is the initial value."""
+    assert told(ok(1, "write", 387, 100), ok(5, "read", None, 200)) == (
+        "Process 5 read nil at 0.200 s, but process 1's write of 387 had completed at 0.110 s. "
+        "By then no process had written nil; it is the initial value."
+    )
+
+
+def test_a_value_seen_replaced_and_seen_again_names_who_wrote_and_who_saw() -> None:
+    """Who wrote it, who saw it replaced, who saw it again, in the order of time."""
+    late = replace(ok(3, "write", 4, 5), end_ns=200_000_000, complete_index=200)
+    assert told(ok(0, "write", 2, 10), late, ok(1, "read", None, 30, 4), ok(2, "read", None, 50, 2)) == (
+        "Process 0's write of 2 completed at 0.020 s, process 1 read 4 at 0.040 s, but process 2 read 2 at 0.050 s. "
+        "No process wrote 2 in between."
+    )
+
+
+def test_a_crashed_write_that_was_seen_is_known_by_who_saw_it() -> None:
+    """The write never returned, so it is the first read of its value that shows when it had happened."""
+    history = [crashed(9, "write", 2, 0), ok(1, "read", None, 20, 2), ok(0, "write", 4, 40), ok(2, "read", None, 60, 2)]
+    assert told(*history) == (
+        "Process 2 read 2 at 0.060 s, but process 0's write of 4 had completed at 0.050 s. "
+        "Process 1 read 2 at 0.030 s, before that write began."
+    )
+
+
+def test_an_update_that_was_lost_names_both_and_the_one_write() -> None:
+    """Two compare-and-sets on a value that was written once."""
+    history = [ok(0, "write", 1, 0), ok(1, "cas", [1, 2], 20), ok(2, "cas", [1, 3], 25)]
+    assert told(*history) == (
+        "Process 1's cas from 1 to 2 succeeded at 0.030 s, and process 2's cas from 1 to 3 succeeded at 0.035 s, "
+        "but 1 was written only once, by process 0 at 0.010 s."
+    )
+
+
+@pytest.mark.parametrize(
+    ("others", "expected"),
+    [
+        ([], "no process ever wrote 7."),
+        (
+            [failed(3, "write", 7, 0, "not-leader: n2 leads")],
+            "process 3's write of 7 failed at 0.010 s (not-leader), and no other operation wrote 7.",
+        ),
+        ([ok(2, "write", 7, 60)], "process 2's write of 7 began only at 0.060 s."),
+        (
+            [failed(3, "write", 7, 0, "not-leader"), ok(2, "write", 7, 60)],
+            "process 3's write of 7 failed at 0.010 s (not-leader), and process 2's write of 7 began only at 0.060 s.",
+        ),
+        ([failed(3, "write", 7, 70, "late")], "no process ever wrote 7."),
+    ],
+    ids=["nobody", "failed", "later", "failed and later", "failed later"],
+)
+def test_a_value_from_nowhere_says_which_case_it_is(others: list[Operation], expected: str) -> None:
+    """No one wrote it, or its write failed, or its write began later: the operation is named."""
+    history = sorted([ok(1, "read", None, 30, 7), *others], key=lambda op: op.invoke_index)
+    assert told(*history) == f"Process 1 read 7 at 0.040 s, but {expected}"
+
+
+def test_a_part_of_a_history_claims_nothing_of_the_rest() -> None:
+    """Where not all operations are at hand, the sentence does not say that nobody ever did something."""
+    found = analysis("register", [ok(1, "read", None, 30, 7)], part=True)
+    assert found.explanation == (
+        "Process 1 read 7 at 0.040 s, but no operation that wrote 7 can have taken effect by then."
+    )
+
+
+def test_a_stale_read_beats_what_takes_more_operations() -> None:
+    """The simplest counterexample is told, though another one ends earlier."""
+    flips = [replace(ok(p, "write", 10 + p, 1), end_ns=90_000_000, complete_index=90 + p) for p in (0, 1)]
+    reads = [ok(2, "read", None, at, value) for at, value in ((10, 10), (25, 11), (40, 10), (55, 11))]
+    simple = [ok(4, "write", 2, 100), ok(4, "write", 3, 120), ok(5, "read", None, 140, 2)]
+    found = analysis("register", [flips[0], replace(flips[1], invoke_index=2), *reads, *simple])
+    assert found.op == reads[2]
+    assert (found.rank, found.counterexample, found.culprit) == (3, tuple(simple), simple[2])
+    assert found.to_json()["culprit"]["index"] == simple[2].complete_index
+
+
+def test_a_key_without_a_counterexample_is_told_in_short_by_what_the_analyzer_names() -> None:
+    """The analyzer knows of a stale read which cas had replaced its value."""
+    history = [ok(0, "write", 1, 0), ok(0, "cas", [1, 2], 20), ok(0, "cas", [2, 3], 40), ok(1, "read", None, 60, 1)]
+    found = analysis("cas-register", history, counterexample=False)
+    assert (found.counterexample, found.rank) == ((), None)
+    assert found.explanation == (
+        "Process 1 read 1 at 0.060 s, but process 0's cas from 1 to 2 had completed at 0.030 s."
+    )
+
+
+def test_what_had_not_returned_is_no_contradiction() -> None:
+    """A read that was open at the failure, and saw what was written after it, is no part of the counterexample."""
+
+    def txn(process: int, micros: list[Value], at_ms: int, end_ms: int) -> Operation:
+        return replace(ok(process, "txn", micros, at_ms), complete_index=end_ms, end_ns=end_ms * 1_000_000)
+
+    write, read = txn(0, [["w", "x", 1]], 0, 10), txn(1, [["r", "x", 0]], 20, 40)
+    open_read, later = txn(2, [["r", "x", 5]], 25, 100), txn(0, [["w", "x", 5]], 50, 60)
+    found = analysis("multi-register", [write, read, open_read, later])
+    assert found.op == read
+    assert found.counterexample == (write, read)
+    assert found.culprit == read
+    assert "the registers can only have held {x 1}, and no operation that was still open" in found.explanation
+
+
+def test_no_operations_are_unknown() -> None:
+    """Of an object and of a whole history; or what was asked for."""
+    for nothing in (analysis("register", []), check_keys("register", [])):
+        assert nothing.valid is Verdict.UNKNOWN
+        assert nothing.explanation == "There are no operations, so nothing was tested."
+        assert nothing.to_json()["cause"] == "empty"
+    assert analysis("register", [], empty=Verdict.VALID).valid is Verdict.VALID
+    assert check_keys("register", [], empty=Verdict.VALID).valid is Verdict.VALID
+
+
+def test_times_have_as_many_decimals_as_tell_them_apart() -> None:
+    """Three, or as many as are needed; two events of the same instant are told by their numbers."""
+    first, second = ok(0, "write", 1, 1), ok(0, "write", 2, 20)
+    near = replace(ok(1, "read", None, 40, 1), start_ns=30_000_400)
+    assert "read 1 at 0.0300004 s, but process 0's write of 2 had completed at 0.0300000 s" in told(first, second, near)
+    same = replace(near, start_ns=30_000_000)
+    assert "read 1 at 0.030 s (event 40), but process 0's write of 2 had completed at 0.030 s (event 30)" in told(
+        first, second, same
+    )
+    untimed = [replace(op, start_ns=0, end_ns=0) for op in (first, second, near)]
+    assert "read 1 at event 40, but process 0's write of 2 had completed at event 30" in told(*untimed)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, "nil"),
+        (True, "true"),
+        (["r", ["x", None]], "[r [x nil]]"),
+        ("a b", '"a b"'),
+        ("nil", '"nil"'),
+        ({"x": 1, "y": [2]}, "{x 1, y [2]}"),
+        (["x" * 30] * 9, f"[{'x' * 30} {'x' * 27}…"),
+    ],
+)
+def test_values_are_written_as_jepsen_writes_them(value: Value, shown: str) -> None:
+    """Not as Python does; a long one is cut."""
+    assert value_text(value) == shown
+
+
+def test_every_explained_key_has_a_rank_and_the_first_is_always_explained(
+    operation: Callable[..., Operation],
+) -> None:
+    """As many keys as are asked for get a counterexample, in the order in which they show it, while there is time."""
+    history = [
+        op
+        for place in range(6)
+        for op in (
+            operation(place, "write", 1, 10 * place, 10 * place + 1, 1, key=f"k{place}"),
+            operation(place, "read", None, 10 * place + 2, 10 * place + 3, key=f"k{place}"),
+        )
+    ]
+    by_default, five, hurried = (
+        [a.rank for a in check_keys("register", history, **asked).keys.values()]
+        for asked in ({}, {"explain": 5}, {"explain": 5, "explain_s": 0.0})
+    )
+    assert by_default == [2, 2, 2, None, None, None]
+    assert five == [2, 2, 2, 2, 2, None]
+    assert hurried == [2, None, None, None, None, None]
+    assert all(a.op is not None and a.explanation for a in check_keys("register", history).keys.values())
+
+
+@pytest.mark.parametrize("unique", [True, False])
+def test_patterns_are_contradictions(draw: Callable[..., Any], unique: bool) -> None:
+    """Each pattern that is found in any part of a random history is invalid by itself, as the brute force says."""
+    random = Random(f"patterns {unique}")
+    kinds: Counter[str] = Counter()
+    for number in range(1500):
+        options = {"failed_cas": "observe"} if number % 3 == 0 else {}
+        model, operations = draw("cas-register", random, longest=10, unique=unique, options=options)
+        found = patterns(encode(model, operations))
+        for pattern in found:
+            kinds[pattern.kind] += 1
+            assert brute.linearizable(model, pattern.operations) is False, (pattern, operations)
+        if found:
+            assert brute.linearizable(model, operations) is False, (found, operations)
+    assert kinds.keys() == {"phantom", "future", "stale", "lost-update"}

@@ -29,7 +29,7 @@ def test_the_writes_that_dledger_lost_are_found_lost() -> None:
     assert done.exit_code == ExitCode.INVALID
     found = json.loads(done.stdout)
     assert "(5 of 33 keys are invalid.)" in json.dumps(found)
-    assert "process 76's cas had replaced 857 by 932 at 14.999 s" in json.dumps(found)
+    assert "process 76's cas from 857 to 932 had completed at 14.999 s" in json.dumps(found)
 
 
 def test_where_the_service_ended_no_write_is_acknowledged_and_no_read_is_wrong() -> None:

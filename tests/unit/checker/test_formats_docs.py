@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from checker.checking import conventions_of
 from checker.edn.reader import MAX_DEPTH
 from checker.edn.tokens import MAX_TOKEN_CHARACTERS
 from checker.formats import jsonl
+from checker.formats.conventions import MEMBER, WORDS
 from checker.formats.jepsen_reader import KEYS
 from checker.formats.parquet import COLUMNS, FORMAT, MAX_NESTING, VERSION
+from checker.formats.read import EDN
 from harness.event_lines import MAX_LINE_BYTES, decode_event
 from harness.history import FORMAT as HISTORY_FORMAT
 from harness.history import VERSION as HISTORY_VERSION
@@ -51,3 +54,15 @@ def test_bounds() -> None:
     """The documented bounds are those that are kept."""
     assert MAX_DEPTH == MAX_NESTING == 128
     assert MAX_TOKEN_CHARACTERS == MAX_LINE_BYTES == 1 << 20
+
+
+def test_conventions_of_edn() -> None:
+    """The documented names and words are those that are read, and the default is that of EDN."""
+    found = {}
+    for name, words, missing in rows("Conventions"):
+        convention = name.strip("`").removeprefix(":").replace("-", "_")
+        if convention != "keyed":
+            found[convention] = tuple(re.findall(r"`:([a-z]+)`", words))
+            assert missing.strip("`").removeprefix(":") == conventions_of(EDN)[convention]
+    assert found == dict(WORDS)
+    assert f"`{MEMBER}`" in {cells[0] for cells in rows("EDN")}

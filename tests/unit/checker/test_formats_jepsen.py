@@ -34,7 +34,8 @@ def test_the_whole_history(tmp_path: Path) -> None:
     path = tmp_path / "history.edn"
     assert write_history(path, iter(HISTORY)) == 8
     assert path.read_text() == (
-        '{:index 0, :time 5, :type :invoke, :process 0, :f :read, :value ["k1" nil], :node "n1", :scheduled 4}\n'
+        '{:index 0, :time 5, :type :invoke, :process 0, :f :read, :value ["k1" nil], :node "n1", :scheduled 4, '
+        ":labrys/conventions {:keyed true, :nil-read :exact, :failed-cas :drop, :crashed-dequeue :takes}}\n"
         '{:index 1, :time 6, :type :invoke, :process 1, :f :cas, :value ["k2" [1 2]], :node "n2"}\n'
         '{:index 2, :time 7, :type :info, :process :nemesis, :f :start-kill, :value {:fault 1, :targets ["n1"]}}\n'
         '{:index 3, :time 8, :type :ok, :process 0, :f :read, :value ["k1" 7], :node "n1", :via "n3"}\n'

@@ -236,7 +236,7 @@ def test_a_part_that_a_test_should_have_is_never_absent() -> None:
 
 
 def test_invalid_beats_unknown_beats_valid() -> None:
-    """The worst part decides, and no part at all is valid."""
+    """The worst part decides, and no part at all is unknown."""
     assert worst([Verdict.VALID, Verdict.UNKNOWN, Verdict.INVALID]) is Verdict.INVALID
     assert worst([Verdict.VALID, Verdict.UNKNOWN]) is Verdict.UNKNOWN
-    assert worst([]) is Verdict.VALID
+    assert worst([]) is Verdict.UNKNOWN

@@ -22,9 +22,9 @@ def test_invalid_beats_unknown_beats_valid() -> None:
         assert worst(verdicts) is expected
 
 
-def test_nothing_to_decide_is_valid() -> None:
-    """The merge of no verdicts is its neutral element."""
-    assert worst([]) is Verdict.VALID
+def test_nothing_to_decide_is_unknown() -> None:
+    """What was not judged has not passed."""
+    assert worst([]) is Verdict.UNKNOWN
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ pytest.importorskip("pyspark")
 
 def analysis(**counts: int) -> Any:
     """Returns an analysis with these verdicts."""
-    from results.pipeline.job import Analysis  # noqa: PLC0415 - needs Spark's packages
+    from results.pipeline.job import Analysis, Refusal  # noqa: PLC0415 - needs Spark's packages
 
     row = {"run": "a/1", "key": "k", "explanation": "it was\x1b[31m lost", "cause": None}
     return Analysis(
@@ -35,7 +35,7 @@ def analysis(**counts: int) -> Any:
         counts=counts,
         refuted=[row] * min(counts.get("invalid", 0), 20),
         undecided=[],
-        reasons=[("expected a header", 2)],
+        reasons=[Refusal(reason="expected a header", rows=2, source="file:/s/1/history.jsonl", sources=3)],
         quarantined=2,
         tables={"verdicts": ["file:/out/generations/1/verdicts"]},
     )
@@ -47,11 +47,11 @@ def analysis(**counts: int) -> Any:
         ({"valid": 3}, ExitCode.VALID),
         ({"valid": 3, "unknown": 1}, ExitCode.UNKNOWN),
         ({"valid": 3, "unknown": 1, "invalid": 1}, ExitCode.INVALID),
-        ({}, ExitCode.VALID),
+        ({}, ExitCode.UNKNOWN),
     ],
 )
 def test_exit_codes(counts: dict[str, int], code: ExitCode) -> None:
-    """An invalid key is never masked, and an unknown one is not taken for a valid one."""
+    """An invalid key is never masked, an unknown one is not taken for a valid one, and no key at all is unknown."""
     assert analysis(**counts).exit_code is code
 
 
@@ -60,7 +60,7 @@ def test_what_is_said_steers_no_terminal() -> None:
     said = as_text(analysis(invalid=30, valid=1))
     assert "\x1b" not in said
     assert "and 20 more in the table of verdicts" in said
-    assert "quarantine 2 rows: expected a header" in said
+    assert "quarantine 2 rows of file:/s/1/history.jsonl and 2 other files: expected a header" in said
 
 
 def test_the_summary_is_json() -> None:
@@ -69,6 +69,8 @@ def test_the_summary_is_json() -> None:
     assert document["verdict"] == "unknown"
     assert document["verdicts"] == {"valid": 2, "invalid": 0, "unknown": 1}
     assert document["tables"]["verdicts"] == ["file:/out/generations/1/verdicts"]
+    (reason,) = document["quarantine"]["reasons"]
+    assert reason == {"reason": "expected a header", "rows": 2, "source": "file:/s/1/history.jsonl", "sources": 3}
 
 
 def test_without_spark_there_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,7 @@ from harness.suite import CaseResult, load_suite
 from results.document import build
 from results.publish import announce
 from results.record import RunRecord, TestInfo
+from results.session import Session
 from results.store import Store
 
 if TYPE_CHECKING:
@@ -363,7 +364,7 @@ def test_what_all_leaves_out_is_told_before_the_run(
     nodes = tuple(Node(name=f"n{number}", address=f"10.0.0.{number}") for number in range(1, 4))
     cluster = SimpleNamespace(nodes=nodes, capabilities=lambda: dict.fromkeys(["n1", "n2", "n3"], can))
     monkeypatch.setattr(clusters.options, "open_cluster", lambda _: contextlib.nullcontext(cluster))
-    system = SimpleNamespace(name="dledger", versions=dict)
+    system = SimpleNamespace(name="dledger", versions=dict, refusals=())
     monkeypatch.setattr(clusters.options, "make_system", lambda *_: system)
     begun: list[tuple[TestInfo, str]] = []
 
@@ -381,6 +382,25 @@ def test_what_all_leaves_out_is_told_before_the_run(
     ((info, plan),) = begun
     assert list(info.left_out) == kinds
     assert [left["kind"] for left in json.loads(plan)["left_out"]] == kinds
+
+
+@pytest.mark.parametrize(("valid", "code"), [(False, ExitCode.INVALID), ("unknown", ExitCode.INTERNAL)])
+def test_what_broke_a_run_off_does_not_mask_an_invalid_verdict(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, valid: Any, code: ExitCode
+) -> None:
+    """What was recorded before is a definite failure; without one the exit code is that of the error."""
+    cluster = SimpleNamespace(nodes=(), capabilities=dict)
+    monkeypatch.setattr(clusters.options, "open_cluster", lambda _: contextlib.nullcontext(cluster))
+    monkeypatch.setattr(cli, "_compose", lambda *_: (None, SimpleNamespace(left_out={}, name="t"), ""))
+    session = Session(
+        run=SimpleNamespace(report_html=None, path="run"),  # type: ignore[arg-type]
+        document={"valid": valid, "reason": "because"},
+        interrupted=False,
+        error="the disk is full",
+    )
+    monkeypatch.setattr("results.session.carry_out", lambda *_, **__: session)
+    monkeypatch.setattr("results.terminal.print_summary", lambda *_, **__: None)
+    assert run(capsys, "test")[0] == code
 
 
 @pytest.mark.parametrize("line", ["old", "new"])

@@ -1,0 +1,87 @@
+"""Counts what a convention takes as saying less than it may, so that a verdict tells what it rests on.
+
+A read of nil that is taken for a read of anything, a failed compare-and-set and a crashed dequeue that are left out: each may
+hide a contradiction. A verdict that has passed over some says how many.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from checker.models.queues import FifoQueue, UnorderedQueue
+from checker.models.registers import CasRegister, MultiRegister, Register
+from harness.op import OpType
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from checker.models import Model
+    from harness.op import Operation
+
+READS_OF_NIL: Final = "nil_read"
+FAILED_CAS: Final = "failed_cas"
+CRASHED_DEQUEUES: Final = "crashed_dequeue"
+# The function and the type of the operations that a convention is about; of reads only those of nil.
+CONVENTION: Final[Mapping[str, tuple[str, OpType]]] = {
+    READS_OF_NIL: ("read", OpType.OK),
+    FAILED_CAS: ("cas", OpType.FAIL),
+    CRASHED_DEQUEUES: ("dequeue", OpType.INFO),
+}
+_READS: Final = frozenset({"read", "r"})
+_SAID: Final[Mapping[str, tuple[str, str]]] = {
+    READS_OF_NIL: (
+        "1 read of nil taken as a read of anything (--nil-read any)",
+        "{} reads of nil taken as reads of anything (--nil-read any)",
+    ),
+    FAILED_CAS: (
+        "1 failed compare-and-set taken as saying nothing (--failed-cas drop)",
+        "{} failed compare-and-sets taken as saying nothing (--failed-cas drop)",
+    ),
+    CRASHED_DEQUEUES: (
+        "1 crashed dequeue taken as never happening (--crashed-dequeue never)",
+        "{} crashed dequeues taken as never happening (--crashed-dequeue never)",
+    ),
+}
+
+
+def silenced(model: Model) -> list[str]:
+    """Returns the conventions by which a model takes operations as saying less than they may."""
+    names = []
+    if isinstance(model, Register | MultiRegister) and model.nil_read == "any":
+        names.append(READS_OF_NIL)
+    if isinstance(model, CasRegister) and model.failed_cas == "drop":
+        names.append(FAILED_CAS)
+    if isinstance(model, FifoQueue | UnorderedQueue) and model.crashed_dequeue == "never":
+        names.append(CRASHED_DEQUEUES)
+    return names
+
+
+def weakened(model: Model, operations: Sequence[Operation]) -> dict[str, int]:
+    """Returns how many operations each convention of a model silences; only those that silence any."""
+    counts = {}
+    for name in silenced(model):
+        f, op_type = CONVENTION[name]
+        if isinstance(model, MultiRegister):
+            count = sum(_reads_of_nil(op) for op in operations)
+        elif name == READS_OF_NIL:
+            count = sum(op.type is op_type and op.f == f and op.result is None for op in operations)
+        else:
+            count = sum(op.type is op_type and op.f == f for op in operations)
+        if count:
+            counts[name] = count
+    return counts
+
+
+def _reads_of_nil(op: Operation) -> int:
+    """Returns how many reads of nil a transaction has."""
+    if op.type is not OpType.OK or not isinstance(op.result, list | tuple):
+        return 0
+    return sum(
+        isinstance(micro, list | tuple) and len(micro) == 3 and micro[0] in _READS and micro[2] is None
+        for micro in op.result
+    )
+
+
+def sentences(counts: Mapping[str, int]) -> list[str]:
+    """Returns what was silenced, a sentence for each convention."""
+    return [_SAID[name][count != 1].format(f"{count:,}") for name, count in counts.items()]
