@@ -24,7 +24,7 @@ import traceback
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TextIO
 
-from harness.errors import ExitCode, LabrysError, Terminated
+from harness.errors import ExitCode, LabrysError, Terminated, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -137,14 +137,6 @@ def _print(stream: TextIO, text: str) -> None:
     stream.flush()
 
 
-def sentence(error: BaseException) -> str:
-    """Returns what an error says; its kind, if it cannot say anything."""
-    try:
-        return str(error) or type(error).__name__
-    except Exception:  # noqa: BLE001 - e.g. of an integer with too many digits
-        return type(error).__name__
-
-
 def _carry_out(command: Callable[[], int]) -> int:
     try:
         code = command()
@@ -161,12 +153,13 @@ def _carry_out(command: Callable[[], int]) -> int:
         )
         return ExitCode.INTERNAL
     except BaseException as error:  # noqa: BLE001 - a panic of the kernel is no Exception, and no verdict either
-        say(_traceback(error))
+        say(in_full(error))
         return ExitCode.INTERNAL
     return code if 0 <= code <= LARGEST_CODE else ExitCode.INTERNAL
 
 
-def _traceback(error: BaseException) -> str:
+def in_full(error: BaseException) -> str:
+    """Returns the traceback of a mistake of our own."""
     try:
         return "".join(traceback.format_exception(error)).rstrip()
     except Exception:  # noqa: BLE001 - memory may be short
