@@ -62,7 +62,7 @@ PREVIEW_OPERATIONS = 20
 MAX_NAME = 100
 
 
-class LazyGroup(click.Group):
+class LazyGroup(opt.Group):
     """A group whose commands are imported when they are asked for, with defaults from `labrys.toml`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
