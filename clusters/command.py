@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.errors import ExitCode, InputError, LabrysError
+from harness.options import Group
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -42,7 +43,7 @@ def _elsewhere(command: Callable[..., Any]) -> Callable[..., Any]:
     return inventory(vagrant(command))
 
 
-@click.group()
+@click.group(cls=Group)
 def cluster() -> None:
     """Makes, shows, heals and removes clusters of local nodes.
 

@@ -212,6 +212,10 @@ def _cases(where: str, table: Mapping[str, Any], *, seed: int, known: Collection
             isinstance(item, str | int | float | bool) for item in (value if isinstance(value, list) else [value])
         ):
             raise InputError(f"{where} ({name}): {key} takes a value or a list of values, not {value!r}")
+        if value == []:
+            raise InputError(
+                f"{where} ({name}): {key} has an empty list, which makes no case; give it a value or drop it"
+            )
     dimensions = [key for key, value in options.items() if isinstance(value, list)]
     for choice in itertools.product(*(options[key] for key in dimensions)):
         chosen = dict(zip(dimensions, choice, strict=True))

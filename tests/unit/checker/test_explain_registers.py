@@ -245,7 +245,7 @@ def test_every_explained_key_has_a_rank_and_the_first_is_always_explained(
     """As many keys as are asked for get a counterexample, in the order in which they show it, while there is time."""
     history = [
         op
-        for place in range(6)
+        for place in range(12)
         for op in (
             operation(place, "write", 1, 10 * place, 10 * place + 1, 1, key=f"k{place}"),
             operation(place, "read", None, 10 * place + 2, 10 * place + 3, key=f"k{place}"),
