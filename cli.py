@@ -8,15 +8,19 @@ unknown, 254 bad arguments, 255 an error of the tool or of the machines, 130 int
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    import harness.process
+
+    harness.process.main()  # imports this module by its name, so that an import that fails has an exit code of ours
+
 import importlib
+import io
 import json
 import os
 import platform
 import re
 import shlex
-import signal
 import sys
-import traceback
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -28,8 +32,9 @@ import harness.choices
 import nemesis.choices
 import workloads.options
 from harness import options as opt
+from harness import process
 from harness.config import DEFAULTS_OF, as_defaults, load_config, refuse_unread
-from harness.errors import ExitCode, InputError, LabrysError, Terminated
+from harness.errors import ExitCode, InputError
 from harness.parameters import MAX_SEED, Whole, existing_file, existing_folder, folder
 from harness.randomness import fresh_seed
 
@@ -51,13 +56,14 @@ COMMANDS = {
     "report": "results.command:report",
     "serve": "results.command:serve",
 }
+COMPLETION = "_LABRYS_COMPLETE"
 CONFIG_FILE = "labrys.toml"
 ENVIRONMENT_PREFIX = "LABRYS"
 PREVIEW_OPERATIONS = 20
 MAX_NAME = 100
 
 
-class LazyGroup(click.Group):
+class LazyGroup(opt.Group):
     """A group whose commands are imported when they are asked for, with defaults from `labrys.toml`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -344,7 +350,7 @@ def replay_run(ctx: click.Context, *, run: str, targets: str, store_dir: Path) -
     config = ctx.find_root().params.get("config")
     arguments = ["--config", str(config)] if config else []
     arguments += ["test", *values, *words, "--plan", str(path), "--store", str(store_dir)]
-    ctx.exit(labrys.main(arguments, standalone_mode=False) or 0)
+    ctx.exit(invoke(arguments))
 
 
 @labrys.command("suite")
@@ -412,36 +418,42 @@ def _reproduce_line(ctx: click.Context, options: Mapping[str, Any]) -> str:
     return shlex.join(["labrys", "test", "--seed", str(options["seed"]), *words])
 
 
-def _terminate(*_: object) -> None:
-    raise Terminated
+def invoke(arguments: list[str]) -> int:
+    """Carries out a command line.
+
+    `labrys.main` of click would do the same, but it ends the process with 1 where a pipe breaks.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        InputError: The arguments cannot be understood.
+    """
+    asked = os.environ.get(COMPLETION)
+    try:
+        if asked:
+            return _complete(asked)
+        with labrys.make_context("labrys", list(arguments)) as ctx:
+            labrys.invoke(ctx)
+    except click.exceptions.Exit as left:
+        return left.exit_code
+    except click.ClickException as error:
+        told = io.StringIO()
+        error.show(told)
+        process.say(told.getvalue().rstrip())
+        return ExitCode.BAD_ARGUMENTS
+    return ExitCode.VALID
+
+
+def _complete(asked: str) -> int:
+    """Does what a shell asks of its completion, e.g. `bash_source`."""
+    from click.shell_completion import shell_complete
+
+    if shell_complete(labrys, {}, "labrys", COMPLETION, asked):
+        raise InputError(f"{COMPLETION}: expected e.g. bash_source, zsh_source or fish_source, found {asked!r}")
+    return ExitCode.VALID
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Runs the command line, and ends the process with the exit code that says how it went."""
-    signal.signal(signal.SIGTERM, _terminate)
-    try:
-        code: Any = labrys.main(args=arguments, prog_name="labrys", standalone_mode=False)
-    except click.exceptions.Abort:
-        code = ExitCode.INTERRUPTED
-    except click.ClickException as error:
-        error.show()
-        code = ExitCode.BAD_ARGUMENTS
-    except LabrysError as error:
-        click.echo(f"labrys: {error}", err=True)
-        for note in getattr(error, "__notes__", ()):
-            click.echo(f"  {note}", err=True)
-        code = error.exit_code
-    except KeyboardInterrupt:
-        code = ExitCode.INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output has left; point it elsewhere, so that the interpreter's last flush does not fail too.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = ExitCode.INTERNAL
-    except Exception:  # noqa: BLE001 - a mistake of our own is no verdict, and Python's own exit code 1 would mean invalid
-        traceback.print_exc()
-        code = ExitCode.INTERNAL
-    sys.exit(int(code or 0))
-
-
-if __name__ == "__main__":
-    main()
+    """Carries out a command line, and ends the process with the exit code that says how it went."""
+    process.end_with(lambda: invoke(sys.argv[1:] if arguments is None else arguments))

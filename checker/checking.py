@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from checker.edn.reader import loads
-from checker.errors import Disagreement
+from checker.errors import CheckFailed, Disagreement
 from checker.formats.conventions import OWN
 from checker.formats.errors import BadHistory
 from checker.formats.parquet import rows_of
@@ -44,6 +44,7 @@ RUN_HISTORY: Final = "history.jsonl"
 RUN_TEST: Final = "test.json"
 MAX_TEST_BYTES: Final = 16 << 20
 LONG_ROWS: Final = 20_000  # from here on arrays are worth their start-up; below, the general way shows more
+EXPLAIN_S: Final = 10.0  # for the counterexamples of one history
 _SHOWS_ALL: Final = "linear"
 
 _CONVENTIONS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -116,8 +117,10 @@ class Refused:
     error: LabrysError
 
 
-def check_file(name: str, request: Request) -> Iterator[Checked]:
+def check_file(name: str, request: Request) -> Iterator[Checked | Refused]:
     """Decides the history in a file, in a run's folder or on standard input; or each run's in a file that holds several.
+
+    What goes wrong with the history of one run of several is a result of that run, and the others are decided.
 
     Raises:
         LabrysError: It cannot be read, does not fit the model, or the checker failed.
@@ -135,31 +138,55 @@ def check_file(name: str, request: Request) -> Iterator[Checked]:
     yield from _check_each(histories, chosen or DEFAULT_MODEL, request, began_s)
 
 
-def _check_each(histories: list[History], name: str, request: Request, began_s: float) -> Iterator[Checked]:
+def refusal(error: BaseException) -> LabrysError:
+    """Returns an error that a file had as one that can be shown.
+
+    Raises:
+        BaseException: The error itself, if it is no fault of the file or of its check: the command is to end.
+    """
+    if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit):
+        raise error
+    # Whatever else there is, such as too little memory or a panic of the kernel, the other files are judged.
+    return error if isinstance(error, LabrysError) else CheckFailed(error).with_traceback(error.__traceback__)
+
+
+def _check_each(histories: list[History], name: str, request: Request, began_s: float) -> Iterator[Checked | Refused]:
     for history in histories:
-        read_s = time.perf_counter() - began_s
-        conventions = {**conventions_of(history.format), **history.conventions, **request.conventions}
-        chosen = make_model(name, request.initial, conventions)
+        found: Checked | Refused
         try:
-            analysis = check_keys(
-                chosen,
-                history.operations,
-                algorithm=request.algorithm,
-                time_limit=request.time_limit_s,
-                memory_limit=request.memory_limit,
-                certificate=request.certificate,
-                cross_check=request.cross_check,
-                empty=request.empty,
-            )
-        except Disagreement as error:
-            error.conventions = conventions
-            raise
-        weak = weakened(chosen, history.operations)
-        yield Checked(history=history, conventions=conventions, analysis=analysis, weakened=weak, read_s=read_s)
+            found = _check_one(history, name, request, began_s)
+        except BaseException as error:
+            if len(histories) == 1:
+                raise
+            found = Refused(name=history.name, error=refusal(error))
+        yield found
         began_s = time.perf_counter()
 
 
-def _check_parquet(source: Source, name: str, request: Request) -> Iterator[Checked]:
+def _check_one(history: History, name: str, request: Request, began_s: float) -> Checked:
+    read_s = time.perf_counter() - began_s
+    conventions = {**conventions_of(history.format), **history.conventions, **request.conventions}
+    chosen = make_model(name, request.initial, conventions)
+    try:
+        analysis = check_keys(
+            chosen,
+            history.operations,
+            algorithm=request.algorithm,
+            time_limit=request.time_limit_s,
+            memory_limit=request.memory_limit,
+            certificate=request.certificate,
+            cross_check=request.cross_check,
+            explain_s=EXPLAIN_S,
+            empty=request.empty,
+        )
+    except Disagreement as error:
+        error.conventions = conventions
+        raise
+    weak = weakened(chosen, history.operations)
+    return Checked(history=history, conventions=conventions, analysis=analysis, weakened=weak, read_s=read_s)
+
+
+def _check_parquet(source: Source, name: str, request: Request) -> Iterator[Checked | Refused]:
     """Decides the history of each run in a Parquet file; a long one from arrays, if they can say it."""
     began_s = time.perf_counter()
     with on_disk(source) as path:

@@ -11,6 +11,7 @@ from harness.parameters import Number, Whole
 if TYPE_CHECKING:
     from checker.checking import Checked, Refused, Request
     from checker.errors import Disagreement
+    from harness.errors import LabrysError
 
 # Written out here, so that `--help` needs neither models nor kernel; a test holds them to those.
 MODEL_NAMES = (
@@ -130,6 +131,7 @@ def check(
     """
     from checker import presentation
     from checker.checking import Request
+    from checker.sayable import sayable
     from harness.verdict import Verdict
 
     given = {"nil_read": nil_read, "failed_cas": failed_cas, "crashed_dequeue": crashed_dequeue}
@@ -148,30 +150,55 @@ def check(
     )
     results = _results(files, request)
     show = {"text": presentation.as_text, "json": presentation.as_json, "edn": presentation.as_edn}[output]
-    click.echo(show(results))
+    click.echo(sayable(results, show))
     click.get_current_context().exit(int(presentation.exit_code(results)))
 
 
 def _results(files: tuple[str, ...], request: Request) -> list[Checked | Refused]:
-    """Decides each file. The error of a single one is raised; among several it is a result."""
-    from checker.checking import Refused, check_file
-    from checker.errors import Disagreement
-    from harness.errors import LabrysError
+    """Decides each file. The error of a single one is raised; beside other results it is a result."""
+    from checker.checking import Refused, check_file, refusal
 
     results: list[Checked | Refused] = []
     for name in files:
         try:
-            for checked in check_file(name, request):
-                for warning in checked.history.warnings:
-                    click.echo(f"{checked.history.name}: {warning}", err=True)
-                results.append(checked)
-        except LabrysError as error:
-            if isinstance(error, Disagreement):
-                error.add_note(_kept(error))
-            if len(files) == 1:
+            for found in check_file(name, request):
+                results.append(found)
+                _tell(found)
+        except BaseException as error:
+            why = refusal(error)
+            if len(files) == 1 and not results:
+                _keep(why)
                 raise
-            results.append(Refused(name=name, error=error))
+            refused = Refused(name=name, error=why)
+            results.append(refused)
+            _tell(refused)
     return results
+
+
+def _tell(found: Checked | Refused) -> None:
+    """Says on standard error what a result has beside its verdict: warnings, and where a mistake of our own happened."""
+    from checker.checking import Refused
+    from checker.errors import CheckFailed
+    from harness.process import in_full
+
+    if not isinstance(found, Refused):
+        for warning in found.history.warnings:
+            click.echo(f"{found.history.name}: {warning}", err=True)
+        return
+    _keep(found.error)
+    if isinstance(found.error, CheckFailed):
+        click.echo(in_full(found.error), err=True)
+
+
+def _keep(error: LabrysError) -> None:
+    """Keeps the history that algorithms disagree about, if that is the error, and notes where."""
+    from checker.errors import Disagreement
+
+    if isinstance(error, Disagreement):
+        try:
+            error.add_note(_kept(error))
+        except Exception as problem:  # noqa: BLE001 - whatever it is, the disagreement is told
+            error.add_note(f"the history could not be kept: {problem}")
 
 
 def _kept(error: Disagreement) -> str:

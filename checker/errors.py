@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.errors import InputError, LabrysError
+from harness.errors import InputError, LabrysError, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,6 +18,13 @@ class ModelError(InputError):
 
 class KernelError(LabrysError):
     """The native part of the checker failed; the history has no verdict."""
+
+
+class CheckFailed(LabrysError):  # noqa: N818 - says what happened to the check
+    """Something that nobody foresaw went wrong while one history was read or decided; it has no verdict."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(f"the check failed: {type(error).__name__}: {sentence(error)}")
 
 
 class CertificateError(LabrysError):

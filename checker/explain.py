@@ -26,6 +26,9 @@ VALID: Final = "All {operations} operations fit into one order that real time al
 NOTHING_TESTED: Final = "There are no operations, so nothing was tested."
 _STATES: Final = 3
 _NAMED: Final = 4
+_ALONE: Final = frozenset(
+    {"value", "s", "pending", "list", "state", "locked?", "owner"}
+)  # need no name beside the value
 _STATE: Final[Mapping[str, str]] = {
     "register": "the register can only have held ",
     "cas-register": "the register can only have held ",
@@ -94,9 +97,9 @@ def _by_search(result: Analysis, op: Operation, model: Model) -> str:
 
 
 def _state_text(state: Mapping[str, Value]) -> str:
-    [(name, value), *others] = state.items() or [("", None)]
-    if others:
-        return value_text(dict(state))
+    if len(state) != 1 or not _ALONE.issuperset(state):
+        return value_text(dict(state)) if state else "nothing"
+    [(name, value)] = state.items()
     if name == "locked?":
         return "held" if value else "free"
     if name == "owner":

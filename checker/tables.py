@@ -51,6 +51,7 @@ BATCH_ROWS: Final = 1 << 17
 # So many operations before a failure are looked at as objects; of longer histories only those that the failure rests on.
 OBJECTS: Final = 100_000
 _CLOSURE_ROUNDS: Final = 64
+_SPARSE: Final = 8
 _EXPLAIN_S: Final = 20.0
 _TYPES: Final = {OpType.OK: OK, OpType.FAIL: FAIL, OpType.INFO: INFO}
 _MAKERS: Final = (WRITE, CAS, ENQUEUE, DEQUEUE)
@@ -104,6 +105,7 @@ def read_table(path: Path, name: str, model: Model) -> Table | None:
             rules.add(columns, batch)
             weak.add(columns)
             coded.add(columns, coder)
+        rules.finish(file.metadata.num_rows)
         coder.hold_to_texts()
     except (Unsuited, LabrysError, ValueError, pa.ArrowException, OSError, MemoryError):
         return None
@@ -153,6 +155,8 @@ class _Rules:
         self._run: str | None = None
         self._start = -1
         self._free: dict[int, int] = {}  # by process: when its last operation ended
+        self._rows = 0
+        self._indexes: list[Int64s] = []  # of all events
 
     def add(self, columns: Columns, batch: pa.RecordBatch) -> None:
         """Takes the next operations.
@@ -166,6 +170,7 @@ class _Rules:
         if len(runs) != 1 or runs[0] is None or self._run not in {None, runs[0]}:
             raise Unsuited
         self._run = runs[0]
+        self._rows += len(columns)
         completions = batch.column("complete_index")
         self.events += 2 * len(columns) - completions.null_count
         start = columns.start
@@ -175,6 +180,7 @@ class _Rules:
         if not rising or (completed <= start).any() or (ended < columns.start_ns).any():
             raise Unsuited
         self._start = int(start[-1])
+        self._indexes += [start, completed[completed != NEVER]]
         order = np.argsort(columns.process, kind="stable")
         process, begin, end = columns.process[order], start[order], columns.end[order]
         first = np.concatenate([[True], process[1:] != process[:-1]])
@@ -185,6 +191,29 @@ class _Rules:
             if self._free.get(who, -1) > at:
                 raise Unsuited
         self._free.update(zip(process[last].tolist(), end[last].tolist(), strict=True))
+
+    def finish(self, rows: int) -> None:
+        """Looks at what only all operations show.
+
+        Args:
+            rows: How many there have to be.
+
+        Raises:
+            Unsuited: There are more or fewer, or two events have the same index.
+        """
+        if self._rows != rows or not _all_different(self._indexes):
+            raise Unsuited
+
+
+def _all_different(parts: Sequence[Int64s]) -> bool:
+    """Says whether numbers from 0 on are all different."""
+    numbers = np.concatenate([np.zeros(0, np.int64), *parts])
+    greatest = int(numbers.max(initial=0))
+    if greatest >= _SPARSE * (len(numbers) + 1):
+        return len(np.unique(numbers)) == len(numbers)
+    seen = np.zeros(greatest + 1, np.bool_)  # costs less than sorting
+    seen[numbers] = True
+    return int(np.count_nonzero(seen)) == len(numbers)
 
 
 def check_table(table: Table, limits: Limits, *, cross_check: bool) -> KeyedAnalysis:

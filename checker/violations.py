@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from checker.result import operation_json
-from harness.op import OpType
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -86,7 +85,7 @@ def count(ranked: Sequence[Violation]) -> dict[str, int]:
 
 
 def _violation(key: str | None, analysis: Analysis, faults: Sequence[FaultRecord]) -> Violation:
-    decisive = _decisive(analysis)
+    decisive = analysis.culprit or analysis.op
     when = When.BEFORE
     ids: tuple[int, ...] = ()
     if decisive is not None:
@@ -98,15 +97,6 @@ def _violation(key: str | None, analysis: Analysis, faults: Sequence[FaultRecord
         elif any(fault.end_ns <= start_ns for fault in faults):
             when = When.AFTER
     return Violation(key=key, analysis=analysis, decisive=decisive, when=when, faults=ids)
-
-
-def _decisive(analysis: Analysis) -> Operation | None:
-    """Returns the operation that cannot have happened: the checker's, or that of the counterexample which ended last."""
-    example = analysis.counterexample
-    if not example or any(operation is analysis.op for operation in example):
-        return analysis.op
-    ended = [operation for operation in example if operation.type is OpType.OK and operation.complete_index is not None]
-    return max(ended, key=lambda operation: operation.complete_index or 0, default=analysis.op)
 
 
 def _rank(violation: Violation) -> tuple[bool, int, bool, int]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.errors import ExitCode, InputError, LabrysError
+from harness.options import Group
 from harness.parameters import Whole, existing_file
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def _elsewhere(command: Callable[..., Any]) -> Callable[..., Any]:
     return inventory(vagrant(command))
 
 
-@click.group()
+@click.group(cls=Group)
 def cluster() -> None:
     """Makes, shows, heals and removes clusters of local nodes.
 

@@ -25,8 +25,16 @@ def headline(error: str) -> str:
     return error.partition("\n")[0]
 
 
+def sentence(error: BaseException) -> str:
+    """Returns what an error says; its kind, if it cannot say anything."""
+    try:
+        return str(error) or type(error).__name__
+    except Exception:  # noqa: BLE001 - e.g. of an integer with too many digits
+        return type(error).__name__
+
+
 class Terminated(KeyboardInterrupt):
-    """SIGTERM came: the same as Ctrl-C, but to this process alone, and not to those that it started."""
+    """SIGTERM or SIGHUP came: the same as Ctrl-C, but perhaps to this process alone, and not to those that it started."""
 
 
 class LabrysError(Exception):

@@ -9,7 +9,8 @@ is read is held to all of that, because a history may come from anywhere.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from harness.errors import InputError
 from harness.op import NEMESIS, Op, OpType
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from harness.op import Value
 
 MAX_LINE_BYTES = 1 << 20
+TOO_GREAT: Final = 2**63  # times, indexes and processes are columns of 64 bits elsewhere
 SHOWN_CHARACTERS = 80
 
 _TYPES = {str(op_type): op_type for op_type in OpType}
@@ -86,7 +88,22 @@ def _no_constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is not JSON")
 
 
+def without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Returns a JSON object; a hook for JSON decoders.
+
+    Raises:
+        ValueError: A key stands in it twice, so readers may take different values of it.
+    """
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        counts = Counter(name for name, _ in pairs)
+        doubled = next(name for name, count in counts.items() if count > 1)
+        raise ValueError(f"the key {doubled[:SHOWN_CHARACTERS]!r} is there twice")
+    return fields
+
+
 _DECODER = json.JSONDecoder(parse_constant=_no_constant)
+_EXACT = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=without_doubles)
 
 
 def decode_object(line: bytes) -> dict[str, Any]:
@@ -96,7 +113,11 @@ def decode_object(line: bytes) -> dict[str, Any]:
         ValueError: It is not; the message says what it is.
     """
     try:
-        fields = _DECODER.decode(line.decode())
+        text = line.decode()
+        fields = _DECODER.decode(text)
+        # Each member has a colon. So if there are no more colons than members, no key is there twice; else look closely.
+        if not isinstance(fields, dict) or text.count(":") != len(fields):
+            fields = _EXACT.decode(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"expected a JSON object, found {shown(line)}: {error}") from error
     if not isinstance(fields, dict):
@@ -140,8 +161,8 @@ def _is_plain(fields: Mapping[str, Any], index: int) -> bool:
     return (
         type(position) is type(time_ns) is type(process) is int
         and position == index
-        and time_ns >= 0
-        and process >= 0
+        and 0 <= time_ns < TOO_GREAT
+        and 0 <= process < TOO_GREAT
         and type(op_type) is type(get("f")) is type(get("key", "")) is type(get("node", "")) is str
         and op_type in _TYPES
         and fields.keys() <= _PLAIN
@@ -157,7 +178,8 @@ def _check(fields: Mapping[str, Any], index: int) -> None:
             if name in _REQUIRED:
                 raise ValueError(f"expected the key {name!r}")
         elif not fits(fields[name]):
-            raise ValueError(f"expected {expected} in {name!r}, found {str(fields[name])[:SHOWN_CHARACTERS]!r}")
+            bounds = "; numbers go from 0 to 2^63 - 1" if type(fields[name]) is int else ""
+            raise ValueError(f"expected {expected} in {name!r}, found {str(fields[name])[:SHOWN_CHARACTERS]!r}{bounds}")
     if fields["index"] != index:
         raise ValueError(f"expected index {index}, found {fields['index']}")
     if fields["process"] == NEMESIS and fields["type"] != OpType.INFO:
@@ -171,7 +193,7 @@ def shown(line: bytes) -> str:
 
 
 def _is_count(value: Any) -> bool:
-    return type(value) is int and value >= 0
+    return type(value) is int and 0 <= value < TOO_GREAT
 
 
 def _is_type(value: Any) -> bool:

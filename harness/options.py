@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from harness.suggest import did_you_mean
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -30,6 +32,24 @@ class Origin:
 
     words: str
     typed: bool
+
+
+class Group(click.Group):
+    """A group of commands that suggests the nearest one for a name that it does not have."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Finds the command that the arguments name.
+
+        Raises:
+            UsageError: There is none of this name.
+        """
+        name, known = args[0], self.list_commands(ctx)
+        # What does not begin as a name is an option, which click refuses.
+        if name not in known and name[:1].isalnum() and not ctx.resilient_parsing:
+            ctx.fail(f"No such command {name!r}. {did_you_mean(name, known)}")
+        return super().resolve_command(ctx, args)
 
 
 def long_name(option: click.Option) -> str:

@@ -138,8 +138,8 @@ class Observer(Protocol):
 def run(test: Test, *, history: HistoryWriter, logs_dir: Path, observer: Observer) -> RunResult:
     """Runs a test once.
 
-    The first SIGINT or SIGTERM ends the workload and goes on with healing, logs and stopping. A second one leaves at once,
-    still healing.
+    The first SIGINT, SIGTERM or SIGHUP ends the workload and goes on with healing, logs and stopping. A second one leaves at
+    once, still healing.
 
     Args:
         test: What to run.
@@ -232,7 +232,9 @@ class _Run:
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+        if before[signal.SIGHUP] is signal.SIG_IGN:
+            del before[signal.SIGHUP]  # `nohup` asks for a run that outlives its terminal
         for number in before:
             loop.add_signal_handler(number, on_signal)
         try:

@@ -219,6 +219,10 @@ def _cases(where: str, table: Mapping[str, Any], *, seed: int, known: Collection
             isinstance(item, str | int | float | bool) for item in (value if isinstance(value, list) else [value])
         ):
             raise InputError(f"{where} ({name}): {key} takes a value or a list of values, not {shown(value)}")
+        if value == []:
+            raise InputError(
+                f"{where} ({name}): {key} has an empty list, which makes no case; give it a value or drop it"
+            )
     dimensions = [key for key, value in options.items() if isinstance(value, list)]
     if repeat * math.prod(len(options[key]) for key in dimensions) > room:
         raise InputError(f"{where} ({name}): more than {MAX_CASES} cases; split the suite")

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from checker.formats.counts import hold_row_count
 from checker.formats.errors import BadHistory
 from checker.formats.parquet import decode_value, json_text, open_parquet
 from harness.op import OpType
@@ -143,6 +144,9 @@ class ColumnReader:
         """
         for name in ("process", "f", "type", "start_ns", "invoke_index"):
             self._refuse_any(pc.is_null(batch.column(name)), f"expected a value in column {name!r}, found null")
+        for name in ("process", "start_ns", "end_ns", "invoke_index", "complete_index"):
+            below = pc.less(batch.column(name).cast(pa.int64()), 0)
+            self._refuse_any(below, f"expected a number from 0 to 2^63 - 1 in column {name!r}")
         types = _plain(batch.column("type"))
         known = pc.index_in(types, value_set=pa.array(list(_TYPES)))
         self._refuse_any(pc.is_null(known), "expected a type ok, fail or info")
@@ -261,6 +265,7 @@ def read_columns(path: Path) -> Columns:
     reader = ColumnReader(str(path))
     try:
         parts = [reader.of_batch(batch) for batch in file.iter_batches(batch_size=1 << 17, columns=list(NEEDED))]
+        hold_row_count(str(path), file.metadata, sum(map(len, parts)))
     except (pa.ArrowException, OSError) as error:
         raise BadHistory(str(path), None, f"the file cannot be read: {error}") from error
     return joined(parts, reader)

@@ -30,7 +30,10 @@ _EVENT: Final = re.compile(
     r"INFO\s+(?:\[[^\]]*\]\s*)?jepsen\.util\s+-\s+(?P<process>\d{1,18}|:nemesis)\s+:(?P<type>\S+)\s+:(?P<f>\S+)\s+(?P<value>\S.*?)\s*",
     re.ASCII,
 )
-_BEGINNING: Final = re.compile(r"INFO\s+(?:\[[^\]]*\]\s*)?jepsen\.util\s+-\s+(?:\d+|:nemesis)(?:\s|$)", re.ASCII)
+_BEGINNING: Final = re.compile(
+    r"INFO\s+(?:\[[^\]]*\]\s*)?jepsen\.util\s+-\s+(?:(?:-?\d+|:nemesis)(?:\s|$)|\S+\s+:(?:invoke|ok|fail|info)\s)",
+    re.ASCII,
+)
 _TYPES: Final = {str(op_type): op_type for op_type in OpType}
 
 

@@ -191,6 +191,7 @@ class JepsenEvents:
             process = self._other_process(line, process, op_type)
             is_client = process != NEMESIS
         if not is_client:
+            self._hold_other(line, index, time)
             index = time_ns = 0
         elif self._placed and type(index) is type(time) is int and self._index < index < _TOO_GREAT > time >= 0:
             self._index, time_ns = index, time  # what _place would say, as mostly
@@ -241,6 +242,15 @@ class JepsenEvents:
         elif type(time) is not int or not 0 <= time < _TOO_GREAT:
             raise self._bad(line, f"expected a :time in whole nanoseconds from 0 on, found {_shown(time)}")
         return index, time
+
+    def _hold_other(self, line: int, index: EdnValue, time: EdnValue) -> None:
+        """Holds the index and the time of an event that is no client's, where it has them, to the rules of all events."""
+        if index is not None and index != _MINUS_ONE and self._indexed is not False:
+            if type(index) is not int or not self._index < index < _TOO_GREAT:
+                raise self._bad(line, f"expected an :index above {self._index}, found {_shown(index)}")
+            self._index = index
+        if time is not None and time != _MINUS_ONE and (type(time) is not int or not 0 <= time < _TOO_GREAT):
+            raise self._bad(line, f"expected a :time in whole nanoseconds from 0 on, found {_shown(time)}")
 
     def _other_process(self, line: int, process: EdnValue, op_type: OpType) -> str:
         """Returns the name of a process that has no number; whoever has a name and invokes is a client."""

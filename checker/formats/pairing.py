@@ -17,7 +17,7 @@ from checker.formats.parquet import json_text
 from harness.op import NEMESIS, Op, Operation, OpType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from harness.op import Process, Value
 
@@ -210,34 +210,42 @@ def hold_to_rules(name: str, operations: Iterable[Operation]) -> None:
     """
     last: dict[Process, Operation] = {}
     invoke_index = -1
+    completed: dict[int, int] = {}  # index of a completion to its row
     for row, operation in enumerate(operations, 1):
-        before = last.get(operation.process)
+        wrong = _of_indexes(operation, invoke_index, completed) or _of_process(operation, last.get(operation.process))
+        if wrong is not None:
+            raise BadHistory(name, None, f"row {row} (event {operation.invoke_index}): {wrong}")
         last[operation.process] = operation
-        where = f"row {row} (event {operation.invoke_index})"
-        if operation.invoke_index <= invoke_index:
-            raise BadHistory(
-                name, None, f"{where}: expected an invoke_index above that of the row before, {invoke_index}"
-            )
         invoke_index = operation.invoke_index
-        if operation.complete_index is not None and operation.complete_index <= invoke_index:
-            raise BadHistory(name, None, f"{where}: expected a complete_index above, found {operation.complete_index}")
-        if operation.end_ns is not None and operation.end_ns < operation.start_ns:
-            raise BadHistory(name, None, f"{where}: time goes back, from {operation.start_ns} to {operation.end_ns} ns")
-        if before is None:
-            continue
-        if before.type is OpType.INFO:
-            raise BadHistory(
-                name,
-                None,
-                f"{where}: process {operation.process} works again after its operation of event {before.invoke_index} "
-                "ended as unknown",
-            )
-        if before.complete_index is None or before.complete_index > operation.invoke_index:
-            raise BadHistory(
-                name,
-                None,
-                f"{where}: process {operation.process} invokes while its operation of event {before.invoke_index} is open",
-            )
+        if operation.complete_index is not None:
+            completed[operation.complete_index] = row
+
+
+def _of_indexes(operation: Operation, before: int, completed: Mapping[int, int]) -> str | None:
+    """Says what is wrong with an operation's indexes and times; `before` is the invoke_index of the row before."""
+    begin, end = operation.invoke_index, operation.complete_index
+    if begin <= before:
+        return f"expected an invoke_index above that of the row before, {before}"
+    if begin in completed:
+        return f"invoke_index {begin} is the complete_index of row {completed[begin]} as well"
+    if end is not None and end <= begin:
+        return f"expected a complete_index above, found {end}"
+    if end is not None and end in completed:
+        return f"complete_index {end} is that of row {completed[end]} as well"
+    if operation.end_ns is not None and operation.end_ns < operation.start_ns:
+        return f"time goes back, from {operation.start_ns} to {operation.end_ns} ns"
+    return None
+
+
+def _of_process(operation: Operation, before: Operation | None) -> str | None:
+    """Says why a process cannot begin an operation after the one before."""
+    if before is None:
+        return None
+    if before.type is OpType.INFO:
+        return f"process {operation.process} works again after its operation of event {before.invoke_index} ended as unknown"
+    if before.complete_index is None or before.complete_index > operation.invoke_index:
+        return f"process {operation.process} invokes while its operation of event {before.invoke_index} is open"
+    return None
 
 
 def events_of(operations: Iterable[Operation]) -> list[Op]:

@@ -15,8 +15,10 @@ import math
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from checker.formats.counts import hold_counts, hold_numbers, hold_row_count
 from checker.formats.errors import BadHistory, shown
 from harness.errors import InfrastructureError, InputError
+from harness.event_lines import without_doubles
 from harness.op import Operation, OpType
 
 if TYPE_CHECKING:
@@ -214,6 +216,7 @@ def open_parquet(path: Path, *, name: str | None = None) -> Any:
         if not fits:
             expected = "integers" if column.kind == "int64" else "strings"
             raise BadHistory(name, None, f"expected {expected} in column {column.name!r}, found {kind}")
+    hold_counts(name, file.metadata, NAMES)
     return file
 
 
@@ -285,6 +288,7 @@ def read_rows(path: Path, *, name: str | None = None) -> Iterator[tuple[str, Ope
             for fields in zip(*columns, strict=True):
                 row += 1
                 yield fields[0], _operation(fields, decode)
+        hold_row_count(name, file.metadata, row)
     except (pa.ArrowException, OSError) as error:
         raise BadHistory(name, None, f"the file breaks off after row {row}: {error}") from error
     except ValueError as error:
@@ -345,7 +349,7 @@ def decode_value(text: str) -> Value:
         ValueError: It is no JSON.
     """
     try:
-        value = json.loads(text, parse_constant=_refuse)
+        value = _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"expected the JSON of a value, found {text[:80]!r}: {error}") from error
     hold_to_bounds(value)
@@ -373,6 +377,9 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
 
 
+_DECODER = json.JSONDecoder(parse_constant=_refuse, object_pairs_hook=without_doubles)
+
+
 def _operation(fields: Sequence[Any], decode: Callable[[str | None], Value]) -> Operation:
     run, key, process, f, kind, start_ns, end_ns, value, result, node, error, scheduled_ns, phase, first, last, via = (
         fields
@@ -380,6 +387,7 @@ def _operation(fields: Sequence[Any], decode: Callable[[str | None], Value]) -> 
     for name, field in (("run", run), ("process", process), ("f", f), ("start_ns", start_ns), ("invoke_index", first)):
         if field is None:
             raise ValueError(f"expected a value in column {name!r}, found null")
+    hold_numbers(process, start_ns, end_ns, scheduled_ns, first, last)
     if kind not in _TYPES:
         raise ValueError(f"expected a type ok, fail or info, found {kind!r}")
     if kind != OpType.INFO and last is None:

@@ -199,6 +199,8 @@ def opened(name: str, unpack_limit: int | None = None) -> Iterator[Source]:
         BadHistory: There is no such file, or it cannot be read.
     """
     if name == STANDARD_INPUT:
+        if sys.stdin is None:
+            raise BadHistory(name, None, "cannot be read: standard input is closed")
         yield Source(name, sys.stdin.buffer, unpack_limit)
         return
     try:

@@ -12,7 +12,7 @@ import pytest
 from checker import brute
 from checker.analysis import analysis
 from checker.encode import encode
-from checker.independent import check_keys
+from checker.independent import EXPLAINED, check_keys
 from checker.models import model as chosen
 from checker.patterns import patterns
 from checker.words import value_text
@@ -186,15 +186,17 @@ def test_a_key_without_a_counterexample_is_told_in_short_by_what_the_analyzer_na
 
 def test_what_had_not_returned_is_no_contradiction() -> None:
     """A read that was open at the failure, and saw what was written after it, is no part of the counterexample."""
-    lists = [
-        ok(0, "append", 1, 0),
-        replace(ok(1, "read", None, 5), value=None, result=[1, 2], complete_index=100, end_ns=100_000_000),
-        replace(ok(2, "read", None, 20), result=[]),
-        ok(0, "append", 2, 50),
-    ]
-    found = analysis("list-append", lists)
-    assert found.counterexample == (lists[0], lists[2])
-    assert found.culprit == lists[2]
+
+    def txn(process: int, micros: list[Value], at_ms: int, end_ms: int) -> Operation:
+        return replace(ok(process, "txn", micros, at_ms), complete_index=end_ms, end_ns=end_ms * 1_000_000)
+
+    write, read = txn(0, [["w", "x", 1]], 0, 10), txn(1, [["r", "x", 0]], 20, 40)
+    open_read, later = txn(2, [["r", "x", 5]], 25, 100), txn(0, [["w", "x", 5]], 50, 60)
+    found = analysis("multi-register", [write, read, open_read, later])
+    assert found.op == read
+    assert found.counterexample == (write, read)
+    assert found.culprit == read
+    assert "the registers can only have held {x 1}, and no operation that was still open" in found.explanation
 
 
 def test_no_operations_are_unknown() -> None:
@@ -243,7 +245,7 @@ def test_every_explained_key_has_a_rank_and_the_first_is_always_explained(
     """As many keys as are asked for get a counterexample, in the order in which they show it, while there is time."""
     history = [
         op
-        for place in range(6)
+        for place in range(12)
         for op in (
             operation(place, "write", 1, 10 * place, 10 * place + 1, 1, key=f"k{place}"),
             operation(place, "read", None, 10 * place + 2, 10 * place + 3, key=f"k{place}"),
@@ -253,9 +255,9 @@ def test_every_explained_key_has_a_rank_and_the_first_is_always_explained(
         [a.rank for a in check_keys("register", history, **asked).keys.values()]
         for asked in ({}, {"explain": 5}, {"explain": 5, "explain_s": 0.0})
     )
-    assert by_default == [2, 2, 2, None, None, None]
-    assert five == [2, 2, 2, 2, 2, None]
-    assert hurried == [2, None, None, None, None, None]
+    assert by_default == [2] * EXPLAINED + [None] * 2
+    assert five == [2] * 5 + [None] * 7
+    assert hurried == [2] + [None] * 11
     assert all(a.op is not None and a.explanation for a in check_keys("register", history).keys.values())
 
 

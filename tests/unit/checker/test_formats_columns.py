@@ -21,7 +21,7 @@ from harness.op import Operation, OpType
 if TYPE_CHECKING:
     from pathlib import Path
 
-int64 = st.integers(-(2**63), 2**63 - 1)
+times = st.integers(0, 2**63 - 1)
 values = st.one_of(
     st.none(),
     st.integers(-5, 5),
@@ -49,7 +49,7 @@ def histories(draw: st.DrawFn) -> list[Operation]:
                 value=draw(values),
                 result=draw(values),
                 type=kind,
-                start_ns=draw(int64),
+                start_ns=draw(times),
                 end_ns=draw(st.none() | st.integers(0, 2**63 - 1)),
                 invoke_index=2 * number,
                 complete_index=2 * number + 1 if ended else None,

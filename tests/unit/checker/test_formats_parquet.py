@@ -54,7 +54,7 @@ values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
     max_leaves=8,
 )
-int64 = st.integers(-(2**63), 2**63 - 1)
+times = st.integers(0, 2**63 - 1)
 
 
 @st.composite
@@ -68,14 +68,14 @@ def histories(draw: st.DrawFn) -> list[Operation]:
             value=draw(values),
             result=draw(values),
             type=draw(st.sampled_from([OpType.OK, OpType.FAIL, OpType.INFO])),
-            start_ns=draw(int64),
-            end_ns=draw(int64),
+            start_ns=draw(times),
+            end_ns=draw(times),
             invoke_index=2 * number,
             complete_index=2 * number + 1,
             key=draw(st.none() | texts),
             node=draw(st.none() | texts),
             error=draw(st.none() | texts),
-            scheduled_ns=draw(st.none() | int64),
+            scheduled_ns=draw(st.none() | times),
             phase=draw(st.none() | texts),
             via=draw(st.none() | texts),
         )

@@ -87,7 +87,7 @@ def test_events_that_are_no_clients(tmp_path: Path) -> None:
         tmp_path,
         "{:type :info, :process :nemesis, :f :start}\n"
         "{:index 1, :time 7, :type :invoke, :process 0, :f :read, :value nil}\n"
-        "{:index 1, :type :info, :process :nemesis, :f nil, :value ##NaN, :time 3}\n"
+        "{:index 2, :type :info, :process :nemesis, :f nil, :value ##NaN, :time 3}\n"
         "{:type :info, :process :watcher, :f :leader, :value :n1}\n"
         "{:index 4, :time 9, :type :ok, :process 0, :f :read, :value 3}\n",
     )

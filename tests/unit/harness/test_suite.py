@@ -84,6 +84,8 @@ def test_a_new_case_shifts_no_seed(tmp_path: Path) -> None:
         ("[[test]]\nname = 'a'\nexpect-during-fault = true", 'needs expect = "invalid", and valid is expected'),
         ("[[test]]\nname = 'a'\nexpect = 'invalid'\nexpect-during-fault = 1", "takes true or false, not 1"),
         ("[[test]]\nname = 'a'\nnemesis = {}", "takes a value"),
+        ("[[test]]\nname = 'a'\nnemesis = []", "nemesis has an empty list, which makes no case"),
+        ("[defaults]\nnemesis = []\n[[test]]\nname = 'a'", "nemesis has an empty list"),
         ("[[test]]\nname = 'a'\nknown-failures = ['recovered']", "takes a list of PART=invalid"),
         ("[[test]]\nname = 'a'\n[[test]]\nname = 'a'", "two cases are named 'a'"),
         ("[[test]", "cannot be read as TOML"),

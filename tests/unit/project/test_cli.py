@@ -67,7 +67,10 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     ("arguments", "message"),
     [
         (["--sed", "4"], "--sed"),
-        (["tset"], "No such command"),
+        (["tset"], "No such command 'tset'. Did you mean 'test'?"),
+        (["chek"], "No such command 'chek'. Did you mean 'check'?"),
+        (["cluster", "statsu"], "No such command 'statsu'. Did you mean 'status'?"),
+        (["zzzz"], "Known are: analyze, check, cluster, doctor, plan, replay, report, serve, suite, test."),
         (["plan", "--sed", "4"], "--seed"),
         (["plan", "--read-mode", "unsave"], "unsafe"),
         (["plan", "--nemesis", "kil"], "Did you mean 'kill'"),

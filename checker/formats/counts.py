@@ -1,0 +1,75 @@
+"""Holds the numbers in operations.parquet to what they can be: how many rows there are, and times, processes and indexes.
+
+A number of rows that is wrong makes readers leave rows out without a word, and a history that is silently shorter proves
+nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from checker.formats.errors import BadHistory
+from harness.event_lines import TOO_GREAT
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+_NUMBERS: Final = ("process", "start_ns", "end_ns", "scheduled_ns", "invoke_index", "complete_index")
+
+
+def hold_counts(name: str, metadata: Any, columns: Collection[str]) -> None:
+    """Refuses a file whose counts of rows contradict each other: readers would leave rows out, each in its own way.
+
+    Args:
+        name: What the file is called in errors.
+        metadata: The file's metadata, as pyarrow has them.
+        columns: The names of the columns that have to have every row.
+
+    Raises:
+        BadHistory: They do.
+    """
+    rows = 0
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        for place in range(group.num_columns):
+            column = group.column(place)
+            if column.path_in_schema in columns and column.num_values != group.num_rows:
+                raise BadHistory(
+                    name,
+                    None,
+                    f"row {rows + 1}: expected {group.num_rows} rows from here on, as the row group says, found "
+                    f"{column.num_values} in column {column.path_in_schema!r}",
+                )
+        rows += group.num_rows
+    hold_row_count(name, metadata, rows)
+
+
+def hold_row_count(name: str, metadata: Any, rows: int) -> None:
+    """Refuses a file that has another number of rows than its end says.
+
+    Args:
+        name: What the file is called in errors.
+        metadata: The file's metadata, as pyarrow has them.
+        rows: How many rows were found.
+
+    Raises:
+        BadHistory: They are not the same.
+    """
+    if rows != metadata.num_rows:
+        raise BadHistory(
+            name, None, f"row {rows}: expected {metadata.num_rows} rows, as the file's end says, found {rows}"
+        )
+
+
+def hold_numbers(*numbers: int | None) -> None:
+    """Refuses a row with a number that no operation has.
+
+    Args:
+        numbers: The row's process, start_ns, end_ns, scheduled_ns, invoke_index and complete_index.
+
+    Raises:
+        ValueError: One is below 0, or does not fit into 64 bits.
+    """
+    for place, number in enumerate(numbers):
+        if number is not None and not 0 <= number < TOO_GREAT:
+            raise ValueError(f"expected a number from 0 to 2^63 - 1 in column {_NUMBERS[place]!r}, found {number}")

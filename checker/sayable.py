@@ -1,0 +1,69 @@
+"""What of results a format can say, such as EDN of half a character.
+
+The law: a verdict is always said. Where a format cannot say all of a result, its details are left out with the reason, and the
+results beside it are as they were.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from checker.checking import Checked, Refused
+from checker.result import Analysis
+from harness.errors import InputError, sentence
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    Result = Checked | Refused
+    Show = Callable[[Sequence[Result]], str]
+
+
+def sayable(results: Sequence[Result], show: Show) -> str:
+    """Returns the text of results; those that the format cannot say are without their details."""
+    try:
+        return show(results)
+    except Exception:  # noqa: BLE001 - whatever it is, the verdicts are said
+        return show([_sayable(result, show) for result in results])
+
+
+def _sayable(result: Result, show: Show) -> Result:
+    try:
+        show([result])
+    except Exception as error:  # noqa: BLE001 - told in place of the details
+        reason = _plain(f"the details are left out, because they cannot be written: {sentence(error)}")
+    else:
+        return result
+    if isinstance(result, Refused):
+        return Refused(name=_plain(result.name), error=InputError(_plain(sentence(result.error))))
+    names: dict[str | None, str | None] = {}
+    for key in result.analysis.keys:
+        name = None if key is None else _plain(key)
+        while name is not None and name in names.values():
+            name += "'"
+        names[key] = name
+    keys = {names[key]: _bare(analysis, reason) for key, analysis in result.analysis.keys.items()}
+    analysis = replace(result.analysis, keys=keys, worst_key=names.get(result.analysis.worst_key))
+    history = replace(
+        result.history, name=_plain(result.history.name), warnings=[*map(_plain, result.history.warnings)]
+    )
+    return replace(result, history=history, analysis=analysis)
+
+
+def _bare(analysis: Analysis, reason: str) -> Analysis:
+    return Analysis(
+        valid=analysis.valid,
+        model=analysis.model,
+        analyzer=analysis.analyzer,
+        operations=analysis.operations,
+        seconds=analysis.seconds,
+        steps=analysis.steps,
+        cause=analysis.cause,
+        kind=analysis.kind,
+        explanation=f"The history is {analysis.valid}; {reason}.",
+    )
+
+
+def _plain(text: str) -> str:
+    return text.encode(errors="backslashreplace").decode()
