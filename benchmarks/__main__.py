@@ -1,7 +1,8 @@
 """Runs every benchmark, or those that are named: `python -m benchmarks [NAME...] [--OPTION...]`.
 
 Each is a folder with a `run.py` that prints a table and compares with a peer in the same run; nothing here is a test. The
-numbers depend on the machine, so the tables give ratios.
+numbers depend on the machine, so the tables give ratios. `fuzz` alone compares nothing: it gives the command damaged
+files, for a minute unless `--minutes` says otherwise.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ import argparse
 import random
 import shlex
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -86,6 +87,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--no-raw", action="store_true", help="let text pass that a terminal obeys")
     parser.add_argument("--out", type=Path, default=Path("build/fuzz"), help="where files that break the law are kept")
     options = parser.parse_args(arguments)
+    # A shell starts what it puts into the background with Ctrl-C ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     fuzzer = Fuzzer(options.out, raw=not options.no_raw)
     with tempfile.TemporaryDirectory(prefix="labrys-fuzz-") as scratch, Commands() as commands:
         kinds = Kinds(Path(scratch))
