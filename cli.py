@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import logging
 import os
 import platform
 import re
@@ -31,6 +32,7 @@ from harness import options as opt
 from harness.config import DEFAULTS_OF, as_defaults, load_config, refuse_unread
 from harness.errors import ExitCode, InputError, LabrysError, Terminated
 from harness.randomness import fresh_seed
+from harness.terminal import PlainFormatter, echo, open_console, show_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -162,32 +164,30 @@ def _with(options: Iterable[Callable[[Command], Command]]) -> Callable[[Command]
 @click.pass_context
 def run_test(ctx: click.Context, /, **options: Any) -> None:
     """Runs a test once, and judges it."""
-    from rich.console import Console
-
+    from harness.plain import one_line
     from harness.verdict import Verdict
     from results.document import verdict_from
-    from results.plain import one_line
     from results.session import carry_out
     from results.store import Store
     from results.terminal import print_summary
 
-    console = Console(stderr=True)
+    console = open_console()
     given = _settle(ctx, options)[1]
     reproduce = _reproduce_line(ctx, options)
-    console.print(f"reproduce  {reproduce}", style="dim", soft_wrap=True, highlight=False, markup=False)
+    console.print(f"reproduce  {reproduce}", style="dim", soft_wrap=True)
     with clusters.options.open_cluster(options) as cluster:
         test, info, plan = _compose(options, cluster, given, reproduce)
         for kind, why in info.left_out.items():
-            console.print(f"left out   {one_line(f'{kind}: {why}')}", soft_wrap=True, highlight=False, markup=False)
+            console.print(f"left out   {one_line(f'{kind}: {why}')}", soft_wrap=True)
         session = carry_out(test, info, plan=plan, store=Store(options["store_dir"]), console=console)
     run, document = session.run, session.document
     verdict = verdict_from(document["valid"])
     print_summary(console, document, report=run.report_html)
     if options["output"] == "json":
-        click.echo(json.dumps({"run": str(run.path), **document}, ensure_ascii=False))
+        echo(json.dumps({"run": str(run.path), **document}))
     elif options["output"] == "github" and verdict is not Verdict.VALID:
         level = "error" if verdict is Verdict.INVALID else "warning"
-        click.echo(f"::{level} title=labrys {info.name}::{document['reason']} -- {reproduce}".replace("\n", "%0A"))
+        echo(f"::{level} title=labrys {info.name}::{document['reason']} -- {reproduce}".replace("\n", "%0A"))
     if session.interrupted:
         ctx.exit(ExitCode.INTERRUPTED)
     if session.error is not None:
@@ -211,7 +211,7 @@ def _settle(
     if given is not None:
         lines += nemesis.choices.follow_plan(given, options, given=origins, built_in=opt.built_in(ctx.command))
     for line in lines:
-        click.echo(line, err=True)
+        echo(line, err=True)
     if options["seed"] is None:
         options["seed"] = fresh_seed()
     nemesis.choices.check(options, nodes=names, seed=options["seed"], time_limit_s=options["time_limit"], given=given)
@@ -293,7 +293,7 @@ def show_plan(ctx: click.Context, /, **options: Any) -> None:
     workload = workloads.options.make_workload(options)
     streams = harness.choices.make_load(options, len(names)).streams(len(names))
     preview = workload.describe_streams(seed=options["seed"], streams=streams, count=PREVIEW_OPERATIONS)
-    click.echo(json.dumps({"reproduce": reproduce, "plan": json.loads(to_json(plan)), "streams": preview}, indent=2))
+    echo(json.dumps({"reproduce": reproduce, "plan": json.loads(to_json(plan)), "streams": preview}, indent=2))
 
 
 @labrys.command("replay")
@@ -367,8 +367,6 @@ def run_whole_suite(
     The exit code is 1 if a verdict is definite and not the expected one, else 255 if a case broke, else 2 if one is unknown,
     else 0.
     """
-    from rich.console import Console
-
     from harness.suite import exit_code, load_suite
     from results.suites import SuiteFolder, print_table, run_suite, seed_of
 
@@ -378,9 +376,9 @@ def run_whole_suite(
     suite = load_suite(file, seed=seed, known=known)
     folder = SuiteFolder.create(store_dir, suite, datetime.now(UTC)) if resume is None else SuiteFolder(resume)
     before = {} if resume is None else folder.done(suite)
-    console = Console(stderr=True)
+    console = open_console()
     again = shlex.join(["labrys", "suite", str(file), "--seed", str(seed)])
-    console.print(f"reproduce  {again}", style="dim", soft_wrap=True, highlight=False, markup=False)
+    console.print(f"reproduce  {again}", style="dim", soft_wrap=True)
     if ctx.parent is not None:
         labrys.get_command(ctx.parent, "test")  # brings the defaults of its table
     usual = run_test.make_context("test", [], parent=ctx.parent).params["time_limit"]
@@ -396,10 +394,10 @@ def run_whole_suite(
             config=ctx.find_root().params.get("config"),
         )
     except KeyboardInterrupt:
-        click.echo(f"interrupted; `{again} --resume {folder.path}` goes on", err=True)
+        echo(f"interrupted; `{again} --resume {folder.path}` goes on", err=True)
         raise
     print_table(console, results)
-    click.echo(folder.path / "junit.xml")
+    echo(folder.path / "junit.xml")
     ctx.exit(exit_code(results))
 
 
@@ -418,17 +416,17 @@ def _terminate(*_: object) -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Runs the command line, and ends the process with the exit code that says how it went."""
     signal.signal(signal.SIGTERM, _terminate)
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(PlainFormatter())
     try:
         code: Any = labrys.main(args=arguments, prog_name="labrys", standalone_mode=False)
     except click.exceptions.Abort:
         code = ExitCode.INTERRUPTED
     except click.ClickException as error:
-        error.show()
+        show_error(error)
         code = ExitCode.BAD_ARGUMENTS
     except LabrysError as error:
-        click.echo(f"labrys: {error}", err=True)
-        for note in getattr(error, "__notes__", ()):
-            click.echo(f"  {note}", err=True)
+        show_error(error)
         code = error.exit_code
     except KeyboardInterrupt:
         code = ExitCode.INTERRUPTED
@@ -437,7 +435,7 @@ def main(arguments: list[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = ExitCode.INTERNAL
     except Exception:  # noqa: BLE001 - a mistake of our own is no verdict, and Python's own exit code 1 would mean invalid
-        traceback.print_exc()
+        echo(traceback.format_exc(), err=True)
         code = ExitCode.INTERNAL
     sys.exit(int(code or 0))
 

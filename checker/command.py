@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from harness.plain import message, name
+from harness.terminal import echo
+
 if TYPE_CHECKING:
     from checker.checking import Checked, Refused, Request
     from checker.errors import Disagreement
@@ -126,7 +129,7 @@ def check(
     )
     results = _results(files, request)
     show = {"text": presentation.as_text, "json": presentation.as_json, "edn": presentation.as_edn}[output]
-    click.echo(show(results))
+    echo(show(results))
     click.get_current_context().exit(int(presentation.exit_code(results)))
 
 
@@ -137,18 +140,18 @@ def _results(files: tuple[str, ...], request: Request) -> list[Checked | Refused
     from harness.errors import LabrysError
 
     results: list[Checked | Refused] = []
-    for name in files:
+    for file in files:
         try:
-            for checked in check_file(name, request):
+            for checked in check_file(file, request):
                 for warning in checked.history.warnings:
-                    click.echo(f"{checked.history.name}: {warning}", err=True)
+                    echo(message(f"{name(checked.history.name)}: {warning}"), err=True)
                 results.append(checked)
         except LabrysError as error:
             if isinstance(error, Disagreement):
                 error.add_note(_kept(error))
             if len(files) == 1:
                 raise
-            results.append(Refused(name=name, error=error))
+            results.append(Refused(name=file, error=error))
     return results
 
 

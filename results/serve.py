@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from harness.errors import InputError
+from harness.plain import plain
 from harness.verdict import Verdict
 from results.compare import comparison
 from results.live import Tail
 from results.pages import environment
-from results.plain import plain
 from results.spoken import size
 from results.store import Run, Store, summarize
 

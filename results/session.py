@@ -17,6 +17,7 @@ from checker.formats.parquet import write_operations
 from harness import parts
 from harness.history import HistoryWriter, pair
 from harness.run import run
+from harness.terminal import PlainFormatter
 from results.progress import Progress
 from results.publish import announce, publish
 from results.record import RunRecord
@@ -68,7 +69,7 @@ def carry_out(test: Test, info: TestInfo, *, plan: str, store: Store, console: C
     """
     folder = store.create_run(info.name, info.started_utc)
     handler = logging.FileHandler(folder.log, encoding="utf-8")
-    handler.setFormatter(logging.Formatter(LOG_FORMAT))
+    handler.setFormatter(PlainFormatter(LOG_FORMAT))
     root = logging.getLogger()
     root.addHandler(handler)
     root.setLevel(logging.INFO)

@@ -21,11 +21,11 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.errors import ExitCode, InputError, Terminated
+from harness.plain import name, one_line
 from harness.suite import CaseResult
 from harness.verdict import Verdict
 from results.document import parts_from
 from results.junit import junit_xml, of_cases
-from results.plain import one_line
 from results.spoken import seconds
 from results.store import stamp, write_text
 
@@ -137,7 +137,7 @@ def run_suite(
     results = dict(before)
     for number, case in enumerate(suite.cases, 1):
         if case.name not in results:
-            console.print(Text(f"[{number}/{len(suite.cases)}] {case.name}", style="bold"))
+            console.print(Text(f"[{number}/{len(suite.cases)}] {name(case.name)}", style="bold"))
             own = ["--store", str(store), "--format", "json", "--name", _plain_name(f"{suite.name}-{case.test}")]
             command = [*(["--config", str(config)] if config else []), *case.arguments(), *own]
             result = _run_case(case, command, folder, _time_limit_s(case, time_limit_s) + BESIDE_S)
@@ -159,16 +159,16 @@ def print_table(console: Console, results: list[CaseResult]) -> None:
     table = Table("case", "verdict", "expected", "time", "reason", box=SIMPLE_HEAD)
     for result in results:
         table.add_row(
-            result.case.name,
+            Text(name(result.case.name)),
             Text(_word(result), style=_COLOURS[result.passed]),
-            str(result.case.expect),
-            seconds(result.seconds),
+            Text(name(str(result.case.expect))),
+            Text(seconds(result.seconds)),
             Text(one_line(_told(result, MAX_REASON))),
         )
     console.print(table)
     failed = [result for result in results if not result.passed]
     for result in failed:
-        console.print(Text.assemble(("reproduce  ", "dim"), result.reproduce), soft_wrap=True)
+        console.print(Text.assemble(("reproduce  ", "dim"), one_line(result.reproduce)), soft_wrap=True)
     as_known = sum(result.failed_as_known for result in results)
     console.print(
         f"{len(results) - len(failed)} of {len(results)} cases were as expected"
