@@ -56,6 +56,7 @@ CONFIG_FILE = "labrys.toml"
 ENVIRONMENT_PREFIX = "LABRYS"
 PREVIEW_OPERATIONS = 20
 MAX_NAME = 100
+MAX_PLAN_BYTES = 64 << 20
 
 
 class LazyGroup(click.Group):
@@ -316,15 +317,17 @@ def replay_run(ctx: click.Context, *, run: str, targets: str, store_dir: Path) -
 
     from nemesis.planfile import by_name, from_json, to_json
     from results.load import load_record
-    from results.store import Store, write_text
+    from results.store import Store
 
     found = Store(store_dir).open_run(run)
     record = load_record(found)
     try:
         plan = from_json(
-            found.plan_json.read_text(encoding="utf-8"), nodes=record.test.nodes, source=str(found.plan_json)
+            found.read_bytes(found.plan_json, MAX_PLAN_BYTES).decode("utf-8"),
+            nodes=record.test.nodes,
+            source=str(found.plan_json),
         )
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
         raise InputError(f"{found.path} has no plan that could be replayed: {error}") from error
     path = found.path / f"replay-by-{targets}.json"
     faults = by_name(plan.faults, record.faults) if targets == "name" else plan.faults
@@ -334,7 +337,7 @@ def replay_run(ctx: click.Context, *, run: str, targets: str, store_dir: Path) -
     known = dict(record.test.options)
     known["nodes"] = len(record.test.nodes) if known.get("cluster_kind") == "local" else None
     limit_s = known.get("time_limit", plan.time_limit_s)
-    write_text(path, to_json(replace(plan, faults=faults, seed=record.test.seed, time_limit_s=limit_s)))
+    found.write_text(path, to_json(replace(plan, faults=faults, seed=record.test.seed, time_limit_s=limit_s)))
     values = opt.spelled_out([option for option in own if option not in drawing], known)
     try:
         words = opt.without_options(shlex.split(record.test.reproduce)[2:], drawing)

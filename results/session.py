@@ -21,7 +21,6 @@ from harness.terminal import PlainFormatter
 from results.progress import Progress
 from results.publish import announce, publish
 from results.record import RunRecord
-from results.store import write_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,7 +74,7 @@ def carry_out(test: Test, info: TestInfo, *, plan: str, store: Store, console: C
     root.setLevel(logging.INFO)
     try:
         announce(folder, info)
-        write_text(folder.plan_json, plan)
+        folder.write_text(folder.plan_json, plan)
         return _run_and_judge(test, info, folder, console)
     finally:
         store.finish(folder)

@@ -10,10 +10,12 @@ from __future__ import annotations
 import io
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from checker.formats.read import PARQUET, detect
 from checker.formats.source import Source as Stream
+from harness.below import LINK
 from results.pipeline.errors import BadInput
 
 if TYPE_CHECKING:
@@ -108,6 +110,8 @@ def _folder(files: Files, path: str, depth: int) -> Iterator[Source]:
         yield _source(path, path, PARQUET, None, inside, is_folder=True)
         return
     for found in inside:
+        if found.name not in POINTERS and _is_link(found):
+            raise BadInput(f"{found.path}: is {LINK}; name what it leads to on the command line, if that is meant")
         if found.is_folder:
             if depth > 1 and found.name not in POINTERS and not found.name.startswith((".", "_")):
                 yield from _folder(files, found.path, depth - 1)
@@ -121,6 +125,9 @@ def _run(files: Files, path: str, by_name: dict[str, Found]) -> Iterator[Source]
     if data is None or not (data.size or data.is_folder):
         return
     told = [data, *(by_name[name] for name in (TEST, RESULTS) if name in by_name)]
+    for found in told:
+        if _is_link(found):
+            raise BadInput(f"{found.path}: is {LINK}")
     yield _source(
         path,
         data.path,
@@ -132,6 +139,11 @@ def _run(files: Files, path: str, by_name: dict[str, Found]) -> Iterator[Source]
         has_test=TEST in by_name,
         has_results=RESULTS in by_name,
     )
+
+
+def _is_link(found: Found) -> bool:
+    """Says whether this is a symbolic link on a local disk; other file systems have none that their drivers follow."""
+    return found.path.startswith(_FILE) and Path(found.path.removeprefix(_FILE)).is_symlink()
 
 
 def _file(files: Files, found: Found) -> Source:
