@@ -31,11 +31,12 @@ import workloads.options
 from harness import options as opt
 from harness.config import DEFAULTS_OF, as_defaults, load_config, refuse_unread
 from harness.errors import ExitCode, InputError, LabrysError, Terminated
+from harness.plain import message, name
 from harness.randomness import fresh_seed
 from harness.terminal import PlainFormatter, echo, open_console, show_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from harness.cluster import Cluster
     from harness.run import Test
@@ -149,6 +150,9 @@ OUTPUT_OPTIONS = (
                  help="What is written to standard output."),
 )  # fmt: skip
 NOT_REPRODUCED = frozenset({"seed", "cluster_name", "keep_cluster", "test_name", "store_dir", "output"})
+
+# What a replay never takes from the run that it replays: its folder may come from anyone.
+PLACES = (NOT_REPRODUCED - {"seed"}) | {"inventory", nemesis.choices.PLAN_FILE}
 
 
 def _with(options: Iterable[Callable[[Command], Command]]) -> Callable[[Command], Command]:
@@ -306,12 +310,14 @@ def show_plan(ctx: click.Context, /, **options: Any) -> None:
     show_default=True,
     help="Whether a fault that was aimed at the leader is aimed at the leader again, or at the node that it hit.",
 )
-@STORE_OPTION
+@_with((clusters.options.INVENTORY_OPTION, *OUTPUT_OPTIONS))
 @click.pass_context
-def replay_run(ctx: click.Context, *, run: str, targets: str, store_dir: Path) -> None:
+def replay_run(ctx: click.Context, /, run: str, targets: str, store_dir: Path, **_: Any) -> None:
     """Carries out the plan of RUN again, with its seed and options.
 
-    RUN is a run's folder, or within the store `latest`, `<test>`, `<test>/<time>`, or an index.
+    RUN is a run's folder, or within the store `latest`, `<test>`, `<test>/<time>`, or an index. The run says what is tested:
+    the options in its test.json, each held to the type and range of its flag, and the faults in its plan.json. You say where:
+    --config, --inventory, --cluster-name and --store are never taken from the run.
     """
     from dataclasses import replace
 
@@ -331,22 +337,42 @@ def replay_run(ctx: click.Context, *, run: str, targets: str, store_dir: Path) -
         raise InputError(f"{found.path} has no plan that could be replayed: {error}") from error
     path = found.path / f"replay-by-{targets}.json"
     faults = by_name(plan.faults, record.faults) if targets == "name" else plan.faults
-    own = [option for option in opt.options_of(run_test) if option.name not in NOT_REPRODUCED]
-    drawing = [option for option in own if option.name in {*nemesis.choices.DRAWING, nemesis.choices.PLAN_FILE}]
-    # The run's own values, whatever is a default by now; where the line names an option too, that counts.
-    known = dict(record.test.options)
-    known["nodes"] = len(record.test.nodes) if known.get("cluster_kind") == "local" else None
-    limit_s = known.get("time_limit", plan.time_limit_s)
+    options = opt.options_of(run_test)
+    known = {**record.test.options, "seed": record.test.seed}
+    if plan.time_limit_s is not None:
+        known.setdefault("time_limit", plan.time_limit_s)
+    known["nodes"] = len(record.test.nodes) if known.get("cluster_kind", "local") == "local" else None
+    if known["nodes"] is None:
+        options = [option for option in options if option.name != "nodes"]
+        del known["nodes"]
+    values, missing = opt.recorded(options, known, places=PLACES, source=str(found.test_json))
+    given = opt.origins(ctx)
+    for line in _untaken(known, values, missing, given, str(found.test_json)):
+        echo(message(line), err=True)
+    limit_s = values["time_limit"]
     found.write_text(path, to_json(replace(plan, faults=faults, seed=record.test.seed, time_limit_s=limit_s)))
-    values = opt.spelled_out([option for option in own if option not in drawing], known)
-    try:
-        words = opt.without_options(shlex.split(record.test.reproduce)[2:], drawing)
-    except ValueError as error:
-        raise InputError(f"{found.test_json}: the reproduce line cannot be read: {error}") from error
-    config = ctx.find_root().params.get("config")
-    arguments = ["--config", str(config)] if config else []
-    arguments += ["test", *values, *words, "--plan", str(path), "--store", str(store_dir)]
-    ctx.exit(labrys.main(arguments, standalone_mode=False) or 0)
+    own = [option for option in opt.options_of(ctx.command) if option.name in given and option.name in PLACES]
+    drawn = [option for option in options if option.name not in nemesis.choices.DRAWING]
+    words = [*opt.spelled_out(drawn, values), *opt.spelled_out(own, {**ctx.params, "store_dir": None})]
+    words += ["--plan", str(path), "--store", str(store_dir)]
+    root = ctx.find_root()
+    labrys.get_command(root, "test")  # brings the defaults of its table
+    with run_test.make_context("test", words, parent=root) as test:
+        run_test.invoke(test)
+
+
+def _untaken(
+    known: Mapping[str, Any], values: Mapping[str, Any], missing: Sequence[str], given: Collection[str], source: str
+) -> Iterator[str]:
+    """Says what a replay does not take from its run, and what the person has to give instead."""
+    if missing:
+        yield f"{source} says nothing of {', '.join(missing)}; built-in defaults are used"
+    if values["cluster_kind"] == "ssh" and "inventory" not in given:
+        yield "the run was on --cluster ssh; give --inventory FILE, since hosts are never taken from a run"
+    if known.get("cluster_name") is not None and "cluster_name" not in given:
+        yield (
+            f"the run was on the cluster {name(str(known['cluster_name']))!r}; give --cluster-name to use one that is up"
+        )
 
 
 @labrys.command("suite")
