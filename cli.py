@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 import clusters.options
 import harness.choices
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from harness.cluster import Cluster
+    from harness.op import Value
     from harness.run import Test
     from nemesis.planfile import Plan
     from results.record import TestInfo
@@ -62,6 +64,8 @@ MAX_PLAN_BYTES = 64 << 20
 
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are asked for, with defaults from `labrys.toml`."""
+
+    command_class = opt.ToldCommand
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Returns the names of all commands."""
@@ -89,7 +93,8 @@ class LazyGroup(click.Group):
         path: Path | None = ctx.params.get("config")
         if path is None:
             return
-        table = load_config(path, self.list_commands(ctx)).get(source, {})
+        named = ctx.get_parameter_source("config") in {ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT}
+        table = load_config(path, self.list_commands(ctx), named=named).get(source, {})
         known = own if source == name else opt.options_of(self.commands[source])
         defaults = as_defaults(
             path, source, table, {opt.long_name(option): (str(option.name), option.multiple) for option in known}
@@ -181,7 +186,7 @@ def run_test(ctx: click.Context, /, **options: Any) -> None:
     reproduce = _reproduce_line(ctx, options)
     console.print(f"reproduce  {reproduce}", style="dim", soft_wrap=True)
     with clusters.options.open_cluster(options) as cluster:
-        test, info, plan = _compose(options, cluster, given, reproduce)
+        test, info, plan = _compose(options, cluster, given, reproduce, defaults=opt.from_file(ctx))
         for kind, why in info.left_out.items():
             console.print(f"left out   {one_line(f'{kind}: {why}')}", soft_wrap=True)
         session = carry_out(test, info, plan=plan, store=Store(options["store_dir"]), console=console)
@@ -226,7 +231,12 @@ def _settle(
 
 
 def _compose(
-    options: Mapping[str, Any], cluster: Cluster, given: Plan | None, reproduce: str
+    options: Mapping[str, Any],
+    cluster: Cluster,
+    given: Plan | None,
+    reproduce: str,
+    *,
+    defaults: Mapping[str, Value] | None,
 ) -> tuple[Test, TestInfo, str]:
     """Puts a test together from the rooms, or refuses it before anything is done."""
     from importlib.metadata import version
@@ -269,6 +279,7 @@ def _compose(
         versions={"labrys": version("labrys"), "python": platform.python_version(), **system.versions()},
         options={name: str(value) if isinstance(value, Path) else value for name, value in options.items()},
         left_out={left.kind: left.reason for left in plan.left_out},
+        defaults=defaults,
     )
     return test, info, to_json(plan)
 

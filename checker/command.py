@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from harness.options import ToldCommand, from_file
 from harness.plain import message, name
 from harness.terminal import echo
 
@@ -35,7 +36,7 @@ MAX_TIME_LIMIT_S = 1e9
 MAX_MEMORY_LIMIT_MIB = 1 << 30
 
 
-@click.command(short_help="Decide whether a history is linearizable.")
+@click.command(cls=ToldCommand, short_help="Decide whether a history is linearizable.")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option(
     "--model",
@@ -128,8 +129,10 @@ def check(
         certificate=certificate,
     )
     results = _results(files, request)
-    show = {"text": presentation.as_text, "json": presentation.as_json, "edn": presentation.as_edn}[output]
-    echo(show(results))
+    if output == "json":
+        echo(presentation.as_json(results, defaults=from_file(click.get_current_context())))
+    else:
+        echo({"text": presentation.as_text, "edn": presentation.as_edn}[output](results))
     click.get_current_context().exit(int(presentation.exit_code(results)))
 
 

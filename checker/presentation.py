@@ -36,11 +36,16 @@ def exit_code(results: Sequence[Checked | Refused]) -> ExitCode:
     return max(refused, default=verdict.exit_code)
 
 
-def as_json(results: Sequence[Checked | Refused]) -> str:
-    """Returns one JSON object: the result of the one history, or those of all with a total."""
+def as_json(results: Sequence[Checked | Refused], *, defaults: Mapping[str, Value] | None = None) -> str:
+    """Returns one JSON object: the result of the one history, or those of all with a total.
+
+    Args:
+        results: What was found.
+        defaults: The file of defaults and what it decided, as `harness.options.from_file` says it.
+    """
     if len(results) == 1:
-        return _dump(_document(results[0]))
-    return _dump({**_total(results), "histories": [_document(result) for result in results]})
+        return _dump({**_document(results[0]), "defaults": defaults})
+    return _dump({**_total(results), "defaults": defaults, "histories": [_document(result) for result in results]})
 
 
 def _dump(document: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.errors import ExitCode, InputError, LabrysError
+from harness.options import ToldCommand
 from harness.plain import message, one_line
 from harness.terminal import echo
 
@@ -195,7 +196,7 @@ def _opened(name: str, inventory: Path | None, *, vagrant: bool) -> Iterator[Clu
         one.close()
 
 
-@click.command()
+@click.command(cls=ToldCommand)
 @_elsewhere
 @_format
 def doctor(inventory: Path | None, output: str, *, vagrant: bool) -> None:

@@ -17,12 +17,15 @@ from click.core import ParameterSource
 from harness.errors import InputError
 from harness.plain import name
 from harness.suggest import did_you_mean
+from harness.terminal import echo
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
+    from pathlib import Path
 
     from harness.op import Value
 
+MAX_PATH = 1000
 MOST_EXACT = 2**53  # whole numbers above it are not all floats
 
 
@@ -77,6 +80,35 @@ def origins(ctx: click.Context) -> dict[str, Origin]:
             case _:
                 pass
     return found
+
+
+def from_file(ctx: click.Context) -> dict[str, Value] | None:
+    """Returns which options `labrys.toml` decides, as results say it: `file`, and `options` by long name; None for none."""
+    decided: dict[str, Value] = {
+        long_name(option): _as_json(ctx.params[str(option.name)])
+        for option in options_of(ctx.command)
+        if ctx.get_parameter_source(str(option.name)) is ParameterSource.DEFAULT_MAP
+    }
+    path: Path | None = ctx.find_root().params.get("config")
+    return {"file": str(path.absolute()), "options": decided} if path is not None and decided else None
+
+
+def _as_json(value: Any) -> Value:
+    if isinstance(value, list | tuple):
+        return [_as_json(member) for member in value]
+    return value if isinstance(value, bool | int | float | str) else str(value)
+
+
+class ToldCommand(click.Command):
+    """A command that says which of its options `labrys.toml` decides, before it does anything."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Carries out the command."""
+        decided = from_file(ctx)
+        if decided is not None:
+            told = ", ".join(f"{key} = {name(as_written(value))}" for key, value in decided["options"].items())
+            echo(f"defaults of {name(decided['file'], most=MAX_PATH)}: {told}", err=True)
+        return super().invoke(ctx)
 
 
 def command_line(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from harness.options import ToldCommand
 from harness.terminal import echo, open_console
 
 _STORE = click.option(
@@ -17,7 +18,7 @@ _STORE = click.option(
 )
 
 
-@click.command()
+@click.command(cls=ToldCommand)
 @click.argument("run", default="latest")
 @_STORE
 def report(run: str, store: Path) -> None:
@@ -40,7 +41,7 @@ def report(run: str, store: Path) -> None:
     echo(found.report_html)
 
 
-@click.command()
+@click.command(cls=ToldCommand)
 @_STORE
 @click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0 takes a free one.")
 def serve(store: Path, port: int) -> None:

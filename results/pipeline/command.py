@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from checker.command import BYTES_PER_MIB, MAX_MEMORY_LIMIT_MIB, MAX_TIME_LIMIT_S, MODEL_NAMES
+from harness.options import ToldCommand, from_file
 from harness.terminal import echo, open_console
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 OPERATIONS_SHOWN = 10
 
 
-@click.command(short_help="Judge and draw any number of histories with Spark.")
+@click.command(cls=ToldCommand, short_help="Judge and draw any number of histories with Spark.")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option("--master", help="Spark's master.  [default: local[*], or what spark-submit says]")
 @click.option(
@@ -140,7 +141,7 @@ def analyze(ctx: click.Context, /, **given: Any) -> None:
         raise
     shutil.rmtree(folder, ignore_errors=True)
     if given["output"] == "json":
-        echo(json.dumps(as_document(found, watch.seconds), indent=2))
+        echo(json.dumps({**as_document(found, watch.seconds), "defaults": from_file(ctx)}, indent=2))
     else:
         echo(as_text(found))
         if given["pictures"]:

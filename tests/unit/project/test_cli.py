@@ -14,10 +14,13 @@ import pytest
 
 import cli
 import clusters.options
+from harness import options as opt
 from harness.capabilities import NAMES, Capabilities
 from harness.errors import ExitCode, InfrastructureError
 from harness.node import Node
+from harness.options import ToldCommand
 from harness.suite import CaseResult, load_suite
+from results import record as records
 from results.document import build
 from results.publish import announce
 from results.record import RunRecord, TestInfo
@@ -233,6 +236,64 @@ def test_a_plan_is_the_whole_truth_about_its_run(capsys: pytest.CaptureFixture[s
     assert plan(capsys, *shlex.split(longer["reproduce"])[2:]) == longer
 
 
+def test_what_the_file_decides_is_told_and_in_the_result(capsys: pytest.CaptureFixture[str], elsewhere: Path) -> None:
+    """A `labrys.toml` of someone else's cannot silently make an invalid history valid."""
+    history = elsewhere / "h.jsonl"
+    events = [
+        {"format": "labrys-history", "version": 1},
+        {"index": 0, "time": 0, "type": "invoke", "process": 0, "f": "read", "value": None},
+        {"index": 1, "time": 9, "type": "ok", "process": 0, "f": "read", "value": 3},
+    ]
+    history.write_text("".join(json.dumps(event) + "\n" for event in events))
+    code, out, err = run(capsys, "check", "h.jsonl", "--format", "json")
+    assert (code, json.loads(out)["defaults"], err) == (ExitCode.INVALID, None, "")
+
+    file = elsewhere / "labrys.toml"
+    file.write_text("[check]\nmodel = 'noop'\nalgorithm = 'auto'\n")
+    for arguments in (("h.jsonl",), ("h.jsonl", "h.jsonl")):
+        code, out, err = run(capsys, "check", *arguments, "--format", "json")
+        assert err == f"defaults of {file}: model = noop, algorithm = auto\n"
+        assert json.loads(out)["defaults"] == {"file": str(file), "options": {"model": "noop", "algorithm": "auto"}}
+    code, out, err = run(capsys, "check", "h.jsonl", "--format", "json", "--model", "register")
+    assert err == f"defaults of {file}: algorithm = auto\n"
+    assert (code, json.loads(out)["defaults"]["options"]) == (ExitCode.INVALID, {"algorithm": "auto"})
+
+
+def test_every_command_tells_what_the_file_decides() -> None:
+    """Each of them is of the class that does."""
+    context = cli.labrys.make_context("labrys", [], resilient_parsing=True)
+    for name in cli.labrys.list_commands(context):
+        command = cli.labrys.get_command(context, name)
+        assert command is not None
+        assert isinstance(command, ToldCommand) or not opt.options_of(command), name
+
+
+def test_a_test_records_what_the_file_decides(
+    capsys: pytest.CaptureFixture[str], elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """test.json and results.json name the file and the options, and give them back."""
+    nodes = tuple(Node(name=f"n{number}", address=f"10.0.0.{number}") for number in range(1, 6))
+    cluster = SimpleNamespace(nodes=nodes, capabilities=dict)
+    monkeypatch.setattr(clusters.options, "open_cluster", lambda _: contextlib.nullcontext(cluster))
+    system = SimpleNamespace(name="dledger", versions=dict, refusals=())
+    monkeypatch.setattr(clusters.options, "make_system", lambda *_: system)
+    begun: list[TestInfo] = []
+
+    def carry_out(_: object, info: TestInfo, **__: object) -> None:
+        begun.append(info)
+        raise InfrastructureError("it ends here")
+
+    monkeypatch.setattr("results.session.carry_out", carry_out)
+    (elsewhere / "labrys.toml").write_text("[test]\nread-mode = 'unsafe'\nstore = 'runs'\n")
+    run(capsys, "test")
+    (info,) = begun
+    expected = {"file": str(elsewhere / "labrys.toml"), "options": {"read-mode": "unsafe", "store": "runs"}}
+    assert info.defaults == expected
+    assert records.test_document(info)["defaults"] == expected
+    assert records.test_from_document(json.loads(json.dumps(records.test_document(info))), "x").defaults == expected
+    assert build(RunRecord(test=info, duration_s=1.0, parts=()))["defaults"] == expected
+
+
 def test_what_a_file_draws_gives_way_to_a_plan(
     capsys: pytest.CaptureFixture[str], elsewhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -246,6 +307,7 @@ def test_what_a_file_draws_gives_way_to_a_plan(
 
     assert code == ExitCode.VALID
     assert err.splitlines() == [
+        f"defaults of {elsewhere / 'labrys.toml'}: nemesis = pause, rate = 3",
         "nemesis = pause of labrys.toml is not used: plan.json says which faults there are",
         "LABRYS_TEST_TIME_LIMIT=50 overrides 40 s of plan.json",
     ]
@@ -300,12 +362,13 @@ def test_options_that_contradict_the_cluster_are_refused(capsys: pytest.CaptureF
 
     (elsewhere / "labrys.toml").write_text('[test]\ninventory = "lab.toml"\nnodes = 4\n')
     code, out, err = run(capsys, "plan")
-    assert (code, err) == (0, "inventory = lab.toml of labrys.toml is not used with --cluster local\n")
+    told = f"defaults of {elsewhere / 'labrys.toml'}: nodes = 4, inventory = lab.toml\n"
+    assert (code, err) == (0, f"{told}inventory = lab.toml of labrys.toml is not used with --cluster local\n")
     assert "--inventory" not in json.loads(out)["reproduce"]
     code, _, err = run(capsys, "plan", "--cluster", "ssh")
     assert (code, err) == (
         0,
-        "nodes = 4 of labrys.toml is not used: the cluster has 3 nodes, ada, bob, eve\n",
+        f"{told}nodes = 4 of labrys.toml is not used: the cluster has 3 nodes, ada, bob, eve\n",
     )
 
 
