@@ -9,6 +9,7 @@ ours do; what the user asks for goes before that.
 from __future__ import annotations
 
 import json
+import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ from checker.independent import check_keys
 from checker.models import MODELS, model
 from checker.solving import Limits
 from checker.weakening import weakened
+from harness import below
 from harness.errors import InputError, LabrysError
 from harness.suggest import did_you_mean
 from harness.verdict import Verdict
@@ -122,12 +124,14 @@ def check_file(name: str, request: Request) -> Iterator[Checked | Refused]:
     """
     began_s = time.perf_counter()
     path, chosen = name, request.model
+    run: Path | None = None
     if name != STANDARD_INPUT and Path(name).is_dir():
         path = str(Path(name) / RUN_HISTORY)
-        if not Path(path).is_file():
+        run = Path(name)
+        if not os.path.lexists(path):
             raise BadHistory(name, None, f"expected a file, or a run's folder with {RUN_HISTORY} in it")
-        chosen = chosen or _model_of_run(Path(name) / RUN_TEST)
-    with opened(path) as source:
+        chosen = chosen or _model_of_run(run)
+    with opened(path, within=run) as source:
         if detect(source) == PARQUET:
             yield from _check_parquet(source, chosen or DEFAULT_MODEL, request)
             return
@@ -245,10 +249,12 @@ def make_model(name: str, initial: str | None, conventions: Mapping[str, str]) -
     return model(name, **options)
 
 
-def _model_of_run(path: Path) -> str:
+def _model_of_run(run: Path) -> str:
     """Returns the model that a run's workload works on."""
+    path = run / RUN_TEST
     try:
-        workload = json.loads(path.read_bytes())["workload"]
+        with below.open_file(run, path) as file:
+            workload = json.loads(file.read())["workload"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(
             f"{path}: expected the workload's name, to know the model: {error}; say it with --model"

@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 CLUSTERS = ("local", "vagrant", "ssh")
 SYSTEMS = ("dledger",)
 
+INVENTORY_OPTION = click.option(
+    "--inventory",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The file with the hosts of --cluster ssh.",
+)
+
 OPTIONS = (
     click.option(
         "--cluster",
@@ -42,11 +48,7 @@ OPTIONS = (
         show_default=True,
         help="How many nodes a local cluster has.",
     ),
-    click.option(
-        "--inventory",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help="The file with the hosts of --cluster ssh.",
-    ),
+    INVENTORY_OPTION,
     click.option(
         "--system",
         "system_name",

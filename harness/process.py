@@ -8,7 +8,7 @@ The laws:
   0 into 255, and what was lost is said on the stream that is left. Every other code stands: a definite failure is not masked.
 - SIGTERM and SIGHUP end a command as Ctrl-C does. A signal that the parent ignores, as `nohup` does, stays ignored.
 
-This module needs the standard library alone, so that it can tell of everything else that cannot be imported.
+This module and what it imports need the standard library alone, so that it can tell of everything else that cannot be imported.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TextIO
 
 from harness.errors import ExitCode, LabrysError, Terminated, sentence
+from harness.plain import message, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -133,7 +134,7 @@ def say(text: str) -> None:
 
 
 def _print(stream: TextIO, text: str) -> None:
-    stream.write(f"{text}\n")
+    stream.write(f"{plain(text)}\n")
     stream.flush()
 
 
@@ -141,7 +142,7 @@ def _carry_out(command: Callable[[], int]) -> int:
     try:
         code = command()
     except LabrysError as error:
-        say("\n  ".join([f"labrys: {sentence(error)}", *getattr(error, "__notes__", ())]))
+        say(message("\n  ".join([f"labrys: {sentence(error)}", *getattr(error, "__notes__", ())])))
         return int(error.exit_code)
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import click
 
+from harness.options import ToldCommand
+from harness.terminal import echo, open_console
+
 _STORE = click.option(
     "--store",
     type=click.Path(file_okay=False, path_type=Path),
@@ -15,7 +18,7 @@ _STORE = click.option(
 )
 
 
-@click.command()
+@click.command(cls=ToldCommand)
 @click.argument("run", default="latest")
 @_STORE
 def report(run: str, store: Path) -> None:
@@ -24,8 +27,6 @@ def report(run: str, store: Path) -> None:
     RUN is a run's folder, or within the store: `latest`, `<test>`, `<test>/<time>`, or an index (0 is the newest, -1 the
     oldest).
     """
-    from rich.console import Console
-
     from results.document import build
     from results.load import load_record
     from results.publish import draw
@@ -36,11 +37,11 @@ def report(run: str, store: Path) -> None:
     record = load_record(found)
     document = build(record)
     draw(found, record, document)
-    print_summary(Console(stderr=True), document, report=found.report_html)
-    click.echo(found.report_html)
+    print_summary(open_console(), document, report=found.report_html)
+    echo(found.report_html)
 
 
-@click.command()
+@click.command(cls=ToldCommand)
 @_STORE
 @click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0 takes a free one.")
 def serve(store: Path, port: int) -> None:
@@ -49,8 +50,8 @@ def serve(store: Path, port: int) -> None:
     from results.store import Store
 
     with StoreServer(Store(store), port) as server:
-        click.echo(f"{server.url} shows {store}; Ctrl-C ends it", err=True)
+        echo(f"{server.url} shows {store}; Ctrl-C ends it", err=True)
         try:
             server.serve_forever()
         except KeyboardInterrupt:
-            click.echo("", err=True)
+            echo("", err=True)

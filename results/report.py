@@ -7,13 +7,18 @@ escaped by the template engine, or put into an element of data out of which noth
 
 from __future__ import annotations
 
+import os
+import stat
 from bisect import bisect_right
 from dataclasses import asdict, dataclass
 from datetime import UTC
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from harness import below
+from harness.plain import name
 from results import plots
 from results.circumstances import circumstances
 from results.counterexample import by_index, contradiction, diagram, read_counterexample, told
@@ -33,6 +38,7 @@ if TYPE_CHECKING:
     from harness.op import Value
     from results.counterexample import Counterexample
     from results.record import RunRecord
+    from results.store import Run
 
 LOG_LINES = 60
 LOG_BYTES = 16_384
@@ -135,34 +141,38 @@ def render(
     )
 
 
-def tails(nodes_dir: Path) -> list[LogTail]:
-    """Reads the ends of all node logs, bounded whatever their size; what cannot be read is passed over."""
-    found = []
-    for path in sorted(nodes_dir.glob("*/*"))[:MAX_LOGS]:
-        try:
-            if path.is_symlink() or not path.is_file():
-                continue
-            length = path.stat().st_size
-            with path.open("rb") as file:
-                file.seek(max(0, length - LOG_BYTES))
-                text = file.read(LOG_BYTES).decode("utf-8", errors="replace")
-        except OSError:
-            continue
-        lines = text.splitlines()
-        if length > LOG_BYTES:
-            lines = lines[1:]  # the first is torn
-        kept = lines[-LOG_LINES:]
-        found.append(
-            LogTail(
-                node=path.parent.name,
-                name=path.name,
-                text="\n".join(kept),
-                lines=len(kept),
-                size=size(length),
-                cut=length > LOG_BYTES or len(lines) > LOG_LINES,
-            )
-        )
-    return found
+def tails(run: Run) -> list[LogTail]:
+    """Reads the ends of all node logs, bounded whatever their size. What cannot be read, such as a link, says why."""
+    if not below.is_folder(run.path, run.nodes_dir):
+        return []
+    logs = (
+        path
+        for path, about in below.walk(run.path, run.nodes_dir, deepest=1)
+        if path.parent.parent == run.nodes_dir and not stat.S_ISDIR(about.st_mode)
+    )
+    return [_tail(run, path) for path in islice(logs, MAX_LOGS)]
+
+
+def _tail(run: Run, path: Path) -> LogTail:
+    try:
+        with below.open_file(run.path, path) as file:
+            length = file.seek(0, os.SEEK_END)
+            file.seek(max(0, length - LOG_BYTES))
+            text = file.read(LOG_BYTES).decode("utf-8", errors="replace")
+    except OSError as error:
+        text, length = f"(not read: {error.strerror})", 0
+    lines = text.splitlines()
+    if length > LOG_BYTES:
+        lines = lines[1:]  # the first is torn
+    kept = lines[-LOG_LINES:]
+    return LogTail(
+        node=name(path.parent.name),
+        name=name(path.name),
+        text="\n".join(kept),
+        lines=len(kept),
+        size=size(length),
+        cut=length > LOG_BYTES or len(lines) > LOG_LINES,
+    )
 
 
 def _faults(record: RunRecord, document: Mapping[str, Value], kinds: Sequence[str]) -> list[dict[str, Any]]:

@@ -9,9 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.errors import headline
+from harness.plain import one_line, plain
 from harness.verdict import Verdict
 from results.document import verdict_from
-from results.plain import one_line
 from results.spoken import availability, elections, fault_availability, outcomes, percent, ratio, seconds
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def print_summary(console: Console, document: Mapping[str, Value], *, report: Pa
     for problem in document["problems"]:
         console.print(Text.assemble(("! ", "yellow"), one_line(problem)))
     if report is not None:
-        console.print(Text.assemble(("report     ", "dim"), str(report)), soft_wrap=True)
+        console.print(Text.assemble(("report     ", "dim"), plain(str(report))), soft_wrap=True)
     console.print(Text.assemble(("reproduce  ", "dim"), one_line(document["reproduce"])), soft_wrap=True)
 
 
