@@ -49,8 +49,8 @@ def serve(store: Path, port: int) -> None:
     from results.store import Store
 
     with StoreServer(Store(store), port) as server:
-        click.echo(f"{server.url} shows {store}; Ctrl-C ends it", err=True)
         try:
+            click.echo(f"{server.url} shows {store}; Ctrl-C ends it", err=True)
             server.serve_forever()
         except KeyboardInterrupt:
             click.echo("", err=True)
