@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from checker.checking import Request, check_file
+from checker.checking import Checked, Request, check_file
 from harness.errors import ExitCode
 from harness.verdict import Verdict
 
@@ -59,6 +59,7 @@ def verdicts(path: Path) -> dict[str | None, Verdict]:
         certificate=False,
     )
     [checked] = check_file(str(path), asked)
+    assert isinstance(checked, Checked)
     return {key: analysis.valid for key, analysis in checked.analysis.keys.items()}
 
 

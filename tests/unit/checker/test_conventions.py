@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 import checker.checking
-from checker.checking import Request, check_file
+from checker.checking import Checked, Request, check_file
 from checker.command import check
 from checker.errors import Disagreement
 from checker.formats.errors import BadHistory
@@ -86,6 +86,7 @@ def _written(folder: Path, operations: Sequence[Operation]) -> dict[str, Path]:
 
 def _verdicts(path: Path, **asked: Any) -> dict[str | None, Verdict]:
     [checked] = check_file(str(path), Request(**{**ASKED, **asked}))
+    assert isinstance(checked, Checked)
     return {key: analysis.valid for key, analysis in checked.analysis.keys.items()}
 
 
@@ -266,8 +267,10 @@ def test_arrays_count_as_objects_do(
     write_operations(path, history, run="r")
     asked = Request(**{**ASKED, "conventions": {"nil_read": "any"}})
     [objects] = check_file(str(path), asked)
+    assert isinstance(objects, Checked)
     monkeypatch.setattr(checker.checking, "LONG_ROWS", 10)
     [arrays] = check_file(str(path), asked)
+    assert isinstance(arrays, Checked)
     assert arrays.history.operations == ()
     assert arrays.weakened == objects.weakened == {"nil_read": 25, "failed_cas": 50}
 

@@ -298,3 +298,15 @@ def test_a_code_that_no_process_can_have(code: int) -> None:
     with pytest.raises(SystemExit) as left:
         end_with(lambda: code)
     assert left.value.code == ExitCode.INTERNAL
+
+
+def test_a_reader_that_does_not_read_cannot_hold_up_the_end() -> None:
+    """SIGTERM ends a command that waits for its reader, at once."""
+    script = "from harness.process import end_with\nend_with(lambda: int(bool(print('x' * 1_000_000))))"
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
+    ) as stuck:
+        assert stuck.stdout is not None
+        assert stuck.stdout.read(1) == b"x"
+        stuck.terminate()
+        assert stuck.wait(timeout=DEADLINE_S) == ExitCode.INTERRUPTED
