@@ -41,6 +41,7 @@ DEFAULT_MODEL: Final = "cas-register"
 RUN_HISTORY: Final = "history.jsonl"
 RUN_TEST: Final = "test.json"
 LONG_ROWS: Final = 20_000  # from here on arrays are worth their start-up; below, the general way shows more
+EXPLAIN_S: Final = 10.0  # for the counterexamples of one history
 _SHOWS_ALL: Final = "linear"
 
 _CONVENTIONS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -172,6 +173,7 @@ def _check_one(history: History, name: str, request: Request, began_s: float) ->
             memory_limit=request.memory_limit,
             certificate=request.certificate,
             cross_check=request.cross_check,
+            explain_s=EXPLAIN_S,
             empty=request.empty,
         )
     except Disagreement as error:

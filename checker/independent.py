@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from checker.result import Analysis
     from harness.op import Operation
 
-EXPLAINED: Final = 3
+EXPLAINED: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

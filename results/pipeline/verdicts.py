@@ -22,6 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spar
 from checker.checking import DEFAULT_MODEL, conventions_of, make_model
 from checker.explain import VALID
 from checker.formats.read import PARQUET
+from checker.independent import EXPLAINED
 from checker.tables import OBJECTS as LONGEST_WHOLE
 from harness.verdict import Verdict
 from results.pipeline.blame import blame
@@ -69,7 +70,7 @@ class VerdictOptions:
     memory_limit: int = 1 << 30
     hot_operations: int | None = None
     bucket_events: int = 1 << 17
-    explained: int = 3
+    explained: int = EXPLAINED
 
     @property
     def most_in_kernel(self) -> int:

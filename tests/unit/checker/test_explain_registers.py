@@ -12,7 +12,7 @@ import pytest
 from checker import brute
 from checker.analysis import analysis
 from checker.encode import encode
-from checker.independent import check_keys
+from checker.independent import EXPLAINED, check_keys
 from checker.models import model as chosen
 from checker.patterns import patterns
 from checker.words import value_text
@@ -245,7 +245,7 @@ def test_every_explained_key_has_a_rank_and_the_first_is_always_explained(
     """As many keys as are asked for get a counterexample, in the order in which they show it, while there is time."""
     history = [
         op
-        for place in range(6)
+        for place in range(12)
         for op in (
             operation(place, "write", 1, 10 * place, 10 * place + 1, 1, key=f"k{place}"),
             operation(place, "read", None, 10 * place + 2, 10 * place + 3, key=f"k{place}"),
@@ -255,9 +255,9 @@ def test_every_explained_key_has_a_rank_and_the_first_is_always_explained(
         [a.rank for a in check_keys("register", history, **asked).keys.values()]
         for asked in ({}, {"explain": 5}, {"explain": 5, "explain_s": 0.0})
     )
-    assert by_default == [2, 2, 2, None, None, None]
-    assert five == [2, 2, 2, 2, 2, None]
-    assert hurried == [2, None, None, None, None, None]
+    assert by_default == [2] * EXPLAINED + [None] * 2
+    assert five == [2] * 5 + [None] * 7
+    assert hurried == [2] + [None] * 11
     assert all(a.op is not None and a.explanation for a in check_keys("register", history).keys.values())
 
 
