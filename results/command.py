@@ -50,8 +50,8 @@ def serve(store: Path, port: int) -> None:
     from results.store import Store
 
     with StoreServer(Store(store), port) as server:
-        echo(f"{server.url} shows {store}; Ctrl-C ends it", err=True)
         try:
+            echo(f"{server.url} shows {store}; Ctrl-C ends it", err=True)
             server.serve_forever()
         except KeyboardInterrupt:
             echo("", err=True)
