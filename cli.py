@@ -16,6 +16,7 @@ if __name__ == "__main__":
 import importlib
 import io
 import json
+import logging
 import os
 import platform
 import re
@@ -26,6 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 import clusters.options
 import harness.choices
@@ -36,12 +38,15 @@ from harness import process
 from harness.config import DEFAULTS_OF, as_defaults, load_config, refuse_unread
 from harness.errors import ExitCode, InputError
 from harness.parameters import MAX_SEED, Whole, existing_file, existing_folder, folder
+from harness.plain import message, name
 from harness.randomness import fresh_seed
+from harness.terminal import PlainFormatter, echo, open_console
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from harness.cluster import Cluster
+    from harness.op import Value
     from harness.run import Test
     from nemesis.planfile import Plan
     from results.record import TestInfo
@@ -61,10 +66,13 @@ CONFIG_FILE = "labrys.toml"
 ENVIRONMENT_PREFIX = "LABRYS"
 PREVIEW_OPERATIONS = 20
 MAX_NAME = 100
+MAX_PLAN_BYTES = 64 << 20
 
 
 class LazyGroup(opt.Group):
     """A group whose commands are imported when they are asked for, with defaults from `labrys.toml`."""
+
+    command_class = opt.ToldCommand
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Returns the names of all commands."""
@@ -92,7 +100,8 @@ class LazyGroup(opt.Group):
         path: Path | None = ctx.params.get("config")
         if path is None:
             return
-        table = load_config(path, self.list_commands(ctx)).get(source, {})
+        named = ctx.get_parameter_source("config") in {ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT}
+        table = load_config(path, self.list_commands(ctx), named=named).get(source, {})
         known = own if source == name else opt.options_of(self.commands[source])
         defaults = as_defaults(
             path, source, table, {opt.long_name(option): (str(option.name), option.multiple) for option in known}
@@ -154,6 +163,9 @@ OUTPUT_OPTIONS = (
 )  # fmt: skip
 NOT_REPRODUCED = frozenset({"seed", "cluster_name", "keep_cluster", "test_name", "store_dir", "output"})
 
+# What a replay never takes from the run that it replays: its folder may come from anyone.
+PLACES = (NOT_REPRODUCED - {"seed"}) | {"inventory", nemesis.choices.PLAN_FILE}
+
 
 def _with(options: Iterable[Callable[[Command], Command]]) -> Callable[[Command], Command]:
     def decorate(command: Command) -> Command:
@@ -169,32 +181,30 @@ def _with(options: Iterable[Callable[[Command], Command]]) -> Callable[[Command]
 @click.pass_context
 def run_test(ctx: click.Context, /, **options: Any) -> None:
     """Runs a test once, and judges it."""
-    from rich.console import Console
-
+    from harness.plain import one_line
     from harness.verdict import Verdict
     from results.document import verdict_from
-    from results.plain import one_line
     from results.session import carry_out
     from results.store import Store
     from results.terminal import print_summary
 
-    console = Console(stderr=True)
+    console = open_console()
     given = _settle(ctx, options)[1]
     reproduce = _reproduce_line(ctx, options)
-    console.print(f"reproduce  {reproduce}", style="dim", soft_wrap=True, highlight=False, markup=False)
+    console.print(f"reproduce  {reproduce}", style="dim", soft_wrap=True)
     with clusters.options.open_cluster(options) as cluster:
-        test, info, plan = _compose(options, cluster, given, reproduce)
+        test, info, plan = _compose(options, cluster, given, reproduce, defaults=opt.from_file(ctx))
         for kind, why in info.left_out.items():
-            console.print(f"left out   {one_line(f'{kind}: {why}')}", soft_wrap=True, highlight=False, markup=False)
+            console.print(f"left out   {one_line(f'{kind}: {why}')}", soft_wrap=True)
         session = carry_out(test, info, plan=plan, store=Store(options["store_dir"]), console=console)
     run, document = session.run, session.document
     verdict = verdict_from(document["valid"])
     print_summary(console, document, report=run.report_html)
     if options["output"] == "json":
-        click.echo(json.dumps({"run": str(run.path), **document}, ensure_ascii=False))
+        echo(json.dumps({"run": str(run.path), **document}))
     elif options["output"] == "github" and verdict is not Verdict.VALID:
         level = "error" if verdict is Verdict.INVALID else "warning"
-        click.echo(f"::{level} title=labrys {info.name}::{document['reason']} -- {reproduce}".replace("\n", "%0A"))
+        echo(f"::{level} title=labrys {info.name}::{document['reason']} -- {reproduce}".replace("\n", "%0A"))
     if session.interrupted:
         ctx.exit(ExitCode.INTERRUPTED)
     if session.error is not None and verdict is not Verdict.INVALID:  # a definite failure is never masked
@@ -218,7 +228,7 @@ def _settle(
     if given is not None:
         lines += nemesis.choices.follow_plan(given, options, given=origins, built_in=opt.built_in(ctx.command))
     for line in lines:
-        click.echo(line, err=True)
+        echo(line, err=True)
     if options["seed"] is None:
         options["seed"] = fresh_seed()
     nemesis.choices.check(options, nodes=names, seed=options["seed"], time_limit_s=options["time_limit"], given=given)
@@ -228,7 +238,12 @@ def _settle(
 
 
 def _compose(
-    options: Mapping[str, Any], cluster: Cluster, given: Plan | None, reproduce: str
+    options: Mapping[str, Any],
+    cluster: Cluster,
+    given: Plan | None,
+    reproduce: str,
+    *,
+    defaults: Mapping[str, Value] | None,
 ) -> tuple[Test, TestInfo, str]:
     """Puts a test together from the rooms, or refuses it before anything is done."""
     from importlib.metadata import version
@@ -271,6 +286,7 @@ def _compose(
         versions={"labrys": version("labrys"), "python": platform.python_version(), **system.versions()},
         options={name: str(value) if isinstance(value, Path) else value for name, value in options.items()},
         left_out={left.kind: left.reason for left in plan.left_out},
+        defaults=defaults,
     )
     return test, info, to_json(plan)
 
@@ -300,7 +316,7 @@ def show_plan(ctx: click.Context, /, **options: Any) -> None:
     workload = workloads.options.make_workload(options)
     streams = harness.choices.make_load(options, len(names)).streams(len(names))
     preview = workload.describe_streams(seed=options["seed"], streams=streams, count=PREVIEW_OPERATIONS)
-    click.echo(json.dumps({"reproduce": reproduce, "plan": json.loads(to_json(plan)), "streams": preview}, indent=2))
+    echo(json.dumps({"reproduce": reproduce, "plan": json.loads(to_json(plan)), "streams": preview}, indent=2))
 
 
 @labrys.command("replay")
@@ -312,45 +328,69 @@ def show_plan(ctx: click.Context, /, **options: Any) -> None:
     show_default=True,
     help="Whether a fault that was aimed at the leader is aimed at the leader again, or at the node that it hit.",
 )
-@STORE_OPTION
+@_with((clusters.options.INVENTORY_OPTION, *OUTPUT_OPTIONS))
 @click.pass_context
-def replay_run(ctx: click.Context, *, run: str, targets: str, store_dir: Path) -> None:
+def replay_run(ctx: click.Context, /, run: str, targets: str, store_dir: Path, **_: Any) -> None:
     """Carries out the plan of RUN again, with its seed and options.
 
-    RUN is a run's folder, or within the store `latest`, `<test>`, `<test>/<time>`, or an index.
+    RUN is a run's folder, or within the store `latest`, `<test>`, `<test>/<time>`, or an index. The run says what is tested:
+    the options in its test.json, each held to the type and range of its flag, and the faults in its plan.json. You say where:
+    --config, --inventory, --cluster-name and --store are never taken from the run.
     """
     from dataclasses import replace
 
     from nemesis.planfile import by_name, from_json, to_json
     from results.load import load_record
-    from results.store import Store, write_text
+    from results.store import Store
 
     found = Store(store_dir).open_run(run)
     record = load_record(found)
     try:
         plan = from_json(
-            found.plan_json.read_text(encoding="utf-8"), nodes=record.test.nodes, source=str(found.plan_json)
+            found.read_bytes(found.plan_json, MAX_PLAN_BYTES).decode("utf-8"),
+            nodes=record.test.nodes,
+            source=str(found.plan_json),
         )
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
         raise InputError(f"{found.path} has no plan that could be replayed: {error}") from error
     path = found.path / f"replay-by-{targets}.json"
     faults = by_name(plan.faults, record.faults) if targets == "name" else plan.faults
-    own = [option for option in opt.options_of(run_test) if option.name not in NOT_REPRODUCED]
-    drawing = [option for option in own if option.name in {*nemesis.choices.DRAWING, nemesis.choices.PLAN_FILE}]
-    # The run's own values, whatever is a default by now; where the line names an option too, that counts.
-    known = dict(record.test.options)
-    known["nodes"] = len(record.test.nodes) if known.get("cluster_kind") == "local" else None
-    limit_s = known.get("time_limit", plan.time_limit_s)
-    write_text(path, to_json(replace(plan, faults=faults, seed=record.test.seed, time_limit_s=limit_s)))
-    values = opt.spelled_out([option for option in own if option not in drawing], known)
-    try:
-        words = opt.without_options(shlex.split(record.test.reproduce)[2:], drawing)
-    except ValueError as error:
-        raise InputError(f"{found.test_json}: the reproduce line cannot be read: {error}") from error
-    config = ctx.find_root().params.get("config")
-    arguments = ["--config", str(config)] if config else []
-    arguments += ["test", *values, *words, "--plan", str(path), "--store", str(store_dir)]
-    ctx.exit(invoke(arguments))
+    options = opt.options_of(run_test)
+    known = {**record.test.options, "seed": record.test.seed}
+    if plan.time_limit_s is not None:
+        known.setdefault("time_limit", plan.time_limit_s)
+    known["nodes"] = len(record.test.nodes) if known.get("cluster_kind", "local") == "local" else None
+    if known["nodes"] is None:
+        options = [option for option in options if option.name != "nodes"]
+        del known["nodes"]
+    values, missing = opt.recorded(options, known, places=PLACES, source=str(found.test_json))
+    given = opt.origins(ctx)
+    for line in _untaken(known, values, missing, given, str(found.test_json)):
+        echo(message(line), err=True)
+    limit_s = values["time_limit"]
+    found.write_text(path, to_json(replace(plan, faults=faults, seed=record.test.seed, time_limit_s=limit_s)))
+    own = [option for option in opt.options_of(ctx.command) if option.name in given and option.name in PLACES]
+    drawn = [option for option in options if option.name not in nemesis.choices.DRAWING]
+    words = [*opt.spelled_out(drawn, values), *opt.spelled_out(own, {**ctx.params, "store_dir": None})]
+    words += ["--plan", str(path), "--store", str(store_dir)]
+    root = ctx.find_root()
+    labrys.get_command(root, "test")  # brings the defaults of its table
+    with run_test.make_context("test", words, parent=root) as test:
+        run_test.invoke(test)
+
+
+def _untaken(
+    known: Mapping[str, Any], values: Mapping[str, Any], missing: Sequence[str], given: Collection[str], source: str
+) -> Iterator[str]:
+    """Says what a replay does not take from its run, and what the person has to give instead."""
+    if missing:
+        yield f"{source} says nothing of {', '.join(missing)}; built-in defaults are used"
+    if values["cluster_kind"] == "ssh" and "inventory" not in given:
+        yield "the run was on --cluster ssh; give --inventory FILE, since hosts are never taken from a run"
+    if known.get("cluster_name") is not None and "cluster_name" not in given:
+        yield (
+            f"the run was on the cluster {name(str(known['cluster_name']))!r}; give --cluster-name to use one that is up"
+        )
 
 
 @labrys.command("suite")
@@ -374,8 +414,6 @@ def run_whole_suite(
     The exit code is 1 if a verdict is definite and not the expected one, else 255 if a case broke, else 2 if one is unknown,
     else 0.
     """
-    from rich.console import Console
-
     from harness.suite import exit_code, load_suite
     from results.suites import SuiteFolder, print_table, run_suite, seed_of
 
@@ -385,9 +423,9 @@ def run_whole_suite(
     suite = load_suite(file, seed=seed, known=known)
     folder = SuiteFolder.create(store_dir, suite, datetime.now(UTC)) if resume is None else SuiteFolder(resume)
     before = {} if resume is None else folder.done(suite)
-    console = Console(stderr=True)
+    console = open_console()
     again = shlex.join(["labrys", "suite", str(file), "--seed", str(seed)])
-    console.print(f"reproduce  {again}", style="dim", soft_wrap=True, highlight=False, markup=False)
+    console.print(f"reproduce  {again}", style="dim", soft_wrap=True)
     if ctx.parent is not None:
         labrys.get_command(ctx.parent, "test")  # brings the defaults of its table
     usual = run_test.make_context("test", [], parent=ctx.parent).params["time_limit"]
@@ -403,10 +441,10 @@ def run_whole_suite(
             config=ctx.find_root().params.get("config"),
         )
     except KeyboardInterrupt:
-        click.echo(f"interrupted; `{again} --resume {folder.path}` goes on", err=True)
+        echo(f"interrupted; `{again} --resume {folder.path}` goes on", err=True)
         raise
     print_table(console, results)
-    click.echo(folder.path / "junit.xml")
+    echo(folder.path / "junit.xml")
     ctx.exit(exit_code(results))
 
 
@@ -430,6 +468,8 @@ def invoke(arguments: list[str]) -> int:
         InputError: The arguments cannot be understood.
     """
     asked = os.environ.get(COMPLETION)
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(PlainFormatter())
     try:
         if asked:
             return _complete(asked)

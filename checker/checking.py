@@ -9,7 +9,6 @@ ours do; what the user asks for goes before that.
 from __future__ import annotations
 
 import os
-import stat
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +26,8 @@ from checker.independent import check_keys
 from checker.models import MODELS, model
 from checker.solving import Limits
 from checker.weakening import weakened
-from harness.documents import parse_json, read_text, shown
+from harness import below
+from harness.documents import parse_json, shown
 from harness.errors import InputError, LabrysError
 from harness.suggest import did_you_mean
 from harness.verdict import Verdict
@@ -127,10 +127,12 @@ def check_file(name: str, request: Request) -> Iterator[Checked | Refused]:
     """
     began_s = time.perf_counter()
     path, chosen = name, request.model
+    run: Path | None = None
     if name != STANDARD_INPUT and os.path.isdir(name):  # noqa: PTH112 - says no to what it cannot look at
-        path = _history_of_run(name)
-        chosen = chosen or _model_of_run(Path(name) / RUN_TEST)
-    with opened(path, request.unpack_limit) as source:
+        run = Path(name)
+        path = _history_of_run(run)
+        chosen = chosen or _model_of_run(run)
+    with opened(path, request.unpack_limit, within=run) as source:
         if detect(source) == PARQUET:
             yield from _check_parquet(source, chosen or DEFAULT_MODEL, request)
             return
@@ -248,25 +250,25 @@ def make_model(name: str, initial: str | None, conventions: Mapping[str, str]) -
     return model(name, **options)
 
 
-def _history_of_run(folder: str) -> str:
+def _history_of_run(run: Path) -> str:
     """Returns the path of the history in a run's folder."""
-    path = Path(folder) / RUN_HISTORY
+    path = run / RUN_HISTORY
     try:
-        regular = stat.S_ISREG(path.stat().st_mode)
+        path.lstat()
     except FileNotFoundError:
-        regular = False
+        raise BadHistory(str(run), None, f"expected a file, or a run's folder with {RUN_HISTORY} in it") from None
     except OSError as error:
-        raise BadHistory(folder, None, f"{RUN_HISTORY} in it cannot be looked at: {error.strerror}") from error
-    if not regular:
-        raise BadHistory(folder, None, f"expected a file, or a run's folder with {RUN_HISTORY} in it")
+        raise BadHistory(str(run), None, f"{RUN_HISTORY} in it cannot be looked at: {error.strerror}") from error
     return str(path)
 
 
-def _model_of_run(path: Path) -> str:
+def _model_of_run(run: Path) -> str:
     """Returns the model that a run's workload works on."""
+    path = run / RUN_TEST
     try:
-        workload = parse_json(read_text(path, MAX_TEST_BYTES), str(path))["workload"]
-    except (InputError, LookupError, TypeError) as error:
+        with below.open_file(run, path) as file:
+            workload = parse_json(file.read(MAX_TEST_BYTES), str(path))["workload"]
+    except (InputError, OSError, LookupError, TypeError) as error:
         raise InputError(
             f"{path}: expected the workload's name, to know the model: {error}; say it with --model"
         ) from error

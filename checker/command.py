@@ -6,9 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from harness.options import ToldCommand, from_file
 from harness.parameters import Number, Whole
+from harness.plain import message, name
+from harness.terminal import echo
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from checker.checking import Checked, Refused, Request
     from checker.errors import Disagreement
     from harness.errors import LabrysError
@@ -35,7 +40,7 @@ MAX_TIME_LIMIT_S = 1e9
 MAX_MEMORY_LIMIT_MIB = 1 << 30
 
 
-@click.command(short_help="Decide whether a history is linearizable.")
+@click.command(cls=ToldCommand, short_help="Decide whether a history is linearizable.")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option(
     "--model",
@@ -129,6 +134,8 @@ def check(
 
     Exit codes: 0 valid, 1 invalid, 2 unknown, 254 bad input; an invalid history among several is never masked.
     """
+    from functools import partial
+
     from checker import presentation
     from checker.checking import Request
     from checker.sayable import sayable
@@ -149,9 +156,14 @@ def check(
         empty=Verdict(empty),
     )
     results = _results(files, request)
-    show = {"text": presentation.as_text, "json": presentation.as_json, "edn": presentation.as_edn}[output]
-    click.echo(sayable(results, show))
-    click.get_current_context().exit(int(presentation.exit_code(results)))
+    context = click.get_current_context()
+    show: dict[str, Callable[[Sequence[Checked | Refused]], str]] = {
+        "text": presentation.as_text,
+        "json": partial(presentation.as_json, defaults=from_file(context)),
+        "edn": presentation.as_edn,
+    }
+    echo(sayable(results, show[output]))
+    context.exit(int(presentation.exit_code(results)))
 
 
 def _results(files: tuple[str, ...], request: Request) -> list[Checked | Refused]:
@@ -159,9 +171,9 @@ def _results(files: tuple[str, ...], request: Request) -> list[Checked | Refused
     from checker.checking import Refused, check_file, refusal
 
     results: list[Checked | Refused] = []
-    for name in files:
+    for file in files:
         try:
-            for found in check_file(name, request):
+            for found in check_file(file, request):
                 results.append(found)
                 _tell(found)
         except BaseException as error:
@@ -169,7 +181,7 @@ def _results(files: tuple[str, ...], request: Request) -> list[Checked | Refused
             if len(files) == 1 and not results:
                 _keep(why)
                 raise
-            refused = Refused(name=name, error=why)
+            refused = Refused(name=file, error=why)
             results.append(refused)
             _tell(refused)
     return results
@@ -183,11 +195,11 @@ def _tell(found: Checked | Refused) -> None:
 
     if not isinstance(found, Refused):
         for warning in found.history.warnings:
-            click.echo(f"{found.history.name}: {warning}", err=True)
+            echo(message(f"{name(found.history.name)}: {warning}"), err=True)
         return
     _keep(found.error)
     if isinstance(found.error, CheckFailed):
-        click.echo(in_full(found.error), err=True)
+        echo(message(in_full(found.error)), err=True)
 
 
 def _keep(error: LabrysError) -> None:

@@ -7,7 +7,6 @@ rest is, errors come next, then unknown.
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,15 +18,16 @@ from checker.weakening import sentences
 from checker.words import value_text
 from harness.errors import ExitCode
 from harness.op import OpType
+from harness.plain import message, name, one_line, plain
 from harness.verdict import Verdict, worst
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from harness.op import Operation
+    from harness.op import Operation, Value
 
 _NS_PER_S: Final = 1_000_000_000
-_STEERING: Final = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+_SHOWN_CHARACTERS: Final = 60
 
 
 def exit_code(results: Sequence[Checked | Refused]) -> ExitCode:
@@ -39,11 +39,16 @@ def exit_code(results: Sequence[Checked | Refused]) -> ExitCode:
     return max(refused, default=verdict.exit_code)
 
 
-def as_json(results: Sequence[Checked | Refused]) -> str:
-    """Returns one JSON object: the result of the one history, or those of all with a total."""
+def as_json(results: Sequence[Checked | Refused], *, defaults: Mapping[str, Value] | None = None) -> str:
+    """Returns one JSON object: the result of the one history, or those of all with a total.
+
+    Args:
+        results: What was found.
+        defaults: The file of defaults and what it decided, as `harness.options.from_file` says it.
+    """
     if len(results) == 1:
-        return _dump(_document(results[0]))
-    return _dump({**_total(results), "histories": [_document(result) for result in results]})
+        return _dump({**_document(results[0]), "defaults": defaults})
+    return _dump({**_total(results), "defaults": defaults, "histories": [_document(result) for result in results]})
 
 
 def _dump(document: Mapping[str, Any]) -> str:
@@ -128,10 +133,9 @@ def _edn(result: Checked | Refused, *, alone: bool) -> EdnMap:
 def as_text(results: Sequence[Checked | Refused]) -> str:
     """Returns what a person wants to know: the verdict and why, and a table of several.
 
-    Values of a foreign history come to a terminal here, so what could steer it is spelled out.
+    Values of a foreign history come to a terminal here, so what could steer it is spelled out, and no name breaks a line.
     """
-    text = _text(results).encode(errors="backslashreplace").decode()
-    return _STEERING.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
+    return plain(_text(results))
 
 
 def _text(results: Sequence[Checked | Refused]) -> str:
@@ -140,7 +144,7 @@ def _text(results: Sequence[Checked | Refused]) -> str:
     rows = [("verdict", "operations", "analyzer", "seconds", "history")]
     for result in results:
         if isinstance(result, Refused):
-            rows.append(("error", "", "", "", str(result.error)))
+            rows.append(("error", "", "", "", one_line(str(result.error))))
             continue
         analysis = result.analysis
         analyzers = sorted({of_key.analyzer for of_key in analysis.keys.values()})
@@ -150,7 +154,7 @@ def _text(results: Sequence[Checked | Refused]) -> str:
                 str(analysis.operations),
                 "+".join(analyzers) or "none",
                 f"{analysis.seconds:.3f}",
-                result.history.name,
+                name(result.history.name),
             )
         )
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
@@ -165,7 +169,7 @@ def _text(results: Sequence[Checked | Refused]) -> str:
 
 def _sum(results: Sequence[Checked | Refused]) -> str:
     total = _total(results)
-    counts = ", ".join(f"{count} {name}" for name, count in total["total"].items() if name != "histories")
+    counts = ", ".join(f"{count} {kind}" for kind, count in total["total"].items() if kind != "histories")
     return (
         f"{total['total']['histories']} histories: {counts}; "
         f"{total['operations']} operations in {total['seconds']:.3f} s, read in {total['read_seconds']:.3f} s"
@@ -178,7 +182,7 @@ def _story(result: Checked) -> list[str]:
     decided_by = "nothing to decide" if deciding is None else f"by {deciding.analyzer}"
     facts = f"{analysis.model}, {analysis.operations} operations, {decided_by}, {analysis.seconds:.3f} s"
     of_one = deciding if not history.keyed else None
-    lines = [f"{history.name}: {analysis.valid} ({facts})", (of_one or analysis).explanation]
+    lines = [f"{name(history.name)}: {analysis.valid} ({facts})", message((of_one or analysis).explanation)]
     lines += sentences(result.weakened)
     if deciding is not None and deciding.counterexample:
         lines.append("These operations alone have no legal order:")
@@ -187,12 +191,15 @@ def _story(result: Checked) -> list[str]:
         lines.append("One legal order, by the indexes of the invokes:")
         for key, of_key in analysis.keys.items():
             order = " ".join(str(operation.invoke_index) for operation in of_key.certificate or ())
-            lines.append(f"  {order}" if key is None else f"  {key}: {order}")
+            lines.append(f"  {order}" if key is None else f"  {name(key)}: {order}")
     return lines
 
 
 def _table(operations: Sequence[Operation], *, timed: bool) -> list[str]:
-    rows = [(f"process {op.process}", op.f, _value(op), _span(op, timed=timed)) for op in operations]
+    rows = [
+        (f"process {op.process}", name(op.f, _SHOWN_CHARACTERS), _value(op), _span(op, timed=timed))
+        for op in operations
+    ]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     return [
         "  " + "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]])

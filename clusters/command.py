@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.errors import ExitCode, InputError, LabrysError
-from harness.options import Group
+from harness.options import Group, ToldCommand
 from harness.parameters import Whole, existing_file
+from harness.plain import message, one_line
+from harness.terminal import echo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -62,15 +64,15 @@ def up(name: str, nodes: int) -> None:
     began_s = time.monotonic()
     made = LocalCluster.up(name, nodes=nodes)
     made.close()
-    click.echo(f"cluster {name}: {nodes} nodes up in {time.monotonic() - began_s:.1f} s", err=True)
+    echo(f"cluster {name}: {nodes} nodes up in {time.monotonic() - began_s:.1f} s", err=True)
     suffix = "" if name == DEFAULT_NAME else f" {name}"
-    click.echo(
+    echo(
         f"`labrys cluster shell n1{suffix}` enters a node, `labrys test --cluster-name {name}` tests there, "
         f"`labrys cluster down{suffix}` takes it down",
         err=True,
     )
     for node in made.nodes:
-        click.echo(f"{node.name} {node.address}")
+        echo(f"{node.name} {node.address}")
 
 
 @cluster.command()
@@ -86,12 +88,12 @@ def status(name: str | None, output: str) -> None:
     shown = [LocalCluster.attach(name)] if name else list_clusters()
     rows = [row for one in shown for row in _status_rows(one)]
     if output == "json":
-        click.echo(json.dumps(rows, indent=2))
+        echo(json.dumps(rows, indent=2))
     else:
         for row in rows:
-            click.echo(f"{row['cluster']} {row['node']} {row['address']} {row['error'] or 'answers'}")
+            echo(one_line(f"{row['cluster']} {row['node']} {row['address']} {row['error'] or 'answers'}"))
         if not shown:
-            click.echo("there are no local clusters", err=True)
+            echo("there are no local clusters", err=True)
     if any(row["error"] for row in rows):
         click.get_current_context().exit(ExitCode.INTERNAL)
 
@@ -149,11 +151,11 @@ def heal(name: str, inventory: Path | None, *, vagrant: bool) -> None:
     for node, result in results.items():
         if isinstance(result, LabrysError):
             failures.append(result)
-            click.echo(f"{node} failed: {result}", err=True)
+            echo(message(f"{node} failed: {result}"), err=True)
         elif isinstance(result, Exception):
             raise result
         else:
-            click.echo(f"{node} {', '.join(result) or 'had nothing to heal'}")
+            echo(one_line(f"{node} {', '.join(result) or 'had nothing to heal'}"))
     if failures:
         click.get_current_context().exit(ExitCode.INTERNAL)
 
@@ -169,7 +171,7 @@ def down(names: tuple[str, ...], *, everything: bool) -> None:
         raise InputError("--all takes down every cluster; give names or --all, not both")
     wanted = [one.name for one in list_clusters()] if everything else (names or (DEFAULT_NAME,))
     for name in wanted:
-        click.echo(f"cluster {name}: {'taken down' if take_down(name) else 'there is none'}", err=True)
+        echo(f"cluster {name}: {'taken down' if take_down(name) else 'there is none'}", err=True)
 
 
 @contextlib.contextmanager
@@ -195,7 +197,7 @@ def _opened(name: str, inventory: Path | None, *, vagrant: bool) -> Iterator[Clu
         one.close()
 
 
-@click.command()
+@click.command(cls=ToldCommand)
 @_elsewhere
 @_format
 def doctor(inventory: Path | None, output: str, *, vagrant: bool) -> None:
@@ -214,14 +216,14 @@ def doctor(inventory: Path | None, output: str, *, vagrant: bool) -> None:
             "nodes": [asdict(finding) for finding in nodes],
             "nodes_error": why_not,
         }
-        click.echo(json.dumps(document, indent=2))
+        echo(json.dumps(document, indent=2))
     else:
-        click.echo("this machine")
+        echo("this machine")
         for line in as_lines(machine):
-            click.echo(f"  {line}")
-        click.echo("nodes" if not why_not else f"nodes: not looked at: {why_not}")
+            echo(f"  {line}")
+        echo("nodes" if not why_not else f"nodes: not looked at: {why_not}")
         for line in as_lines(nodes):
-            click.echo(f"  {line}")
+            echo(f"  {line}")
     here = [] if inventory is not None or vagrant else machine
     if why_not or any(finding.needed and not finding.ok for finding in (*here, *nodes)):
         click.get_current_context().exit(ExitCode.INTERNAL)

@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 CLUSTERS = ("local", "vagrant", "ssh")
 SYSTEMS = ("dledger",)
 
+INVENTORY_OPTION = click.option(
+    "--inventory",
+    type=existing_file(),
+    help="The file with the hosts of --cluster ssh.",
+)
+
 OPTIONS = (
     click.option(
         "--cluster",
@@ -43,11 +49,7 @@ OPTIONS = (
         show_default=True,
         help="How many nodes a local cluster has.",
     ),
-    click.option(
-        "--inventory",
-        type=existing_file(),
-        help="The file with the hosts of --cluster ssh.",
-    ),
+    INVENTORY_OPTION,
     click.option(
         "--system",
         "system_name",

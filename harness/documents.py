@@ -49,8 +49,12 @@ def read_bytes(path: Path, most: int) -> bytes:
     except ValueError as error:  # a path with NUL in it
         raise InputError(f"{str(path)!r} is no path: {error}") from error
     if len(content) > most:
-        raise InputError(f"{path}: expected at most {most} bytes, found more")
+        raise _too_large(path, most)
     return content
+
+
+def _too_large(path: Path, most: int) -> InputError:
+    return InputError(f"{path}: expected at most {most} bytes, found more")
 
 
 def read_text(path: Path, most: int) -> str:
@@ -59,8 +63,12 @@ def read_text(path: Path, most: int) -> str:
     Raises:
         InputError: The file cannot be read, is larger, or is not UTF-8.
     """
+    return _decoded(path, read_bytes(path, most))
+
+
+def _decoded(path: Path, content: bytes) -> str:
     try:
-        return read_bytes(path, most).decode("utf-8-sig")
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: expected UTF-8 text: {error}") from error
 
@@ -71,14 +79,25 @@ def read_toml(path: Path) -> dict[str, Any]:
     Raises:
         InputError: The file cannot be read, is not TOML, or goes beyond the bounds.
     """
-    text = read_text(path, MAX_TOML_BYTES).replace("\r\n", "\n")
+    return parse_toml(path, read_bytes(path, MAX_TOML_BYTES))
+
+
+def parse_toml(path: Path, content: bytes) -> dict[str, Any]:
+    """Reads the content of a TOML file; see `read_toml`.
+
+    Raises:
+        InputError: It is not TOML, or goes beyond the bounds.
+    """
+    if len(content) > MAX_TOML_BYTES:
+        raise _too_large(path, MAX_TOML_BYTES)
+    text = _decoded(path, content).replace("\r\n", "\n")
     _hold_nesting(path, text)
     try:
-        content = tomllib.loads(text)
+        tables = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # tomllib's own error, or a number of thousands of digits
         raise InputError(f"{path}: cannot be read as TOML: {error}") from error
-    _hold_values(path, "", content)
-    return content
+    _hold_values(path, "", tables)
+    return tables
 
 
 def _hold_nesting(path: Path, text: str) -> None:

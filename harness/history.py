@@ -16,6 +16,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from harness import below
 from harness.errors import InfrastructureError, InputError
 from harness.event_lines import MAX_LINE_BYTES, LineEncoder, decode_event, decode_object
 from harness.op import NEMESIS, Op, Operation, OpType
@@ -239,8 +240,12 @@ class History:
     torn: bool
 
 
-def read_history(path: Path) -> History:
+def read_history(path: Path, *, within: Path | None = None) -> History:
     """Reads a history file.
+
+    Args:
+        path: The file.
+        within: The run's folder that holds it; no link below it is followed.
 
     Raises:
         InputError: The file cannot be read, is no history, or has a bad line that is not its torn last one.
@@ -249,7 +254,7 @@ def read_history(path: Path) -> History:
     header: Mapping[str, Value] | None = None
     number = 0
     try:
-        with path.open("rb", buffering=1 << 20) as file:
+        with path.open("rb", buffering=1 << 20) if within is None else below.open_file(within, path) as file:
             while line := file.readline(MAX_LINE_BYTES + 1):
                 number += 1
                 if len(line) > MAX_LINE_BYTES:

@@ -7,17 +7,28 @@ option has one name, that of its flag: `--time-limit`, `LABRYS_TEST_TIME_LIMIT`,
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
+from harness.errors import InputError
+from harness.plain import name
 from harness.suggest import did_you_mean
+from harness.terminal import echo
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping
 
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+    from pathlib import Path
+
+    from harness.op import Value
+
+MAX_PATH = 1000
 MOST_EXACT = 2**53  # whole numbers above it are not all floats
 
 
@@ -76,20 +87,49 @@ def origins(ctx: click.Context) -> dict[str, Origin]:
     """Returns where values come from, by parameter name; options that have their built-in default are not in it."""
     found = {}
     for option in options_of(ctx.command):
-        name = str(option.name)
-        value = as_written(ctx.params[name])
-        match ctx.get_parameter_source(name):
+        key = str(option.name)
+        value = as_written(ctx.params[key])
+        match ctx.get_parameter_source(key):
             case ParameterSource.COMMANDLINE:
-                words = " ".join(_words(option, ctx.params[name]))
-                found[name] = Origin(words=words, typed=True)
+                words = " ".join(_words(option, ctx.params[key]))
+                found[key] = Origin(words=words, typed=True)
             case ParameterSource.ENVIRONMENT:
-                found[name] = Origin(words=f"{option.envvar}={os.environ.get(str(option.envvar))}", typed=False)
+                found[key] = Origin(words=f"{option.envvar}={os.environ.get(str(option.envvar))}", typed=False)
             case ParameterSource.DEFAULT_MAP:
                 words = f"{long_name(option)} = {value} of {ctx.find_root().params.get('config')}"
-                found[name] = Origin(words=words, typed=False)
+                found[key] = Origin(words=words, typed=False)
             case _:
                 pass
     return found
+
+
+def from_file(ctx: click.Context) -> dict[str, Value] | None:
+    """Returns which options `labrys.toml` decides, as results say it: `file`, and `options` by long name; None for none."""
+    decided: dict[str, Value] = {
+        long_name(option): _as_json(ctx.params[str(option.name)])
+        for option in options_of(ctx.command)
+        if ctx.get_parameter_source(str(option.name)) is ParameterSource.DEFAULT_MAP
+    }
+    path: Path | None = ctx.find_root().params.get("config")
+    return {"file": str(path.absolute()), "options": decided} if path is not None and decided else None
+
+
+def _as_json(value: Any) -> Value:
+    if isinstance(value, list | tuple):
+        return [_as_json(member) for member in value]
+    return value if isinstance(value, bool | int | float | str) else str(value)
+
+
+class ToldCommand(click.Command):
+    """A command that says which of its options `labrys.toml` decides, before it does anything."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Carries out the command."""
+        decided = from_file(ctx)
+        if decided is not None:
+            told = ", ".join(f"{key} = {name(as_written(value))}" for key, value in decided["options"].items())
+            echo(f"defaults of {name(decided['file'], most=MAX_PATH)}: {told}", err=True)
+        return super().invoke(ctx)
 
 
 def command_line(
@@ -108,12 +148,12 @@ def command_line(
     """
     words: list[str] = []
     for option in options_of(ctx.command):
-        name = str(option.name)
-        if name in without or values[name] is None:
+        key = str(option.name)
+        if key in without or values[key] is None:
             continue
-        elsewhere = option.resolve_envvar_value(ctx) is not None or name in (ctx.default_map or {})
-        if elsewhere or name in always or values[name] != option.default:
-            words += _words(option, values[name])
+        elsewhere = option.resolve_envvar_value(ctx) is not None or key in (ctx.default_map or {})
+        if elsewhere or key in always or values[key] != option.default:
+            words += _words(option, values[key])
     return words
 
 
@@ -125,17 +165,63 @@ def spelled_out(options: Iterable[click.Option], values: Mapping[str, Any]) -> l
     ]  # fmt: skip
 
 
-def without_options(words: Sequence[str], options: Iterable[click.Option]) -> list[str]:
-    """Returns a command line without some options and their values."""
-    takes_value = {flag: not option.is_flag for option in options for flag in (*option.opts, *option.secondary_opts)}
-    kept: list[str] = []
-    rest = iter(words)
-    for word in rest:
-        if word not in takes_value:
-            kept.append(word)
-        elif takes_value[word]:
-            next(rest, None)
-    return kept
+def recorded(
+    options: Iterable[click.Option], values: Mapping[str, Value], *, places: Collection[str], source: str
+) -> tuple[dict[str, Any], list[str]]:
+    """Takes the options of a command from a record that someone else may have written.
+
+    Each value is held to the type and the range of its flag. Places, such as files and names of clusters, are the reader's
+    affair and are never taken.
+
+    Args:
+        options: The command's options.
+        values: What the record says, by parameter name.
+        places: The parameters that are not taken.
+        source: What the record is called in errors.
+
+    Returns:
+        The value of each option by parameter name, and the flags that the record does not know; those have their built-in
+        default.
+
+    Raises:
+        InputError: The record names an option that the command does not have, or a value is none of its option's.
+    """
+    own = {str(option.name): option for option in options}
+    for key in values:
+        if key not in own:
+            raise InputError(
+                f"{source}: `options` has {name(key)!r}, which is no option of `labrys test`. {did_you_mean(key, own)} "
+                "A run with options that are not known cannot be replayed; use the version of labrys that made it"
+            )
+    taken: dict[str, Any] = {}
+    missing = []
+    for key, option in own.items():
+        if key in places or (key in values and values[key] is None and option.default is None):
+            continue
+        if key not in values:
+            missing.append(option.opts[0])
+            taken[key] = option.default
+            continue
+        if not _fits(option, values[key]):
+            raise InputError(
+                f"{source}: expected a value of {option.opts[0]} among the options, not {name(repr(values[key]))}"
+            )
+        try:
+            taken[key] = option.type.convert(values[key], option, None)
+        except click.BadParameter as error:
+            raise InputError(f"{source}: {option.opts[0]} among the options: {error.message}") from error
+    return taken, missing
+
+
+def _fits(option: click.Option, value: Value) -> bool:
+    """Says whether JSON's type of a value is that of an option; click would make a text or a number of anything."""
+    if option.is_flag or isinstance(value, bool):
+        return option.is_flag and isinstance(value, bool)
+    if isinstance(option.type, click.types.IntParamType):
+        return isinstance(value, int)
+    if isinstance(option.type, click.types.FloatParamType):
+        return isinstance(value, int | float) and abs(value) <= sys.float_info.max  # nor is it no number
+    return isinstance(value, str)
 
 
 def as_written(value: Any) -> str:

@@ -8,7 +8,7 @@ The laws:
   0 into 255, and what was lost is said on the stream that is left. Every other code stands: a definite failure is not masked.
 - SIGTERM and SIGHUP end a command as Ctrl-C does. A signal that the parent ignores, as `nohup` does, stays ignored.
 
-This module needs the standard library alone, so that it can tell of everything else that cannot be imported.
+This module and what it imports need the standard library alone, so that it can tell of everything else that cannot be imported.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TextIO
 
 from harness.errors import ExitCode, LabrysError, Terminated, sentence
+from harness.plain import message, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -48,6 +49,7 @@ class _Output(io.RawIOBase):
         self.failure: str | None = None
         self.written = 0
         self._fd = fd
+        self._again = b""  # what was written, and will be given again, because a signal hid that
 
     def writable(self) -> bool:
         return True
@@ -67,23 +69,32 @@ class _Output(io.RawIOBase):
         if self._fd is None:
             self.failure = "it is closed"
             return size
+        again, self._again = self._again, b""
+        if again and bytes(memoryview(data)[: len(again)]) == again:
+            return len(again)
+        counts: list[int] = []
         try:
-            count = _write(self._fd, data)
+            _write(self._fd, data, counts)
         except OSError as error:
             self.failure = error.strerror or str(error)
             return size
         except KeyboardInterrupt:
-            self.failure = "the command was interrupted"  # whoever does not read must not hold up the end
+            if counts:
+                self.written += counts[0]
+                self._again = bytes(memoryview(data)[: counts[0]])
+            else:
+                self.failure = "the command was interrupted"  # whoever does not read must not hold up the end
             raise
-        self.written += count
-        return count
+        self.written += counts[0]
+        return counts[0]
 
 
-def _write(fd: int, data: ReadableBuffer) -> int:
-    """Writes some bytes; waits for a reader even where the stream does not block by itself."""
-    while True:
+def _write(fd: int, data: ReadableBuffer, counts: list[int]) -> None:
+    """Writes some bytes and notes how many; waits for a reader even where the stream does not block by itself."""
+    while not counts:
         try:
-            return os.write(fd, data)
+            # One call, so that no signal comes between the write and the note of it.
+            counts.extend(map(os.write, [fd], [data]))
         except BlockingIOError:
             select.select([], [fd], [])
 
@@ -133,7 +144,7 @@ def say(text: str) -> None:
 
 
 def _print(stream: TextIO, text: str) -> None:
-    stream.write(f"{text}\n")
+    stream.write(f"{plain(text)}\n")
     stream.flush()
 
 
@@ -141,7 +152,7 @@ def _carry_out(command: Callable[[], int]) -> int:
     try:
         code = command()
     except LabrysError as error:
-        say("\n  ".join([f"labrys: {sentence(error)}", *getattr(error, "__notes__", ())]))
+        say(message("\n  ".join([f"labrys: {sentence(error)}", *getattr(error, "__notes__", ())])))
         return int(error.exit_code)
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED

@@ -17,8 +17,9 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from harness.op import OpType
 
@@ -33,6 +34,7 @@ SUSTAINED_S = 2.0
 SUSTAINED_RATIO = 0.95
 BEFORE_S = 10.0
 _NS = 1_000_000_000
+_SPAN_NS = int(SUSTAINED_S * _NS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,38 +121,50 @@ class _Asked:
         for good in self.good:
             self.sums.append(self.sums[-1] + good)
         self._all_times = [wanted_ns(operation) for operation in ordered]
-        self._all_codes = [error_code(operation.error) for operation in ordered]
+        codes_of = [error_code(operation.error) for operation in ordered]
+        self._codes = list(dict.fromkeys(codes_of))
+        places = {code: place for place, code in enumerate(self._codes)}
+        self._all_codes = np.array([places[code] for code in codes_of], dtype=np.int64)
+        self._good_ns = np.array([ns for ns, good in zip(self.times, self.good, strict=True) if good], dtype=np.int64)
+        self._gaps_ns = np.diff(self._good_ns)
+        self._sustained = [place for place in range(len(kept)) if self._is_sustained(place)]
         self.end_ns = self._all_times[-1] + 1 if ordered else 0
 
     def window(self, start_ns: int, end_ns: int) -> Window:
         first, last = bisect_left(self.times, start_ns), bisect_left(self.times, end_ns)
         codes = self._all_codes[bisect_left(self._all_times, start_ns) : bisect_left(self._all_times, end_ns)]
-        good_ns = [self.times[i] for i in range(first, last) if self.good[i]]
-        edges = [start_ns, *good_ns, end_ns]
-        gap_ns = max(later - earlier for earlier, later in pairwise(edges))
+        good, until = np.searchsorted(self._good_ns, (start_ns, end_ns))
+        first_ns = int(self._good_ns[good]) if good < until else end_ns
+        last_ns = int(self._good_ns[until - 1]) if good < until else end_ns
+        within_ns = int(self._gaps_ns[good : until - 1].max()) if until - good > 1 else 0
+        gap_ns = max(first_ns - start_ns, within_ns, end_ns - last_ns)
+        numbers = np.bincount(codes, minlength=len(self._codes))
+        appeared = dict.fromkeys(codes[np.sort(np.unique(codes, return_index=True)[1])].tolist())
+        errors = Counter({code: int(numbers[place]) for place in appeared if (code := self._codes[place]) is not None})
         return Window(
             start_s=start_ns / _NS,
             end_s=end_ns / _NS,
             operations=last - first,
-            answered=len(good_ns),
+            answered=int(until - good),
             refused=len(codes) - (last - first),
-            first_ok_s=(good_ns[0] - start_ns) / _NS if good_ns else None,
+            first_ok_s=(first_ns - start_ns) / _NS if good < until else None,
             sustained_ok_s=self._sustained_s(first, last, start_ns, end_ns),
             longest_gap_s=gap_ns / _NS,
-            errors=dict(Counter(code for code in codes if code is not None).most_common()),
+            errors=dict(errors.most_common()),
         )
 
+    def _is_sustained(self, place: int) -> bool:
+        """Says whether this operation was answered and, in the stretch that it begins, most others were."""
+        until = bisect_right(self.times, self.times[place] + _SPAN_NS, lo=place)
+        answered_then = self.sums[until] - self.sums[place]
+        return self.good[place] and answered_then >= SUSTAINED_RATIO * (until - place)
+
     def _sustained_s(self, first: int, last: int, start_ns: int, end_ns: int) -> float | None:
-        span_ns = int(SUSTAINED_S * _NS)
-        for i in range(first, last):
-            at_ns = self.times[i]
-            if at_ns + span_ns > end_ns:
-                return None
-            if self.good[i]:
-                until = bisect_right(self.times, at_ns + span_ns, lo=i)
-                if self.sums[until] - self.sums[i] >= SUSTAINED_RATIO * (until - i):
-                    return (at_ns - start_ns) / _NS
-        return None
+        found = bisect_left(self._sustained, first)
+        if found == len(self._sustained) or self._sustained[found] >= last:
+            return None
+        at_ns = self.times[self._sustained[found]]
+        return None if at_ns + _SPAN_NS > end_ns else (at_ns - start_ns) / _NS
 
 
 def wanted_ns(operation: Operation) -> int:
@@ -207,8 +221,10 @@ def around(
     main = [operation for operation in operations if operation.phase is None]
     system = _Asked(measuring(main), codes)
     staying = [operation for operation in main if operation.via is None and operation.node is not None]
-    names = sorted({str(operation.node) for operation in staying})
-    by_node = {name: _Asked([op for op in staying if op.node == name], codes) for name in names}
+    at_node: dict[str, list[Operation]] = {}
+    for operation in staying:
+        at_node.setdefault(str(operation.node), []).append(operation)
+    by_node = {name: _Asked(at_node[name], codes) for name in sorted(at_node)}
     horizon_ns = max((wanted_ns(operation) for operation in main), default=-1) + 1
 
     def one(fault: FaultRecord) -> FaultAvailability | None:
@@ -222,10 +238,11 @@ def around(
             return asked.window(start_ns, end_ns), asked.window(end_ns, until_ns) if until_ns > end_ns else None
 
         during, after = pair(system)
+        watched_ns = max(until_ns, end_ns)
         overlaps = [
             other.planned.id
             for other in faults
-            if other is not fault and other.start_ns < max(until_ns, end_ns) and other.end_ns > start_ns
+            if other.start_ns < watched_ns and other.end_ns > start_ns and other is not fault
         ]
         before = stretch_before(fault, faults)
         return FaultAvailability(

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import click
 
+from harness.options import ToldCommand
 from harness.parameters import Whole, folder
+from harness.terminal import echo, open_console
 
 _STORE = click.option(
     "--store",
@@ -17,7 +19,7 @@ _STORE = click.option(
 )
 
 
-@click.command()
+@click.command(cls=ToldCommand)
 @click.argument("run", default="latest")
 @_STORE
 def report(run: str, store: Path) -> None:
@@ -26,8 +28,6 @@ def report(run: str, store: Path) -> None:
     RUN is a run's folder, or within the store: `latest`, `<test>`, `<test>/<time>`, or an index (0 is the newest, -1 the
     oldest).
     """
-    from rich.console import Console
-
     from results.document import build
     from results.load import load_record
     from results.publish import draw
@@ -38,11 +38,11 @@ def report(run: str, store: Path) -> None:
     record = load_record(found)
     document = build(record)
     draw(found, record, document)
-    print_summary(Console(stderr=True), document, report=found.report_html)
-    click.echo(found.report_html)
+    print_summary(open_console(), document, report=found.report_html)
+    echo(found.report_html)
 
 
-@click.command()
+@click.command(cls=ToldCommand)
 @_STORE
 @click.option("--port", type=Whole(0, 65535), default=8080, show_default=True, help="0 takes a free one.")
 def serve(store: Path, port: int) -> None:
@@ -51,8 +51,8 @@ def serve(store: Path, port: int) -> None:
     from results.store import Store
 
     with StoreServer(Store(store), port) as server:
-        click.echo(f"{server.url} shows {store}; Ctrl-C ends it", err=True)
         try:
+            echo(f"{server.url} shows {store}; Ctrl-C ends it", err=True)
             server.serve_forever()
         except KeyboardInterrupt:
-            click.echo("", err=True)
+            echo("", err=True)

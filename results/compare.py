@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from itertools import islice
 from statistics import median
 from typing import TYPE_CHECKING
 
+from harness.errors import InputError
+from harness.plain import name
 from harness.verdict import Verdict
 from results.spoken import UNSEEN, one_value, percent, seconds
 
@@ -16,45 +19,72 @@ if TYPE_CHECKING:
     from harness.op import Value
     from results.store import Run
 
-MAX_BYTES = 64 << 20
+QUANTILES = ("p50_ms", "p99_ms", "max_ms")
+MAX_BYTES = 4 << 20
+MAX_NAMES = 100
+MAX_CHARACTERS = 600
 
 
 def comparison(runs: Sequence[Run]) -> Mapping[str, Value]:
-    """Returns a table: its columns are runs, its rows are named lists of texts, each with whether its texts differ."""
-    columns = [(_read(run.results_json), _read(run.test_json)) for run in runs]
-    rows: list[dict[str, Value]] = []
+    """Returns a table: its columns are runs, its rows are named lists of texts, each with whether its texts differ.
 
-    def add(name: str, texts: Sequence[str]) -> None:
-        rows.append({"name": name, "texts": list(texts), "differs": len(set(texts)) > 1})
-
-    add("verdict", [str(Verdict.from_json(results.get("valid")) or "none") for results, _ in columns])
-    add("reason", [str(results.get("reason", UNSEEN)) for results, _ in columns])
-    for name in _names(columns, 1, "versions"):
-        add(f"version of {name}", [str(_part(test, "versions").get(name, UNSEEN)) for _, test in columns])
-    for name in _names(columns, 1, "options"):
-        add(f"--{name}", [one_value(_part(test, "options").get(name)) for _, test in columns])
-    add("operations", [f"{_number(_part(results, 'counts').get('operations')):,.0f}" for results, _ in columns])
-    for name in _names(columns, 0, "latency"):
-        for quantile in ("p50_ms", "p99_ms", "max_ms"):
-            texts = [_ms(_part(_part(results, "latency"), name).get(quantile)) for results, _ in columns]
-            add(f"{name} {quantile.removesuffix('_ms')}", texts)
-    add("faults seen to take effect", [_effective(results) for results, _ in columns])
-    add("availability", [_share(_part(results, "availability")) for results, _ in columns])
-    add("answered while faults were on", [_answered(results) for results, _ in columns])
-    add("median time to sustained ok after healing", [_recovery(results) for results, _ in columns])
-    for name in _names(columns, 0, "parts"):
-        parts = [_part(_part(results, "parts"), name) for results, _ in columns]
-        texts = [str(Verdict.from_json(part.get("valid")) or UNSEEN) for part in parts]
-        add(f"part {name}", texts)
+    Only the texts of a run are kept before the next is read. A file that is too large to be compared, or cannot be read, is
+    named in a row of its own.
+    """
+    columns = [_column(run) for run in runs]
+    names = sorted(dict.fromkeys(place for column in columns for place in column), key=lambda place: place[0])
+    rows: list[Value] = []
+    for place in names:
+        texts = [column.get(place, UNSEEN) for column in columns]
+        shown = [name(text, MAX_CHARACTERS) for text in texts]
+        rows.append({"name": name(place[1]), "texts": shown, "differs": len(set(texts)) > 1})
     return {"runs": list(runs), "rows": rows}
 
 
-def _read(path: Path) -> Mapping[str, Value]:
+def _column(run: Run) -> dict[tuple[int, str], str]:
+    """Returns what is compared of one run: the number of a group of rows and the row's name, to its text."""
+    problems: list[str] = []
+    results, test = _read(run, run.results_json, problems), _read(run, run.test_json, problems)
+    column: dict[tuple[int, str], str] = {}
+    group = 0
+
+    def add(told: Mapping[str, str]) -> None:
+        nonlocal group
+        group += 1
+        column.update({(group, row): text for row, text in told.items()})
+
+    def listed(document: Mapping[str, Value], of: str) -> list[tuple[str, Value]]:
+        members = _part(document, of)
+        if len(members) > MAX_NAMES:
+            problems.append(f"of {len(members)} {of} the first {MAX_NAMES} are compared")
+        return list(islice(members.items(), MAX_NAMES))
+
+    add({"verdict": str(Verdict.from_json(results.get("valid")) or "none")})
+    add({"reason": str(results.get("reason", UNSEEN))})
+    add({f"version of {each}": str(version) for each, version in listed(test, "versions")})
+    add({f"--{option}": one_value(value) for option, value in listed(test, "options")})
+    add({"operations": f"{_number(_part(results, 'counts').get('operations')):,.0f}"})
+    latency = [(f, _part(_part(results, "latency"), f)) for f, _ in listed(results, "latency")]
+    add({f"{f} {q.removesuffix('_ms')}": _ms(told.get(q)) for f, told in latency for q in QUANTILES})
+    add({"faults seen to take effect": _effective(results)})
+    add({"availability": _share(_part(results, "availability"))})
+    add({"answered while faults were on": _answered(results)})
+    add({"median time to sustained ok after healing": _recovery(results)})
+    parts = [(part, _part(_part(results, "parts"), part)) for part, _ in listed(results, "parts")]
+    add({f"part {part}": str(Verdict.from_json(told.get("valid")) or UNSEEN) for part, told in parts})
+    add({"not compared": "; ".join(problems)} if problems else {})
+    return column
+
+
+def _read(run: Run, path: Path, problems: list[str]) -> Mapping[str, Value]:
+    """Returns what a file of a run holds; an empty mapping if it holds no object, and then a problem is added."""
     try:
-        if path.stat().st_size > MAX_BYTES:
-            return {}
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        value = json.loads(run.read_bytes(path, MAX_BYTES)) if run.has(path) else {}
+    except InputError as error:
+        problems.append(str(error))
+        return {}
+    except (ValueError, RecursionError) as error:
+        problems.append(f"{path.name} is not JSON: {error}")
         return {}
     return value if isinstance(value, dict) else {}
 
@@ -62,10 +92,6 @@ def _read(path: Path) -> Mapping[str, Value]:
 def _part(document: Mapping[str, Value], name: str) -> Mapping[str, Value]:
     value = document.get(name)
     return value if isinstance(value, dict) else {}
-
-
-def _names(columns: Sequence[tuple[Mapping[str, Value], Mapping[str, Value]]], side: int, name: str) -> list[str]:
-    return list(dict.fromkeys(key for column in columns for key in _part(column[side], name)))
 
 
 def _number(value: Value) -> float:

@@ -24,7 +24,7 @@ from results.circumstances import circumstances
 from results.counterexample import by_index, read_counterexample
 from results.errors import BadRecord
 from results.leadership import Elections
-from results.record import left_out_document
+from results.record import defaults_document, left_out_document
 from results.series import latency_points, latency_table, main_phase
 
 if TYPE_CHECKING:
@@ -87,6 +87,7 @@ def build(record: RunRecord) -> dict[str, Value]:
             )
         ],
         "left_out": left_out_document(test.left_out),
+        "defaults": defaults_document(test.defaults),
         "leadership": _leadership(elections.within(end_ns=_workload_end_ns(record.timings))),
         "sightings": [_sighting(sighting) for sighting in record.sightings],
         "positions": _positions(record.positions),

@@ -11,8 +11,8 @@ from datetime import UTC
 from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from harness.plain import plain
 from harness.verdict import Verdict
-from results.plain import plain
 from results.spoken import availability, fault_availability, pretty
 
 if TYPE_CHECKING:

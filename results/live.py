@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from harness import below
 from harness.history import FORMAT
 from harness.op import NEMESIS, OpType
 from results.series import TYPES
@@ -59,7 +60,7 @@ class Tail:
     def read(self) -> None:
         """Takes notice of what was appended since the last time, a bounded amount of it."""
         try:
-            with self.path.open("rb") as file:
+            with below.open_file(self.path.parent, self.path) as file:
                 file.seek(self.at)
                 data = file.read(MAX_READ)
         except OSError:

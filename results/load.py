@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from harness.errors import InputError
 from harness.faults import FaultRecord, PlannedFault
 from harness.history import pair, read_history
 from harness.op import NEMESIS
@@ -36,18 +35,18 @@ def load_record(run: Run) -> RunRecord:
     Raises:
         InputError: A file of the run is missing or is not what it should be; the message names it.
     """
-    test = test_from_document(_read_json(run.test_json), str(run.test_json))
+    test = test_from_document(_read_json(run, run.test_json), str(run.test_json))
     problems: list[str] = []
     ops: Sequence[Op] = ()
-    if run.history_jsonl.is_file():
-        history = read_history(run.history_jsonl)
+    if run.has(run.history_jsonl):
+        history = read_history(run.history_jsonl, within=run.path)
         ops = history.ops
         if history.torn:
             problems.append("history.jsonl ends in the middle of a line; the event that was being written is left out")
     else:
         problems.append("the run has no history.jsonl")
     operations = pair(ops)
-    if not run.results_json.is_file():
+    if not run.has(run.results_json):
         part = Part(
             name="completed",
             verdict=Verdict.UNKNOWN,
@@ -63,7 +62,7 @@ def load_record(run: Run) -> RunRecord:
             operations=operations,
             problems=problems,
         )
-    document = checked(_read_json(run.results_json), str(run.results_json))
+    document = checked(_read_json(run, run.results_json), str(run.results_json))
     try:
         said = must.texts(must.member(document, "problems"), "problems")
         return RunRecord(
@@ -81,13 +80,10 @@ def load_record(run: Run) -> RunRecord:
         raise BadRecord(f"{run.results_json}: {error}") from error
 
 
-def _read_json(path: Path) -> Value:
+def _read_json(run: Run, path: Path) -> Value:
+    data = run.read_bytes(path, MAX_JSON_BYTES)
     try:
-        if path.stat().st_size > MAX_JSON_BYTES:
-            raise BadRecord(f"{path} has {path.stat().st_size} bytes; expected at most {MAX_JSON_BYTES}")
-        return json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from error
+        return json.loads(data)
     except (ValueError, RecursionError) as error:
         raise BadRecord(f"{path} is not JSON: {error}") from error
 

@@ -18,7 +18,7 @@ from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 from matplotlib.ticker import MaxNLocator
 
-from results.plain import one_line
+from harness.plain import one_line
 from results.plots import FAINT, GRID, INK, STYLE, TYPE_COLOURS, VERDICT_COLOURS, WIDTH_IN
 from results.spoken import percent
 

@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
+from results.bounds import label
 from results.series import TYPES, Line, Points, Shade, thinned
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def latency_points_svg(points: Sequence[Points], shades: Sequence[Shade]) -> str
     functions = sorted({group.f for group in points})
     span_s = _span_s([float(group.time_s.max()) for group in points if group.time_s.size], shades)
     with mpl.rc_context(STYLE):
-        figure, panels = _figure("latency", [f"{f} (ms)" for f in functions] or ["ms"], PANEL_IN, shades, span_s)
+        figure, panels = _figure("latency", [f"{label(f)} (ms)" for f in functions] or ["ms"], PANEL_IN, shades, span_s)
         for kind in TYPES:
             for group in points:
                 if group.type == kind:
@@ -134,7 +135,7 @@ def _panels(
     functions = sorted({line.f for line in lines})
     span_s = _span_s([float(line.time_s[-1]) for line in lines if line.time_s.size], shades)
     with mpl.rc_context(STYLE):
-        figure, panels = _figure(name, [f"{f} ({unit})" for f in functions] or [unit], PANEL_IN, shades, span_s)
+        figure, panels = _figure(name, [f"{label(f)} ({unit})" for f in functions] or [unit], PANEL_IN, shades, span_s)
         for line in lines:
             few = np.count_nonzero(np.isfinite(line.value)) < 3
             panels[functions.index(line.f)].plot(
@@ -198,7 +199,7 @@ def _figure(
         first_s = min(shade.start_s for shade in shades if shade.kind == kind)
         right = last_s < 0.75 * span_s
         strip.annotate(
-            kind, (last_s if right else first_s, lane + 0.5), (4 if right else -4, 0), textcoords="offset points",
+            label(kind), (last_s if right else first_s, lane + 0.5), (4 if right else -4, 0), textcoords="offset points",
             fontsize=8, color=INK, ha="left" if right else "right", va="center",
         )  # fmt: skip
     for axes, title in zip(panels, titles, strict=True):

@@ -14,6 +14,7 @@ from rich.live import Live
 from rich.text import Text
 
 from harness.op import NEMESIS, Op, OpType
+from harness.plain import message, name, plain
 from results.availability import error_code
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class Progress:
         """Prints the phase that begins."""
         self._phase = text
         self._watch = self._clock = None
-        self._console.print(Text(f"· {text}", style="bold"))
+        self._console.print(Text(f"· {plain(text)}", style="bold"))
 
     def workload_began(self, watch: Watch, clock: Clock) -> None:
         """Begins to count."""
@@ -80,7 +81,7 @@ class Progress:
 
     def problem(self, text: str) -> None:
         """Prints what went wrong."""
-        self._console.print(Text(f"! {text}", style="yellow"))
+        self._console.print(Text(f"! {message(text)}", style="yellow"))
 
     def line(self) -> Text:
         """Returns the line that says where the workload is."""
@@ -95,10 +96,10 @@ class Progress:
             text.append(f"   {self._counts[REFUSED]} {REFUSED}", style="dim")
         leader = watch.leader()
         if leader is not None:
-            name, term = leader
-            text.append(f"   leader {name}" + ("" if term is None else f" in term {term}"))
+            leading, term = leader
+            text.append(f"   leader {plain(leading)}" + ("" if term is None else f" in term {term}"))
         for fault in self._faults.values():
-            text.append(f"   {fault}", style="red")
+            text.append(f"   {name(fault)}", style="red")
         return text
 
     def _count(self) -> None:

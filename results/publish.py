@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from results.document import build
 from results.edn import results_edn
 from results.record import test_document
-from results.store import write_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,7 +40,7 @@ def publish(run: Run, record: RunRecord) -> Mapping[str, Value]:
     document = build(record)
     run.write_json(run.results_json, document)
     try:
-        write_text(run.results_edn, results_edn(document))
+        run.write_text(run.results_edn, results_edn(document))
         draw(run, record, document)
     except Exception as error:
         # A verdict must not be lost, nor an exit code changed, by what is only made to show it.
@@ -56,8 +55,9 @@ def draw(run: Run, record: RunRecord, document: Mapping[str, Value]) -> None:
     """Writes the plots, the report, and the verdict for CI servers."""
     from results import junit, report  # noqa: PLC0415 - bring matplotlib, which only this needs
 
-    write_text(run.junit_xml, junit.junit_xml([junit.of_run(record, document)]))
+    run.write_text(run.junit_xml, junit.junit_xml([junit.of_run(record, document)]))
     drawn = report.plots_of(record)
     for name, (_, svg) in drawn.items():
-        write_text(run.plots_dir / f"{name}.svg", svg)
-    write_text(run.report_html, report.render(record, document, drawn=drawn, logs=report.tails(run.nodes_dir)))
+        run.write_text(run.plots_dir / f"{name}.svg", svg)
+    logs = report.tails(run)
+    run.write_text(run.report_html, report.render(record, document, drawn=drawn, logs=logs))

@@ -47,6 +47,7 @@ class TestInfo:
             match; they count as availability.
         refusals: Codes of `fail` errors by which a node names another to ask; availability counts them apart.
         left_out: Kinds of faults that were asked for by `all` and are not in the plan, each with the reason.
+        defaults: The `file` of defaults and the `options` that it decided; None if it decided none.
     """
 
     __test__ = False  # not a test class, whatever its name begins with
@@ -63,6 +64,7 @@ class TestInfo:
     answers: Sequence[str] = DEFAULT_ANSWERS
     refusals: Sequence[str] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
+    defaults: Mapping[str, Value] | None = None
 
     @property
     def codes(self) -> Codes:
@@ -114,12 +116,18 @@ def test_document(test: TestInfo) -> dict[str, Value]:
         "answers": list(test.answers),
         "refusals": list(test.refusals),
         "left_out": left_out_document(test.left_out),
+        "defaults": defaults_document(test.defaults),
     }
 
 
 def left_out_document(left_out: Mapping[str, str]) -> list[Value]:
     """Returns the kinds that were left out, as `test.json` and `results.json` say them."""
     return [{"kind": kind, "reason": reason} for kind, reason in left_out.items()]
+
+
+def defaults_document(defaults: Mapping[str, Value] | None) -> Value:
+    """Returns what a file of defaults decided, as `test.json` and `results.json` say it."""
+    return None if defaults is None else {"file": str(defaults["file"]), "options": dict(defaults["options"])}
 
 
 def test_from_document(document: Value, where: str) -> TestInfo:
@@ -167,6 +175,7 @@ def test_from_document(document: Value, where: str) -> TestInfo:
                 )
                 for left in (must.mapping(each, "left_out") for each in must.listed(either("left_out"), "left_out"))
             },
+            defaults=defaults_document(document.get("defaults")),
         )
     except BadRecord as error:
         raise BadRecord(f"{where}: {error}") from error

@@ -7,14 +7,20 @@ escaped by the template engine, or put into an element of data out of which noth
 
 from __future__ import annotations
 
+import os
+import stat
 from bisect import bisect_right
 from dataclasses import asdict, dataclass
 from datetime import UTC
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from harness import below
+from harness.plain import name
 from results import plots
+from results.bounds import MAX_FAULTS, MAX_NODES, MAX_ROWS, busiest, cut, first, label, shown_shades
 from results.circumstances import circumstances
 from results.counterexample import by_index, contradiction, diagram, read_counterexample, told
 from results.document import verdict_of
@@ -23,7 +29,7 @@ from results.pages import environment
 from results.series import bucket_s, latency_points, main_phase, quantile_lines, rate_lines, shades
 from results.spoken import availability as availability_line
 from results.spoken import elections, pretty, size
-from results.timeline import MAX_OPERATIONS, embedded, timeline
+from results.timeline import embedded, timeline
 from results.topology import picture
 
 if TYPE_CHECKING:
@@ -33,6 +39,7 @@ if TYPE_CHECKING:
     from harness.op import Value
     from results.counterexample import Counterexample
     from results.record import RunRecord
+    from results.store import Run
 
 LOG_LINES = 60
 LOG_BYTES = 16_384
@@ -67,19 +74,20 @@ def plots_of(record: RunRecord) -> dict[str, tuple[str, str]]:
     Returns:
         A plot's file name without its ending to its title and its SVG; empty if nothing was completed.
     """
-    points = latency_points(main_phase(record.operations))
+    points, of_functions = busiest(latency_points(main_phase(record.operations)))
     if not points:
         return {}
     width_s = bucket_s(max(float(group.time_s.max()) for group in points))
-    faults = shades(record.faults)
+    faults, of_faults = shown_shades(shades(record.faults))
+    bounded = of_functions + of_faults
     return {
-        "latency-points": ("Latency of every operation", plots.latency_points_svg(points, faults)),
+        "latency-points": (f"Latency of every operation{bounded}", plots.latency_points_svg(points, faults)),
         "latency-quantiles": (
-            f"Latency quantiles of ok operations, each {width_s:g} s",
+            f"Latency quantiles of ok operations, each {width_s:g} s{bounded}",
             plots.latency_quantiles_svg(quantile_lines(points, width_s), faults),
         ),
         "rate": (
-            f"Operations per second, each {width_s:g} s",
+            f"Operations per second, each {width_s:g} s{bounded}",
             plots.rate_svg(rate_lines(points, width_s), faults),
         ),
     }
@@ -111,7 +119,9 @@ def render(
         culprit=example.culprit.invoke_index if example and example.culprit else None,
         refusals=record.test.codes.refusals,
     )
-    pages = environment()
+    pages = environment(finalize=cut)
+    pages.filters["label"] = label
+    pages.filters["first"] = first
     pages.filters["pretty"] = pretty
     pages.filters["elections"] = elections
     return pages.get_template("report.html").render(
@@ -130,65 +140,72 @@ def render(
             for name, (title, svg) in drawn.items()
         ],
         logs=logs,
-        shown=min(len(record.operations), MAX_OPERATIONS),
+        shown=len(data["s"]),
+        lanes_left_out=data["lanes_left_out"],
+        most=MAX_ROWS,
         data=Markup(embedded(data)),  # noqa: S704 - cannot end its element
     )
 
 
-def tails(nodes_dir: Path) -> list[LogTail]:
-    """Reads the ends of all node logs, bounded whatever their size; what cannot be read is passed over."""
-    found = []
-    for path in sorted(nodes_dir.glob("*/*"))[:MAX_LOGS]:
-        try:
-            if path.is_symlink() or not path.is_file():
-                continue
-            length = path.stat().st_size
-            with path.open("rb") as file:
-                file.seek(max(0, length - LOG_BYTES))
-                text = file.read(LOG_BYTES).decode("utf-8", errors="replace")
-        except OSError:
-            continue
-        lines = text.splitlines()
-        if length > LOG_BYTES:
-            lines = lines[1:]  # the first is torn
-        kept = lines[-LOG_LINES:]
-        found.append(
-            LogTail(
-                node=path.parent.name,
-                name=path.name,
-                text="\n".join(kept),
-                lines=len(kept),
-                size=size(length),
-                cut=length > LOG_BYTES or len(lines) > LOG_LINES,
-            )
-        )
-    return found
+def tails(run: Run) -> list[LogTail]:
+    """Reads the ends of all node logs, bounded whatever their size. What cannot be read, such as a link, says why."""
+    if not below.is_folder(run.path, run.nodes_dir):
+        return []
+    logs = (
+        path
+        for path, about in below.walk(run.path, run.nodes_dir, deepest=1)
+        if path.parent.parent == run.nodes_dir and not stat.S_ISDIR(about.st_mode)
+    )
+    return [_tail(run, path) for path in islice(logs, MAX_LOGS)]
+
+
+def _tail(run: Run, path: Path) -> LogTail:
+    try:
+        with below.open_file(run.path, path) as file:
+            length = file.seek(0, os.SEEK_END)
+            file.seek(max(0, length - LOG_BYTES))
+            text = file.read(LOG_BYTES).decode("utf-8", errors="replace")
+    except OSError as error:
+        text, length = f"(not read: {error.strerror})", 0
+    lines = text.splitlines()
+    if length > LOG_BYTES:
+        lines = lines[1:]  # the first is torn
+    kept = lines[-LOG_LINES:]
+    return LogTail(
+        node=name(path.parent.name),
+        name=name(path.name),
+        text="\n".join(kept),
+        lines=len(kept),
+        size=size(length),
+        cut=length > LOG_BYTES or len(lines) > LOG_LINES,
+    )
 
 
 def _faults(record: RunRecord, document: Mapping[str, Value], kinds: Sequence[str]) -> list[dict[str, Any]]:
     changes = leaders(record.sightings)
     times = [change[0] for change in changes]
     rows = []
-    for fault, said in zip(record.faults, document["faults"], strict=True):
+    for fault, said in islice(zip(record.faults, document["faults"], strict=True), MAX_FAULTS):
         place = bisect_right(times, fault.start_ns) - 1
         leader = changes[place][1] if place >= 0 else None
         availability = said["availability"]
         shares = [
             {
-                "name": name,
+                "name": label(node),
+                "hit": node in fault.targets,
                 "operations": pair["during"]["operations"],
                 "refused": pair["during"]["refused"],
                 "share": round(100 * pair["during"]["answered"] / pair["during"]["operations"])
                 if pair["during"]["operations"]
                 else 0,
             }
-            for name, pair in (availability or {"nodes": {}})["nodes"].items()
+            for node, pair in first((availability or {"nodes": {}})["nodes"], MAX_NODES).items()
         ]
         rows.append(
             {
                 **said,
                 "picture": picture(fault, record.test.nodes, leader),
-                "colour": kinds.index(fault.planned.kind) % len(plots.FAULT_COLOURS),
+                "colour": kinds.index(label(fault.planned.kind)) % len(plots.FAULT_COLOURS),
                 "shares": shares,
             }
         )

@@ -1,34 +1,42 @@
 """Browses the store in a web browser, on this machine only.
 
 It reads what lies in the store and changes nothing. The store's contents are foreign: every text is escaped, every file but a
-report is sent as plain text or as a download, a report carries its own policy that forbids it the network, and a path is served
-only if, with all links followed, it lies inside its run. The server binds the loopback address and answers to no other name,
-so no web site can reach it through a name of its own.
+report is sent as plain text or as a download, a report carries its own policy that forbids it the network, and no link below a
+run is followed. A request that cannot be understood is answered by 400, and one that fails by 500. The server binds the
+loopback address and answers to no other name, so no web site can reach it through a name of its own.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import html
 import json
+import logging
+import os
+import re
+import shutil
+import stat
 import threading
 import zipfile
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, quote, unquote, urlsplit
+from urllib.parse import parse_qs, quote, unquote, unquote_to_bytes, urlsplit
 
+from harness import below
 from harness.errors import InputError
+from harness.plain import message, name, plain
 from harness.verdict import Verdict
 from results.compare import comparison
 from results.live import Tail
 from results.pages import environment
-from results.plain import plain
 from results.spoken import size
 from results.store import Run, Store, summarize
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
@@ -38,6 +46,13 @@ LOOPBACK = "127.0.0.1"
 PAGE = 100
 MAX_FILES = 500
 MAX_FIELDS = 2 * PAGE
+MAX_COMPARED = 6
+MAX_DEPTH = 16
+MAX_PATH = 1000
+LEFT_OUT = "labrys-left-out.txt"
+ACCEPT_PAUSE_S = 0.2
+_EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_PAGE_NUMBER = re.compile(r"[0-9]{1,9}")
 TEXT = "text/plain; charset=utf-8"
 _TYPES = {
     ".json": "application/json; charset=utf-8",
@@ -55,6 +70,8 @@ _ORDERS = {
     "test": lambda row: (row.run.test_name, row.run.stamp),
     "verdict": lambda row: ({False: 0, "unknown": 1, None: 2, True: 3}[row.valid], row.run.stamp),
 }
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,10 +104,21 @@ class StoreServer(ThreadingHTTPServer):
                 f"port {port} on {LOOPBACK} cannot be taken: {error.strerror}; choose another with --port"
             ) from error
         self.store = store
-        self.pages = environment()
+        self.pages = environment(finalize=lambda value: plain(value) if type(value) is str else value)
         self._summaries: dict[Path, tuple[tuple[int, int], RunSummary]] = {}
         self._tail: Tail | None = None
         self._lock = threading.Lock()
+        self.comparing = threading.Lock()
+        self.exhausted = threading.Event()  # never set: accepting waits on it while there are no file descriptors
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        """Accepts a connection; where there are no file descriptors for it, waits a moment rather than ask at once again."""
+        try:
+            return super().get_request()
+        except OSError as error:
+            if error.errno in _EXHAUSTED:
+                self.exhausted.wait(ACCEPT_PAUSE_S)
+            raise
 
     @property
     def url(self) -> str:
@@ -138,10 +166,19 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answers one request."""
+        self._begun = False
         try:
             self._route()
-        except (BrokenPipeError, ConnectionResetError):
+        except (BrokenPipeError, ConnectionResetError, TimeoutError):
             self.close_connection = True
+        except InputError as error:
+            self._refuse(HTTPStatus.BAD_REQUEST, str(error))
+        except Exception as error:
+            # One page that cannot be made must not look like a server that is not there.
+            logger.exception("a request could not be answered")
+            self._refuse(
+                HTTPStatus.INTERNAL_SERVER_ERROR, f"this could not be answered: {type(error).__name__}: {error}"
+            )
 
     def do_HEAD(self) -> None:
         """Answers one request for headers only."""
@@ -150,20 +187,32 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class' name
         """Says nothing: a person watches the browser, not the terminal."""
 
+    def send_response(self, code: int, message: str | None = None) -> None:
+        """Begins an answer."""
+        self._begun = True
+        super().send_response(code, message)
+
+    def _refuse(self, status: HTTPStatus, text: str) -> None:
+        """Answers with a sentence; where an answer has begun, ends the connection."""
+        if self._begun:
+            self.close_connection = True
+            return
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self._send(_Answer(body=f"{message(text)}\n", kind=TEXT, status=status))
+
     def _route(self) -> None:
         if not self._named_rightly():
             self._send(
                 _Answer(body="labrys serves 127.0.0.1 and localhost only\n", kind=TEXT, status=HTTPStatus.FORBIDDEN)
             )
             return
-        address = urlsplit(self.path)
         try:
+            address = urlsplit(self.path)
             fields = parse_qs(address.query, max_num_fields=MAX_FIELDS)
-        except ValueError:
-            self._missing()
-            return
-        query = {name: values[0] for name, values in fields.items()}
-        parts = [unquote(part) for part in address.path.split("/") if part]
+        except ValueError as error:
+            raise InputError(f"this is no address that is understood: {error}") from error
+        query = {key: values[0] for key, values in fields.items()}
+        parts = [os.fsdecode(unquote_to_bytes(part)) for part in address.path.split("/") if part]
         match parts:
             case []:
                 self._send(self._list(query))
@@ -175,8 +224,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self._send(self._compare(fields.get("run", [])))
             case ["run", test, stamp, *rest]:
                 self._run(test, stamp, rest, slash=address.path.endswith("/"))
-            case ["zip", test, name] if name.endswith(".zip"):
-                self._zip(test, name.removesuffix(".zip"))
+            case ["zip", test, archive] if archive.endswith(".zip"):
+                self._zip(test, archive.removesuffix(".zip"))
             case _:
                 self._missing()
 
@@ -195,7 +244,9 @@ class _Handler(BaseHTTPRequestHandler):
             rows.sort(key=_ORDERS[order])
         if query.get("up") == "1":
             rows.reverse()
-        page = int(query.get("page", "0")) if query.get("page", "0").isdecimal() else 0
+        if not _PAGE_NUMBER.fullmatch(query.get("page", "0")):
+            raise InputError("expected the number of a page, from 0")
+        page = int(query.get("page", "0"))
         return self._page(
             "store.html",
             rows=rows[page * PAGE : (page + 1) * PAGE],
@@ -211,9 +262,12 @@ class _Handler(BaseHTTPRequestHandler):
         )
 
     def _compare(self, names: Sequence[str]) -> _Answer:
-        known = {f"{run.test_name}/{run.stamp}": run for run in self.server.store.runs()}
-        chosen = [known[name] for name in names[:6] if name in known]
-        return self._page("compare.html", table=comparison(chosen), place=_place)
+        runs = self.server.store.runs()
+        known = {f"{run.test_name}/{run.stamp}": run for run in runs} | {_place(run): run for run in runs}
+        chosen = [known[each] for each in names[:MAX_COMPARED] if each in known]
+        with self.server.comparing:  # the files of one at a time
+            table = comparison(chosen)
+        return self._page("compare.html", table=table, place=_place)
 
     def _find(self, test: str, stamp: str) -> Run | None:
         """Returns the run of these names, if the store lists it; a name is never joined to a path before."""
@@ -221,45 +275,49 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _run(self, test: str, stamp: str, rest: Sequence[str], *, slash: bool) -> None:
         run = self._find(test, stamp)
-        path = None if run is None else inside(run.path, rest)
+        path = None if run is None else _inside(run, rest)
         if run is None or path is None:
             self._missing()
-        elif path.is_dir():
+        elif below.is_folder(run.path, path):
             if not slash:
                 self.send_response(HTTPStatus.MOVED_PERMANENTLY)
-                self.send_header("Location", f"/run/{_place(run)}/" + "".join(f"{quote(part)}/" for part in rest))
+                self.send_header("Location", f"/run/{_place(run)}/" + "".join(f"{_quoted(part)}/" for part in rest))
                 self.send_header("Content-Length", "0")
                 self.end_headers()
                 return
             self._send(self._folder(run, path, rest))
         else:
-            self._file(path, report=path == run.report_html.resolve())
+            self._file(run, path)
 
     def _folder(self, run: Run, path: Path, rest: Sequence[str]) -> _Answer:
         entries = []
-        for entry in sorted(path.iterdir(), key=lambda entry: (entry.is_file(), entry.name))[:MAX_FILES]:
-            with contextlib.suppress(OSError):
-                folder = entry.is_dir()
-                told = "" if folder else size(entry.stat().st_size)
-                entries.append({"name": entry.name, "folder": folder, "size": told})
+        found = sorted(below.walk(run.path, path, deepest=0), key=lambda pair: not stat.S_ISDIR(pair[1].st_mode))
+        for entry, about in found[:MAX_FILES]:
+            folder = stat.S_ISDIR(about.st_mode)
+            told = (
+                "" if folder else size(about.st_size) if stat.S_ISREG(about.st_mode) else "not served: no regular file"
+            )
+            entries.append({"name": entry.name, "href": _quoted(entry.name), "folder": folder, "size": told})
         return self._page(
             "run.html",
             summary=summarize(run),
             rest="/".join(rest),
             entries=entries,
+            more=len(found) - len(entries),
             place=_place,
-            report=run.report_html.is_file() and not rest,
+            report=not rest and any(entry["name"] == run.report_html.name for entry in entries),
         )
 
-    def _file(self, path: Path, *, report: bool) -> None:
+    def _file(self, run: Run, path: Path) -> None:
+        report = path == run.report_html
         kind = "text/html; charset=utf-8" if report else _TYPES.get(path.suffix, "application/octet-stream")
         try:
-            file = path.open("rb")
-            length = path.stat().st_size
+            file = below.open_file(run.path, path)
         except OSError:
             self._missing()
             return
         with file:
+            length = os.fstat(file.fileno()).st_size
             self.send_response(HTTPStatus.OK)
             self._headers(kind, _REPORT_POLICY if report else _FILE_POLICY)
             self.send_header("Content-Length", str(length))
@@ -274,18 +332,36 @@ class _Handler(BaseHTTPRequestHandler):
         if run is None:
             self._missing()
             return
+        try:
+            files, left_out = archive_of(run)
+        except OSError as error:
+            place = name(str(error.filename or run.path))
+            text = f"{place} cannot be read: {error.strerror}; no archive of this run would be whole"
+            self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, text)
+            return
         self.send_response(HTTPStatus.OK)
         self._headers("application/zip", _FILE_POLICY)
-        self.send_header("Content-Disposition", f"attachment; filename*=UTF-8''{quote(test)}-{stamp}.zip")
+        self.send_header("Content-Disposition", f"attachment; filename*=UTF-8''{_quoted(test)}-{_quoted(stamp)}.zip")
         self.send_header("Connection", "close")
         self.end_headers()
         self.close_connection = True
         if self.command == "HEAD":
             return
-        with zipfile.ZipFile(self.wfile, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as archive:
-            for path in sorted(run.path.rglob("*")):
-                if path.is_file() and not path.is_symlink():
-                    archive.write(path, plain(f"{test}-{stamp}/{path.relative_to(run.path)}"))
+        archive = zipfile.ZipFile(self.wfile, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False)
+        try:
+            for path in files:
+                with (
+                    below.open_file(run.path, path) as file,
+                    archive.open(plain(f"{test}-{stamp}/{path.relative_to(run.path)}"), "w", force_zip64=True) as entry,
+                ):
+                    shutil.copyfileobj(file, entry)
+            if left_out:
+                archive.writestr(plain(f"{test}-{stamp}/{LEFT_OUT}"), "".join(f"{line}\n" for line in left_out))
+            archive.close()
+        finally:
+            archive.fp = (
+                None  # without its table of contents, an archive that broke off cannot be taken for a whole one
+            )
 
     def _missing(self) -> None:
         place = html.escape(unquote(self.path))
@@ -309,15 +385,38 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Cache-Control", "no-store")
 
 
-def inside(folder: Path, rest: Sequence[str]) -> Path | None:
-    """Returns the existing path below `folder` with all links followed; None if it is not there or leads out of it."""
-    try:
-        root = folder.resolve(strict=True)
-        path = root.joinpath(*rest).resolve(strict=True)
-    except (OSError, ValueError, RuntimeError):
+def archive_of(run: Run) -> tuple[list[Path], list[str]]:
+    """Returns the files of a run, each of which could be opened, and a line for each thing that no archive gets.
+
+    Raises:
+        OSError: A file or a folder cannot be read.
+    """
+    files: list[Path] = []
+    left_out: list[str] = []
+    for path, about in below.walk(run.path, run.path, deepest=MAX_DEPTH):
+        place = path.relative_to(run.path)
+        if stat.S_ISREG(about.st_mode):
+            below.open_file(run.path, path).close()
+            files.append(path)
+        elif not stat.S_ISDIR(about.st_mode):
+            left_out.append(
+                f"{name(str(place), MAX_PATH)}: {below.LINK if stat.S_ISLNK(about.st_mode) else below.SPECIAL}"
+            )
+        elif len(place.parts) > MAX_DEPTH:
+            left_out.append(f"{name(str(place), MAX_PATH)}: lies more than {MAX_DEPTH} folders deep")
+    return files, left_out
+
+
+def _inside(run: Run, rest: Sequence[str]) -> Path | None:
+    """Returns the path of these names below a run; None if one of them is no name of a file."""
+    if any(part in {".", ".."} or "/" in part or "\0" in part for part in rest):
         return None
-    regular = path.is_dir() or path.is_file()
-    return path if regular and path.is_relative_to(root) else None
+    return run.path.joinpath(*rest)
+
+
+def _quoted(text: str) -> str:
+    """Returns a file's name as a part of an address, whatever bytes it has."""
+    return quote(os.fsencode(text), safe="")
 
 
 def _matches(row: RunSummary, words: Sequence[str]) -> bool:
@@ -327,7 +426,7 @@ def _matches(row: RunSummary, words: Sequence[str]) -> bool:
 
 
 def _place(run: Run) -> str:
-    return f"{quote(run.test_name)}/{quote(run.stamp)}"
+    return f"{_quoted(run.test_name)}/{_quoted(run.stamp)}"
 
 
 def _copy(source: Any, sink: Any, length: int) -> None:

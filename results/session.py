@@ -17,10 +17,10 @@ from checker.formats.parquet import write_operations
 from harness import parts
 from harness.history import HistoryWriter, pair
 from harness.run import run
+from harness.terminal import PlainFormatter
 from results.progress import Progress
 from results.publish import announce, publish
 from results.record import RunRecord
-from results.store import write_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,13 +68,13 @@ def carry_out(test: Test, info: TestInfo, *, plan: str, store: Store, console: C
     """
     folder = store.create_run(info.name, info.started_utc)
     handler = logging.FileHandler(folder.log, encoding="utf-8")
-    handler.setFormatter(logging.Formatter(LOG_FORMAT))
+    handler.setFormatter(PlainFormatter(LOG_FORMAT))
     root = logging.getLogger()
     root.addHandler(handler)
     root.setLevel(logging.INFO)
     try:
         announce(folder, info)
-        write_text(folder.plan_json, plan)
+        folder.write_text(folder.plan_json, plan)
         return _run_and_judge(test, info, folder, console)
     finally:
         store.finish(folder)

@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness import below
+from harness.errors import InputError
 from harness.verdict import Verdict
 from results.errors import NoSuchRun, StoreError
 
@@ -119,7 +121,37 @@ class Run:
 
     def write_json(self, path: Path, value: Value) -> None:
         """Writes `value` to `path` in one step, two spaces to a level."""
-        write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+        self.write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+    def write_text(self, path: Path, text: str) -> None:
+        """Replaces the file at `path`, in the run's folder, in one step; see `write_text` of this module."""
+        write_text(self.path, path, text)
+
+    def has(self, path: Path) -> bool:
+        """Says whether there is a file at `path`, in the run's folder.
+
+        Raises:
+            InputError: There is something else, such as a link.
+        """
+        try:
+            return below.is_file(self.path, path)
+        except OSError as error:
+            raise InputError(f"{path} cannot be read: {error.strerror}") from error
+
+    def read_bytes(self, path: Path, most: int) -> bytes:
+        """Reads the file at `path`, in the run's folder.
+
+        Raises:
+            InputError: It cannot be read, is reached over a link, or has more than `most` bytes.
+        """
+        try:
+            with below.open_file(self.path, path) as file:
+                data = file.read(most + 1)
+        except OSError as error:
+            raise InputError(f"{path} cannot be read: {error.strerror}") from error
+        if len(data) > most:
+            raise InputError(f"{path} has more than {most} bytes, which is the most that is read")
+        return data
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,23 +180,15 @@ def stamp(utc: datetime) -> str:
     return f"{utc:%Y%m%dT%H%M%S}.{utc.microsecond // 1000:03d}Z"
 
 
-def write_text(path: Path, text: str) -> None:
-    """Replaces the file at `path` in one step: temporary file beside it, synced, renamed.
+def write_text(root: Path, path: Path, text: str) -> None:
+    """Replaces the file at `path` in one step: temporary file beside it, synced, renamed. No link below `root` is followed.
 
     Raises:
         StoreError: It cannot be written, e.g. because the disk is full. The old file is still there.
     """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        below.replace_file(root, path, text.encode("utf-8", errors="backslashreplace"))
     except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
         raise StoreError(
             f"{path} could not be written: {error.strerror or error}; what was there before is kept"
         ) from error
@@ -199,6 +223,8 @@ class Store:
         base = stamp(utc)
         try:
             parent.mkdir(parents=True, exist_ok=True)
+            if parent.is_symlink():
+                raise StoreError(f"{parent} is {below.LINK}; give the test another name with --name")
             run = self._make(parent, base)
             for link in (self.root / CURRENT, self.root / LATEST, parent / LATEST):
                 _point(link, run.path)
@@ -243,10 +269,12 @@ class Store:
         for base in (self.root, Path()):
             path = base / name
             with contextlib.suppress(OSError, ValueError):
-                if _is_run(path):
+                own = path if path.name in {LATEST, CURRENT} else path / LATEST
+                found = self._linked(own)
+                if found is not None and _is_run(found.path):
+                    return found
+                if _is_run(path) and not (own == path and path.is_symlink()):
                     return Run(path.resolve())
-                if (path / LATEST).is_symlink() and _is_run(path / LATEST):
-                    return Run((path / LATEST).resolve())
         known = [f"{run.test_name}/{run.stamp}" for run in self.runs()[:3]]
         hint = f"the newest runs are {', '.join(known)}" if known else f"the store {self.root} holds no runs yet"
         raise NoSuchRun(f"{name!r} is neither a run's folder nor a run in the store; {hint}")
@@ -270,8 +298,10 @@ class Store:
             yield summarize(run, running=current is not None and run.path.resolve() == current.path)
 
     def _linked(self, link: Path) -> Run | None:
+        """Returns the run that one of the store's own links leads to: below the folder that holds the link, or nowhere."""
         try:
-            return Run(link.resolve(strict=True)) if link.is_symlink() else None
+            path = link.resolve(strict=True) if link.is_symlink() else None
+            return Run(path) if path is not None and path.is_relative_to(link.parent.resolve()) else None
         except (OSError, RuntimeError):  # a broken link, or one that leads to itself
             return None
 
@@ -304,9 +334,7 @@ def read_head(path: Path, keys: tuple[str, ...]) -> Mapping[str, Value]:
         Those of `keys` that come whole within the head, before anything malformed; nothing if there is no such file.
     """
     try:
-        if not path.is_file():
-            return {}
-        with path.open("rb") as file:
+        with below.open_file(path.parent, path) as file:
             text = file.read(HEAD_BYTES).decode("utf-8", errors="replace")
     except OSError:
         return {}

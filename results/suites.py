@@ -20,15 +20,16 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
+from harness import below
 from harness.errors import ExitCode, InputError, Terminated
 from harness.parameters import MAX_RUN_S
+from harness.plain import name, one_line
 from harness.suite import CaseResult
 from harness.verdict import Verdict
 from results import members as must
 from results.document import parts_from
 from results.errors import BadRecord, StoreError
 from results.junit import junit_xml, of_cases
-from results.plain import one_line
 from results.spoken import seconds
 from results.store import stamp, write_text
 
@@ -71,6 +72,11 @@ class SuiteFolder:
             raise StoreError(f"the suite's folder {path} could not be made: {error.strerror or error}") from error
         return cls(path)
 
+    def read(self) -> Value:
+        """Returns what `suite.json` holds."""
+        with below.open_file(self.path, self.path / "suite.json") as file:
+            return json.loads(file.read())
+
     def done(self, suite: Suite) -> dict[str, CaseResult]:
         """Returns what is known of cases that were through before, by name.
 
@@ -79,7 +85,7 @@ class SuiteFolder:
         """
         path = self.path / "suite.json"
         try:
-            document = json.loads(path.read_text(encoding="utf-8"))
+            document = self.read()
             if document["format"] != FORMAT or document["suite"] != suite.name or document["seed"] != str(suite.seed):
                 raise InputError(f"{path} is of another suite or seed: {document['suite']}, seed {document['seed']}")
             cases = {case.name: case for case in suite.cases}
@@ -101,14 +107,14 @@ class SuiteFolder:
             "cases": [case.name for case in suite.cases],
             "results": {name: _result_json(result) for name, result in results.items()},
         }
-        write_text(self.path / "suite.json", json.dumps(document, indent=2, ensure_ascii=False) + "\n")
-        write_text(self.path / "junit.xml", junit_xml([of_cases(suite.name, list(results.values()))]))
+        write_text(self.path, self.path / "suite.json", json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+        write_text(self.path, self.path / "junit.xml", junit_xml([of_cases(suite.name, list(results.values()))]))
 
 
 def seed_of(folder: Path) -> int:
     """Returns the seed of a suite that was begun in `folder`."""
     try:
-        return must.whole(int(json.loads((folder / "suite.json").read_text(encoding="utf-8"))["seed"]), "seed")
+        return must.whole(int(SuiteFolder(folder).read()["seed"]), "seed")
     except (BadRecord, OSError, ValueError, OverflowError, KeyError, TypeError, RecursionError) as error:
         raise InputError(f"{folder} holds no suite that could be resumed: {error}") from error
 
@@ -145,7 +151,7 @@ def run_suite(
     results = dict(before)
     for number, case in enumerate(suite.cases, 1):
         if case.name not in results:
-            console.print(Text(f"[{number}/{len(suite.cases)}] {case.name}", style="bold"))
+            console.print(Text(f"[{number}/{len(suite.cases)}] {name(case.name)}", style="bold"))
             own = ["--store", str(store), "--format", "json", "--name", _plain_name(f"{suite.name}-{case.test}")]
             command = [*(["--config", str(config)] if config else []), *case.arguments(), *own]
             result = _run_case(case, command, folder, _time_limit_s(case, time_limit_s) + BESIDE_S)
@@ -167,16 +173,16 @@ def print_table(console: Console, results: list[CaseResult]) -> None:
     table = Table("case", "verdict", "expected", "time", "reason", box=SIMPLE_HEAD)
     for result in results:
         table.add_row(
-            result.case.name,
+            Text(name(result.case.name)),
             Text(_word(result), style=_COLOURS[result.passed]),
-            str(result.case.expect),
-            seconds(result.seconds),
+            Text(name(str(result.case.expect))),
+            Text(seconds(result.seconds)),
             Text(one_line(_told(result, MAX_REASON))),
         )
     console.print(table)
     failed = [result for result in results if not result.passed]
     for result in failed:
-        console.print(Text.assemble(("reproduce  ", "dim"), result.reproduce), soft_wrap=True)
+        console.print(Text.assemble(("reproduce  ", "dim"), one_line(result.reproduce)), soft_wrap=True)
     as_known = sum(result.failed_as_known for result in results)
     console.print(
         f"{len(results) - len(failed)} of {len(results)} cases were as expected"
@@ -209,7 +215,11 @@ def _plain_name(text: str) -> str:
 def _run_case(case: Case, command: Sequence[str], folder: SuiteFolder, limit_s: float) -> CaseResult:
     log_path = folder.path / f"{_plain_name(case.name)}.log"
     began_s = time.monotonic()
-    with log_path.open("w+", encoding="utf-8") as log:
+    try:
+        opened = below.open_new_text(folder.path, log_path)
+    except OSError as error:
+        raise StoreError(f"{log_path} could not be written: {error.strerror}") from error
+    with opened as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "cli", *command], stdout=subprocess.PIPE, stderr=log, text=True
         )

@@ -9,9 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.errors import headline
+from harness.plain import name, one_line, plain
 from harness.verdict import Verdict
+from results.bounds import MAX_FUNCTIONS_TOLD, first, label
 from results.document import verdict_from
-from results.plain import one_line
 from results.spoken import availability, elections, fault_availability, outcomes, percent, ratio, seconds
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 MAX_FAULTS = 30
 LEAST_WIDTH = 110
+MAX_SENTENCE = 2_000
 _LOOKS = {
     Verdict.VALID: ("✓", "bold green"),
     Verdict.INVALID: ("✗", "bold red"),
@@ -42,9 +44,9 @@ def print_summary(console: Console, document: Mapping[str, Value], *, report: Pa
         report: The path of the report, if there is one.
     """
     console.print()
-    console.print(Text.assemble(_told(document["valid"]), "  ", one_line(document["reason"])))
+    console.print(Text.assemble(_told(document["valid"]), "  ", sentence(document["reason"])))
     for line in _circumstances(document["counterexample"]):
-        console.print(Text(f"  {one_line(line)}", style="dim"))
+        console.print(Text(f"  {sentence(line)}", style="dim"))
     console.print()
     console.print(_parts(document))
     console.print()
@@ -57,19 +59,33 @@ def print_summary(console: Console, document: Mapping[str, Value], *, report: Pa
     for left in document["left_out"]:
         console.print(Text.assemble(("left out   ", "yellow"), one_line(f"{left['kind']}: {left['reason']}")))
     console.print()
-    counts = document["counts"]
-    line = f"{counts['operations']:,} operations: {outcomes(counts)}"
-    for f, quantiles in document["latency"].items():
-        line += f"; {one_line(f)} p50 {quantiles['p50_ms']:.1f} ms, p99 {quantiles['p99_ms']:.1f} ms"
-    console.print(Text(line, style="dim"))
+    console.print(Text(_operations(document), style="dim"))
     console.print(Text(f"availability: {availability(document['availability'])}", style="dim"))
     if document["leadership"]["leaders"]:
         console.print(Text(f"leaders, as seen once a second: {elections(document['leadership'])}", style="dim"))
-    for problem in document["problems"]:
-        console.print(Text.assemble(("! ", "yellow"), one_line(problem)))
+    for problem in document["problems"][:MAX_FAULTS]:
+        console.print(Text.assemble(("! ", "yellow"), sentence(problem)))
+    if len(document["problems"]) > MAX_FAULTS:
+        console.print(Text(f"and {len(document['problems']) - MAX_FAULTS} more problems; the report has them"))
     if report is not None:
-        console.print(Text.assemble(("report     ", "dim"), str(report)), soft_wrap=True)
+        console.print(Text.assemble(("report     ", "dim"), plain(str(report))), soft_wrap=True)
     console.print(Text.assemble(("reproduce  ", "dim"), one_line(document["reproduce"])), soft_wrap=True)
+
+
+def _operations(document: Mapping[str, Value]) -> str:
+    """Returns how many operations ended how, and the latency of the first functions."""
+    counts = document["counts"]
+    line = f"{counts['operations']:,} operations: {outcomes(counts)}"
+    for f, quantiles in first(document["latency"], MAX_FUNCTIONS_TOLD).items():
+        line += f"; {label(f)} p50 {quantiles['p50_ms']:.1f} ms, p99 {quantiles['p99_ms']:.1f} ms"
+    if len(document["latency"]) > MAX_FUNCTIONS_TOLD:
+        line += f"; and {len(document['latency']) - MAX_FUNCTIONS_TOLD:,} more functions"
+    return line
+
+
+def sentence(text: str) -> str:
+    """Returns a foreign sentence fit to be shown in a line, cut with its length said."""
+    return one_line(text) if len(text) <= MAX_SENTENCE else name(text, MAX_SENTENCE)
 
 
 def _circumstances(example: Value) -> list[str]:
@@ -89,8 +105,8 @@ def _parts(document: Mapping[str, Value]) -> Table:
     table.add_column("part", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     table.add_column("why", overflow="fold")
-    for name, part in document["parts"].items():
-        table.add_row(Text(one_line(name)), _told(part["valid"]), Text(one_line(part["reason"])))
+    for part_name, part in document["parts"].items():
+        table.add_row(Text(label(part_name)), _told(part["valid"]), Text(sentence(part["reason"])))
     return table
 
 
@@ -101,18 +117,18 @@ def _faults(document: Mapping[str, Value]) -> Table:
     sustained answers.
     """
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for name in ("fault", "nodes", "from", "to", "effect"):
-        table.add_column(name, no_wrap=name != "effect", overflow="fold")
-    for name in ("answered", "rate", "first ok", "gap", "ok again"):
-        table.add_column(name, justify="right", no_wrap=True)
+    for column in ("fault", "nodes", "from", "to", "effect"):
+        table.add_column(column, no_wrap=column != "effect", overflow="fold")
+    for column in ("answered", "rate", "first ok", "gap", "ok again"):
+        table.add_column(column, justify="right", no_wrap=True)
     table.add_column("leaders", overflow="fold")
     for fault in document["faults"][:MAX_FAULTS]:
         around = fault["availability"]
         during = around["during"] if around else None
         after = around["after"] if around else None
         table.add_row(
-            Text(one_line(fault["kind"])),
-            Text(one_line(" ".join(fault["targets"]))),
+            Text(label(fault["kind"])),
+            Text(name(" ".join(fault["targets"]))),
             Text(seconds(fault["start_s"])),
             Text(seconds(fault["end_s"])),
             _effect(fault),
@@ -129,8 +145,8 @@ def _faults(document: Mapping[str, Value]) -> Table:
 def _fault(fault: Mapping[str, Value]) -> Text:
     """Says in two lines what a row of the table says, for consoles that are too narrow for it."""
     text = Text.assemble(
-        (one_line(fault["kind"]), "bold"),
-        f" of {one_line(' '.join(fault['targets'])) or 'no node'}, ",
+        (label(fault["kind"]), "bold"),
+        f" of {name(' '.join(fault['targets'])) or 'no node'}, ",
         f"{seconds(fault['start_s'])} to {seconds(fault['end_s'])}\n  ",
         _effect(fault),
     )
@@ -146,4 +162,4 @@ def _effect(fault: Mapping[str, Value]) -> Text:
         *([headline(fault["error"])] if fault["error"] else ()),  # below it there may be the lines of logs
     ]
     word = ("seen: ", "green") if fault["effective"] else ("not seen: ", "bold yellow")
-    return Text.assemble(word, one_line(" ".join(told)))
+    return Text.assemble(word, sentence(" ".join(told)))

@@ -1,8 +1,8 @@
 """The data of a report's timeline: every operation in few bytes, and everything a person wants to see beside them.
 
 Operations become columns of small integers, starts as differences, texts as indices into tables; ten thousand of them take
-some 400 kB of the page. Above `MAX_OPERATIONS` only a stretch around what matters is given, and the page says so: a timeline
-that silently leaves something out would lie.
+some 400 kB of the page. Names are cut with their length said. Above `MAX_OPERATIONS` only a stretch around what matters is
+given, and no more than `MAX_LANES` lanes. The page says so: a timeline that silently leaves something out would lie.
 
 What nodes said of themselves is drawn from the first poll that saw it to the last, and not beyond: between two states lies a
 gap of one poll, in which nobody looked. The watch goes on after the last operation, and so does the axis.
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from harness.op import OpType
 from results.availability import refused
+from results.bounds import MAX_LANES, label
 from results.leadership import leaders
 from results.series import TYPES
 
@@ -77,6 +78,8 @@ def timeline(
         end_ns = max([end_ns, *(seen.last_ns for seen in sightings)])
     known = [*nodes, *sorted({op.node for op in shown if op.node is not None} - set(nodes))]
     lanes, lane_of = _lanes(shown, known)
+    lanes_left_out = max(0, len(lanes) - MAX_LANES)
+    lanes, shown = lanes[:MAX_LANES], [op for op in shown if lane_of[op.process] < MAX_LANES]
     functions, keys, errors = _Table({}), _Table({}), _Table({None: 0})
     rows = {operation.invoke_index: row for row, operation in enumerate(shown)}
     starts = [operation.start_ns // _US for operation in shown]
@@ -85,25 +88,26 @@ def timeline(
     return {
         "total": len(operations),
         "end": -(-end_ns // _US),
-        "nodes": known,
+        "nodes": [label(node) for node in known],
         "lanes": lanes,
+        "lanes_left_out": lanes_left_out,
         "s": [later - earlier for earlier, later in zip([0, *starts], starts, strict=False)],
         "d": [-1 if op.end_ns is None else (op.end_ns - op.start_ns) // _US for op in shown],
         "w": [0 if op.scheduled_ns is None else max(0, (op.start_ns - op.scheduled_ns) // _US) for op in shown],
         "l": [lane_of[op.process] for op in shown],
-        "p": [op.process for op in shown],
+        "p": [label(op.process) if isinstance(op.process, str) else op.process for op in shown],
         "f": [functions.place(op.f) for op in shown],
         "t": [REFUSED if refused(op, refusals) else TYPES.index(op.type) for op in shown],
         "k": [keys.place(op.key) for op in shown],
         "v": [_text(_said(op)) for op in shown],
         "e": [errors.place(op.error if op.error is None else op.error[:MAX_TEXT]) for op in shown],
         "i": [op.invoke_index for op in shown],
-        "functions": functions.texts(),
-        "keys": keys.texts(),
+        "functions": [None if text is None else label(text) for text in functions.texts()],
+        "keys": [None if text is None else label(text) for text in keys.texts()],
         "errors": errors.texts(),
         "marked": [rows[index] for index in marked if index in rows],
         "culprit": None if culprit is None else rows.get(culprit),
-        "kinds": kinds,
+        "kinds": [label(kind) for kind in kinds],
         "faults": [
             {
                 "id": fault.planned.id,

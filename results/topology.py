@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
+from harness.plain import name
+from results.bounds import MAX_NODES, label
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -64,6 +67,8 @@ def picture(fault: FaultRecord, nodes: Sequence[str], leader: str | None) -> Mar
         nodes: All nodes.
         leader: Who led when it began, if that is known; gets a ring.
     """
+    if len(nodes) > MAX_NODES:
+        return Markup('<span class="quiet small">{:,} nodes are too many for a picture.</span>').format(len(nodes))
     grudge = grudge_of(fault)
     middle = SIZE / 2
     places = {
@@ -86,7 +91,7 @@ def picture(fault: FaultRecord, nodes: Sequence[str], leader: str | None) -> Mar
             else "",
             place.x,
             place.y + 3.5,
-            node,
+            name(node, 12),
         )
         for node, place in places.items()
     ]
@@ -105,19 +110,19 @@ def picture(fault: FaultRecord, nodes: Sequence[str], leader: str | None) -> Mar
 def sentence(fault: FaultRecord, nodes: Sequence[str], leader: str | None) -> str:
     """Says in words what the picture shows."""
     grudge = grudge_of(fault)
-    hit = ", ".join(fault.targets) or "no node"
-    text = f"{fault.planned.kind} hit {hit}"
+    hit = ", ".join(map(label, fault.targets[:MAX_NODES])) or "no node"
+    text = f"{label(fault.planned.kind)} hit {hit}"
     if grudge is not None:
-        text = " | ".join(" ".join(group) for group in groups(nodes, grudge))
+        text = " | ".join(" ".join(map(label, group)) for group in groups(nodes, grudge))
         one_way = [
-            f"{a} to {b}"
+            f"{label(a)} to {label(b)}"
             for a in nodes
             for b in nodes
             if a != b and hears(grudge, b, a) and not hears(grudge, a, b)
         ]  # fmt: skip
         if one_way:
             text += f"; one way only: {', '.join(one_way)}"
-    return f"{text}; {leader} led when it began" if leader else text
+    return f"{text}; {label(leader)} led when it began" if leader else text
 
 
 def _link(a: _Place, b: _Place, grudge: Mapping[str, Value] | None, first: str, second: str) -> Markup:

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from checker.edn.values import EdnValue
 
 _LONG: Final = range(-(2**63), 2**63)
-_ESCAPED: Final = re.compile(r"[\"\\\x00-\x1f\x7f\u2028\u2029]")
+# Beside what EDN asks for, what `harness.plain` shows as escape sequences: the text goes to terminals.
+_ESCAPED: Final = re.compile(
+    r"[\"\\\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff]"
+)
 _ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\f": "\\f", "\b": "\\b"}
 _NAMED: Final = {character: name for name, character in CHARACTER_NAMES.items()}
 

@@ -12,9 +12,11 @@ import sys
 import zlib
 from collections import deque
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, BinaryIO, Final, cast
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, BinaryIO, Final, cast
 
 from checker.formats.errors import BadHistory, shown
+from harness import below
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -188,12 +190,13 @@ class Source:
 
 
 @contextmanager
-def opened(name: str, unpack_limit: int | None = None) -> Iterator[Source]:
+def opened(name: str, unpack_limit: int | None = None, *, within: Path | None = None) -> Iterator[Source]:
     """Opens a file by its name, or standard input by `-`.
 
     Args:
-        name: The name.
+        name: As the user gave it.
         unpack_limit: As `Source` takes it.
+        within: The run's folder that holds it; no link below it is followed.
 
     Raises:
         BadHistory: There is no such file, or it cannot be read.
@@ -204,7 +207,10 @@ def opened(name: str, unpack_limit: int | None = None) -> Iterator[Source]:
         yield Source(name, sys.stdin.buffer, unpack_limit)
         return
     try:
-        file = open(name, "rb", buffering=0)  # noqa: SIM115, PTH123 - closed below; names come from the command line
+        if within is None:
+            file: IO[bytes] = open(name, "rb", buffering=0)  # noqa: SIM115, PTH123 - closed below; as it was typed
+        else:
+            file = below.open_file(within, Path(name))
     except OSError as error:
         raise BadHistory(name, None, f"cannot be read: {error.strerror}") from error
     except ValueError as error:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from checker.command import BYTES_PER_MIB, MAX_MEMORY_LIMIT_MIB, MAX_TIME_LIMIT_S, MODEL_NAMES
+from harness.options import ToldCommand, from_file
 from harness.parameters import Number, Whole, folder
+from harness.terminal import echo, open_console
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 OPERATIONS_SHOWN = 10
 
 
-@click.command(short_help="Judge and draw any number of histories with Spark.")
+@click.command(cls=ToldCommand, short_help="Judge and draw any number of histories with Spark.")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option("--master", help="Spark's master.  [default: local[*], or what spark-submit says]")
 @click.option(
@@ -75,8 +77,6 @@ def analyze(ctx: click.Context, /, **given: Any) -> None:
     import shutil
     import tempfile
 
-    from rich.console import Console
-
     from results.pipeline.session import (
         MASTER,
         SessionOptions,
@@ -128,7 +128,7 @@ def analyze(ctx: click.Context, /, **given: Any) -> None:
     # py4j tells the root logger what it raises as well; an interrupt needs no traceback.
     logging.getLogger().addHandler(logging.NullHandler())
     # spark-submit joins standard error to standard output, where a document has to stand alone.
-    console = Console(stderr=True, quiet=is_submitted() and given["output"] == "json")
+    console = open_console(quiet=is_submitted() and given["output"] == "json")
     try:
         with spark_session(session) as spark:
             watch = Watch(spark, console)
@@ -141,11 +141,11 @@ def analyze(ctx: click.Context, /, **given: Any) -> None:
         raise
     shutil.rmtree(folder, ignore_errors=True)
     if given["output"] == "json":
-        click.echo(json.dumps(as_document(found, watch.seconds), ensure_ascii=False, indent=2))
+        echo(json.dumps({**as_document(found, watch.seconds), "defaults": from_file(ctx)}, indent=2))
     else:
-        click.echo(as_text(found))
+        echo(as_text(found))
         if given["pictures"]:
-            click.echo(f"page: {found.out}/index.html")
+            echo(f"page: {found.out}/index.html")
     ctx.exit(int(found.exit_code))
 
 
@@ -195,7 +195,7 @@ def _refused(refusal: Refusal) -> str:
 
 def as_text(found: Analysis) -> str:
     """Returns an analysis as a person reads it."""
-    from results.plain import one_line
+    from harness.plain import one_line
 
     said = ", ".join(f"{found.counts.get(name, 0):,} {name}" for name in ("valid", "invalid", "unknown"))
     lines = [

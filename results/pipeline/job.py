@@ -17,6 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
 from checker.checking import conventions_of
+from harness.plain import one_line
 from harness.verdict import Verdict, worst
 from results.pipeline.broken import MOST_SET_ASIDE, without
 from results.pipeline.errors import BadOutput, JobFailed, RowsRefused, Unreadable, words_of
@@ -32,7 +33,6 @@ from results.pipeline.timelines import timelines
 from results.pipeline.trends import trends
 from results.pipeline.verdicts import VerdictOptions, verdicts
 from results.pipeline.withhold import not_judged, withheld
-from results.plain import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from harness.plain import plain
 from results import plots
 from results.pages import environment
 from results.pipeline.pictures import SHOWN_RUNS, chosen, of_faults, of_runs, of_tests
 from results.pipeline.timelines import AVAILABILITY
 from results.pipeline.trends import DEVIATIONS, HISTORY
-from results.plain import plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

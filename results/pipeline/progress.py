@@ -69,9 +69,9 @@ class Watch:
             yield
             return
         columns = (
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=24),
-            TextColumn("{task.fields[said]}"),
+            TextColumn("{task.fields[said]}", markup=False),
             TimeElapsedColumn(),
         )
         done = threading.Event()

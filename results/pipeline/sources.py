@@ -12,11 +12,13 @@ import io
 import zlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from checker.formats.jepsen_reader import conventions_at
 from checker.formats.read import EDN, PARQUET, detect
 from checker.formats.source import Source as Stream
+from harness.below import LINK
 from harness.errors import InputError
 from results.pipeline.errors import BadInput
 from results.pipeline.footers import FOOTER_BYTES, footer_trouble
@@ -129,6 +131,8 @@ def _folder(files: Files, path: str, depth: int) -> Iterator[Source]:
         yield _source(path, path, PARQUET, None, inside, is_folder=True)
         return
     for found in inside:
+        if found.name not in POINTERS and _is_link(found):
+            raise BadInput(f"{found.path}: is {LINK}; name what it leads to on the command line, if that is meant")
         if found.is_folder:
             if depth > 1 and found.name not in POINTERS and not found.name.startswith((".", "_")):
                 yield from _folder(files, found.path, depth - 1)
@@ -140,9 +144,13 @@ def _run(files: Files, path: str, by_name: dict[str, Found]) -> Iterator[Source]
     """Yields the run of a folder."""
     data = next((by_name[name] for name in HISTORIES if name in by_name), None)
     told = [by_name[name] for name in (TEST, RESULTS) if name in by_name]
+    linked = next((found for found in [*([data] if data else []), *told] if _is_link(found)), None)
     kind: str
     trouble: str | None
-    if data is None:
+    if linked is not None:
+        kind, trouble = UNKNOWN, f"{linked.path}: is {LINK}"
+        data, told, by_name = None, [], {}
+    elif data is None:
         kind, trouble = UNKNOWN, f"{path}: expected {', '.join(HISTORIES[:-1])} or {HISTORIES[-1]}, found none of them"
     else:
         kind, trouble = (PARQUET, None) if data.is_folder else _format(files, data)
@@ -164,6 +172,11 @@ def _run(files: Files, path: str, by_name: dict[str, Found]) -> Iterator[Source]
 
 def _has(by_name: dict[str, Found], name: str) -> bool:
     return name in by_name and not by_name[name].is_folder
+
+
+def _is_link(found: Found) -> bool:
+    """Says whether this is a symbolic link on a local disk; other file systems have none that their drivers follow."""
+    return found.path.startswith(_FILE) and Path(found.path.removeprefix(_FILE)).is_symlink()
 
 
 def _file(files: Files, found: Found) -> Source:

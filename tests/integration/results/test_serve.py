@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import errno
 import http.client
 import io
 import json
+import os
+import shutil
 import socket
 import threading
 import zipfile
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
 from urllib.parse import quote
 
 import pytest
 
+from harness import below
 from harness.errors import InputError
 from results.publish import publish
-from results.serve import StoreServer
+from results.serve import ACCEPT_PAUSE_S, LEFT_OUT, StoreServer
 from results.store import Run, Store
 from tests.unit.results.stored import store_run, write_history
 from tests.unit.results.synthetic import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -92,8 +96,7 @@ def test_the_list_shows_searches_and_sorts(server: StoreServer, run: Run) -> Non
         "?q=invalid",
         "?q=stale+k0&sort=verdict&up=1",
         f"?q={run.stamp}",
-        "?page=0&sort=test",
-        "?page=x&sort=y",
+        "?page=0&sort=y",
     ):
         status, _, body = get(server, f"/{query}")
         assert status == 200
@@ -173,7 +176,105 @@ def test_names_of_folders_command_no_headers(server: StoreServer, run: Run) -> N
 
 def test_too_many_questions_are_not_answered(server: StoreServer) -> None:
     """A query of thousands of fields is refused, not parsed."""
-    assert get(server, "/?" + "a=1&" * 5000)[0] == 404
+    assert get(server, "/?" + "a=1&" * 5000)[0] == 400
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["/?page=x", "/?page=-1", f"/?page={'9' * 5000}", "/?page=\u0663".encode().decode("latin-1"), "http://[x"],
+)
+def test_a_request_that_makes_no_sense_is_answered(server: StoreServer, target: str) -> None:
+    """By 400 and a sentence; the connection is not just dropped."""
+    connection = socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=20)
+    with connection, connection.makefile("rb") as answer:
+        connection.sendall(f"GET {target} HTTP/1.0\r\nHost: localhost\r\n\r\n".encode("latin-1"))
+        head, _, body = answer.read().partition(b"\r\n\r\n")
+    assert head.split()[1] == b"400"
+    assert body.strip()
+
+
+def test_a_page_that_cannot_be_made_says_so(server: StoreServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By 500 and a sentence."""
+    monkeypatch.setattr(StoreServer, "summaries", lambda _: 1 / 0)
+    status, _, body = get(server, "/")
+    assert (status, body) == (500, b"this could not be answered: ZeroDivisionError: division by zero\n")
+
+
+def test_a_name_of_any_bytes_has_its_pages(server: StoreServer, run: Run) -> None:
+    """A folder whose name is no UTF-8 makes no other page fail, and can be looked at itself."""
+    odd = Path(os.fsdecode(os.fsencode(run.path.parents[1]) + b"/odd\xff\x1b")) / run.stamp
+    odd.mkdir(parents=True)
+    (odd / os.fsdecode(b"x\xfe.log")).write_text("odd")
+    try:
+        status, _, body = get(server, "/")
+        assert status == 200
+        assert b"odd%FF%1B/" in body
+        assert b"odd\\udcff\\x1b" in body
+        assert b"x%FE.log" in get(server, f"/run/odd%FF%1B/{run.stamp}/")[2]
+        assert get(server, f"/run/odd%FF%1B/{run.stamp}/x%FE.log")[::2] == (200, b"odd")
+        assert get(server, f"/zip/odd%FF%1B/{run.stamp}.zip")[0] == 200
+        assert get(server, f"/compare?run=odd%25FF%251B/{run.stamp}&run={run.test_name}/{run.stamp}")[0] == 200
+    finally:
+        shutil.rmtree(odd.parent)
+
+
+def test_an_archive_that_would_not_be_whole_is_refused(
+    server: StoreServer, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file that cannot be read is named, before anything is sent."""
+    opened = below.open_file
+
+    def refusing(root: Path, path: Path) -> BinaryIO:
+        if path.name == "junit.xml":
+            raise PermissionError(13, "Permission denied", str(path))
+        return opened(root, path)
+
+    monkeypatch.setattr(below, "open_file", refusing)
+    status, _, body = get(server, f"/zip/{run.test_name}/{run.stamp}.zip")
+    assert status == 500
+    assert b"junit.xml cannot be read: Permission denied" in body
+
+
+def test_an_archive_that_breaks_off_is_no_archive(
+    server: StoreServer, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that vanishes while it is sent leaves no table of contents that would make the rest look whole."""
+    opened, asked = below.open_file, []
+
+    def vanishing(root: Path, path: Path) -> BinaryIO:
+        if path.name == "junit.xml":
+            asked.append(path)
+            if len(asked) > 1:
+                raise FileNotFoundError(2, "No such file or directory", str(path))
+        return opened(root, path)
+
+    monkeypatch.setattr(below, "open_file", vanishing)
+    status, _, body = get(server, f"/zip/{run.test_name}/{run.stamp}.zip")
+    assert (status, len(asked)) == (200, 2)
+    assert len(body) > 100
+    assert not zipfile.is_zipfile(io.BytesIO(body))
+
+
+def test_without_file_descriptors_accepting_waits(server: StoreServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It asks again after a moment, not at once and for ever."""
+    waits: list[float] = []
+
+    class Pause:
+        def wait(self, seconds: float) -> None:
+            waits.append(seconds)
+
+    class Exhausted:
+        def accept(self) -> None:
+            raise OSError(errno.EMFILE, "Too many open files")
+
+    with StoreServer(Store(server.store.root), 0) as other:
+        monkeypatch.setattr(other, "exhausted", Pause())
+        with other.socket:
+            monkeypatch.setattr(other, "socket", Exhausted())
+            with pytest.raises(OSError, match="Too many open files"):
+                other.get_request()
+            monkeypatch.undo()
+    assert waits == [ACCEPT_PAUSE_S]
 
 
 def test_a_run_is_sent_as_one_file(server: StoreServer, run: Run) -> None:
@@ -185,6 +286,9 @@ def test_a_run_is_sent_as_one_file(server: StoreServer, run: Run) -> None:
     names = {name.partition("/")[2] for name in archive.namelist()}
     assert {"report.html", "results.json", "nodes/n1/dledger.log"} <= names
     assert not {"outside", "up"} & names
+    (left_out,) = [name for name in archive.namelist() if name.endswith(f"/{LEFT_OUT}")]
+    told = archive.read(left_out).decode().splitlines()
+    assert [line.partition(":")[0] for line in told] == ["outside", "up"]
 
 
 def test_heads_have_no_body(server: StoreServer, run: Run) -> None:

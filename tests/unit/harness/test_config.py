@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from typing import TYPE_CHECKING
 
 import pytest
@@ -45,7 +47,7 @@ def test_a_broken_file_is_named(tmp_path: Path, content: bytes) -> None:
     path.write_bytes(content)
 
     with pytest.raises(InputError, match=r"labrys\.toml"):
-        load_config(path, ["test"])
+        load_config(path, ["test"], named=True)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +60,7 @@ def test_a_table_that_nothing_reads_is_refused(tmp_path: Path, content: str, mes
     path.write_text(content)
 
     with pytest.raises(InputError, match=message):
-        load_config(path, ["test", "plan"])
+        load_config(path, ["test", "plan"], named=True)
 
 
 def test_a_variable_that_nothing_reads_is_refused() -> None:
@@ -66,3 +68,55 @@ def test_a_variable_that_nothing_reads_is_refused() -> None:
     refuse_unread({"LABRYS_TEST_RATE": "3", "LABRYS_PLANS": "3"}, "LABRYS")
     with pytest.raises(InputError, match=r"LABRYS_PLAN_RATE: .*set LABRYS_TEST_RATE instead"):
         refuse_unread({"LABRYS_PLAN_RATE": "3"}, "LABRYS")
+
+
+@pytest.fixture
+def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file of defaults that root finds, in the folder of a user."""
+    path = tmp_path / "labrys.toml"
+    path.write_text("[check]\nmodel = 'noop'\n")
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.delenv("SUDO_UID", raising=False)
+    return path
+
+
+def owned_by(monkeypatch: pytest.MonkeyPatch, uid: int, mode: int = 0o644, *, link_uid: int | None = None) -> None:
+    """Makes every file look as if it had this owner and mode, and every link to one as if it had that owner."""
+    fields = (0, 0, 1, None, 0, 0, 0, 0, 0)
+    file = os.stat_result((stat.S_IFREG | mode, *fields[:3], uid, *fields[4:]))
+    link = file if link_uid is None else os.stat_result((stat.S_IFLNK | 0o777, *fields[:3], link_uid, *fields[4:]))
+    monkeypatch.setattr(os, "fstat", lambda _: file)
+    monkeypatch.setattr("pathlib.Path.lstat", lambda _: link)
+
+
+@pytest.mark.parametrize(
+    ("uid", "mode", "link_uid"),
+    [(1000, 0o644, None), (0, 0o664, None), (0, 0o646, None), (0, 0o644, 1000), (1001, 0o600, None)],
+)
+def test_root_takes_no_defaults_from_what_others_can_write(
+    found: Path, monkeypatch: pytest.MonkeyPatch, uid: int, mode: int, link_uid: int | None
+) -> None:
+    """Neither from the file of another user, nor from one that others may write, nor over another user's link."""
+    owned_by(monkeypatch, uid, mode, link_uid=link_uid)
+    with pytest.raises(InputError, match=r"would decide what root does.*name it with --config"):
+        load_config(found, ["check"], named=False)
+    assert load_config(found, ["check"], named=True) == {"check": {"model": "noop"}}
+
+
+def test_the_user_of_sudo_is_trusted(found: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever became root by sudo may have defaults in a folder of theirs; root's own file counts anyway."""
+    owned_by(monkeypatch, 1000)
+    monkeypatch.setenv("SUDO_UID", "1000")
+    assert load_config(found, ["check"], named=False) == {"check": {"model": "noop"}}
+    monkeypatch.setenv("SUDO_UID", "1000x")
+    with pytest.raises(InputError, match="user 1000 owns it"):
+        load_config(found, ["check"], named=False)
+    owned_by(monkeypatch, 0)
+    assert load_config(found, ["check"], named=False) == {"check": {"model": "noop"}}
+
+
+def test_who_is_not_root_has_the_defaults_of_the_folder(found: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are told, and decide only what this user could do."""
+    owned_by(monkeypatch, 1000, 0o666)
+    monkeypatch.setattr(os, "geteuid", lambda: 1001)
+    assert load_config(found, ["check"], named=False) == {"check": {"model": "noop"}}

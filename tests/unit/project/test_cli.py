@@ -14,10 +14,13 @@ import pytest
 
 import cli
 import clusters.options
+from harness import options as opt
 from harness.capabilities import NAMES, Capabilities
 from harness.errors import ExitCode, InfrastructureError
 from harness.node import Node
+from harness.options import ToldCommand
 from harness.suite import CaseResult, load_suite
+from results import record as records
 from results.document import build
 from results.publish import announce
 from results.record import RunRecord, TestInfo
@@ -26,6 +29,8 @@ from results.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from results.store import Run
 
 ROOT = Path(__file__).parents[3]
 
@@ -235,6 +240,64 @@ def test_a_plan_is_the_whole_truth_about_its_run(capsys: pytest.CaptureFixture[s
     assert plan(capsys, *shlex.split(longer["reproduce"])[2:]) == longer
 
 
+def test_what_the_file_decides_is_told_and_in_the_result(capsys: pytest.CaptureFixture[str], elsewhere: Path) -> None:
+    """A `labrys.toml` of someone else's cannot silently make an invalid history valid."""
+    history = elsewhere / "h.jsonl"
+    events = [
+        {"format": "labrys-history", "version": 1},
+        {"index": 0, "time": 0, "type": "invoke", "process": 0, "f": "read", "value": None},
+        {"index": 1, "time": 9, "type": "ok", "process": 0, "f": "read", "value": 3},
+    ]
+    history.write_text("".join(json.dumps(event) + "\n" for event in events))
+    code, out, err = run(capsys, "check", "h.jsonl", "--format", "json")
+    assert (code, json.loads(out)["defaults"], err) == (ExitCode.INVALID, None, "")
+
+    file = elsewhere / "labrys.toml"
+    file.write_text("[check]\nmodel = 'noop'\nalgorithm = 'auto'\n")
+    for arguments in (("h.jsonl",), ("h.jsonl", "h.jsonl")):
+        code, out, err = run(capsys, "check", *arguments, "--format", "json")
+        assert err == f"defaults of {file}: model = noop, algorithm = auto\n"
+        assert json.loads(out)["defaults"] == {"file": str(file), "options": {"model": "noop", "algorithm": "auto"}}
+    code, out, err = run(capsys, "check", "h.jsonl", "--format", "json", "--model", "register")
+    assert err == f"defaults of {file}: algorithm = auto\n"
+    assert (code, json.loads(out)["defaults"]["options"]) == (ExitCode.INVALID, {"algorithm": "auto"})
+
+
+def test_every_command_tells_what_the_file_decides() -> None:
+    """Each of them is of the class that does."""
+    context = cli.labrys.make_context("labrys", [], resilient_parsing=True)
+    for name in cli.labrys.list_commands(context):
+        command = cli.labrys.get_command(context, name)
+        assert command is not None
+        assert isinstance(command, ToldCommand) or not opt.options_of(command), name
+
+
+def test_a_test_records_what_the_file_decides(
+    capsys: pytest.CaptureFixture[str], elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """test.json and results.json name the file and the options, and give them back."""
+    nodes = tuple(Node(name=f"n{number}", address=f"10.0.0.{number}") for number in range(1, 6))
+    cluster = SimpleNamespace(nodes=nodes, capabilities=dict)
+    monkeypatch.setattr(clusters.options, "open_cluster", lambda _: contextlib.nullcontext(cluster))
+    system = SimpleNamespace(name="dledger", versions=dict, refusals=())
+    monkeypatch.setattr(clusters.options, "make_system", lambda *_: system)
+    begun: list[TestInfo] = []
+
+    def carry_out(_: object, info: TestInfo, **__: object) -> None:
+        begun.append(info)
+        raise InfrastructureError("it ends here")
+
+    monkeypatch.setattr("results.session.carry_out", carry_out)
+    (elsewhere / "labrys.toml").write_text("[test]\nread-mode = 'unsafe'\nstore = 'runs'\n")
+    run(capsys, "test")
+    (info,) = begun
+    expected = {"file": str(elsewhere / "labrys.toml"), "options": {"read-mode": "unsafe", "store": "runs"}}
+    assert info.defaults == expected
+    assert records.test_document(info)["defaults"] == expected
+    assert records.test_from_document(json.loads(json.dumps(records.test_document(info))), "x").defaults == expected
+    assert build(RunRecord(test=info, duration_s=1.0, parts=()))["defaults"] == expected
+
+
 def test_what_a_file_draws_gives_way_to_a_plan(
     capsys: pytest.CaptureFixture[str], elsewhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -248,6 +311,7 @@ def test_what_a_file_draws_gives_way_to_a_plan(
 
     assert code == ExitCode.VALID
     assert err.splitlines() == [
+        f"defaults of {elsewhere / 'labrys.toml'}: nemesis = pause, rate = 3",
         "nemesis = pause of labrys.toml is not used: plan.json says which faults there are",
         "LABRYS_TEST_TIME_LIMIT=50 overrides 40 s of plan.json",
     ]
@@ -302,12 +366,13 @@ def test_options_that_contradict_the_cluster_are_refused(capsys: pytest.CaptureF
 
     (elsewhere / "labrys.toml").write_text('[test]\ninventory = "lab.toml"\nnodes = 4\n')
     code, out, err = run(capsys, "plan")
-    assert (code, err) == (0, "inventory = lab.toml of labrys.toml is not used with --cluster local\n")
+    told = f"defaults of {elsewhere / 'labrys.toml'}: nodes = 4, inventory = lab.toml\n"
+    assert (code, err) == (0, f"{told}inventory = lab.toml of labrys.toml is not used with --cluster local\n")
     assert "--inventory" not in json.loads(out)["reproduce"]
     code, _, err = run(capsys, "plan", "--cluster", "ssh")
     assert (code, err) == (
         0,
-        "nodes = 4 of labrys.toml is not used: the cluster has 3 nodes, ada, bob, eve\n",
+        f"{told}nodes = 4 of labrys.toml is not used: the cluster has 3 nodes, ada, bob, eve\n",
     )
 
 
@@ -394,7 +459,7 @@ def test_what_broke_a_run_off_does_not_mask_an_invalid_verdict(
     """What was recorded before is a definite failure; without one the exit code is that of the error."""
     cluster = SimpleNamespace(nodes=(), capabilities=dict)
     monkeypatch.setattr(clusters.options, "open_cluster", lambda _: contextlib.nullcontext(cluster))
-    monkeypatch.setattr(cli, "_compose", lambda *_: (None, SimpleNamespace(left_out={}, name="t"), ""))
+    monkeypatch.setattr(cli, "_compose", lambda *_, **__: (None, SimpleNamespace(left_out={}, name="t"), ""))
     session = Session(
         run=SimpleNamespace(report_html=None, path="run"),  # type: ignore[arg-type]
         document={"valid": valid, "reason": "because"},
@@ -406,27 +471,44 @@ def test_what_broke_a_run_off_does_not_mask_an_invalid_verdict(
     assert run(capsys, "test")[0] == code
 
 
-@pytest.mark.parametrize("line", ["old", "new"])
+def stored_for_replay(capsys: pytest.CaptureFixture[str], folder: Path, reproduce: str, **changed: Any) -> Run:
+    """Stores a run of three nodes; returns it. Some of its options are changed, or left out where they are `...`."""
+    drawn = plan(capsys, "--seed", "5", "--nemesis", "kill", "--nodes", "3")["plan"]
+    run_test = cli.run_test.make_context("test", ["--nodes", "3", "--seed", "5"], auto_envvar_prefix=None)
+    options = {name: str(value) if isinstance(value, Path) else value for name, value in run_test.params.items()}
+    options = {name: value for name, value in {**options, **changed}.items() if value is not ...}
+    info = TestInfo(
+        name="t", seed=5, reproduce=reproduce, started_utc=datetime(2026, 7, 29, tzinfo=UTC), system="dledger",
+        workload="register", nodes=("n1", "n2", "n3"), options=options,
+    )  # fmt: skip
+    stored = Store(folder / "store").create_run("t", info.started_utc)
+    announce(stored, info)
+    stored.history_jsonl.write_text('{"format": "labrys-history", "version": 1}\n')
+    stored.plan_json.write_text(json.dumps(drawn))
+    stored.write_json(stored.results_json, build(RunRecord(test=info, duration_s=1.0, parts=())))
+    return stored
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "labrys test --seed 5 --nodes 3 --nemesis kill --in-turn --plan x.json",
+        "labrys test --seed 5 --nodes 3 --rate 99 --time-limit 61 --final-reads --read-mode unsafe",
+        "labrys cluster down zz --",
+        "labrys test --config evil.toml --inventory evil.toml --cluster ssh",
+        "labrys 'test",
+        "",
+    ],
+)
 def test_a_replay_has_the_options_of_its_run(
     capsys: pytest.CaptureFixture[str], elsewhere: Path, opened: list[dict[str, Any]], line: str
 ) -> None:
-    """Whatever its reproduce line left out, and whatever defaults `labrys.toml` has by now."""
-    drawn = plan(capsys, "--seed", "5", "--nemesis", "kill", "--nodes", "3")["plan"]
-    written = {
-        "old": "labrys test --seed 5 --nodes 3 --nemesis kill --in-turn --plan x.json",
-        "new": "labrys test --seed 5 --nodes 3 --nemesis kill --no-in-turn --rate 40 --time-limit 60 --plan x.json",
-    }[line]
-    run_test = cli.run_test.make_context("test", ["--nodes", "3", "--seed", "5"], auto_envvar_prefix=None)
-    options = {name: str(value) if isinstance(value, Path) else value for name, value in run_test.params.items()}
-    info = TestInfo(
-        name="t", seed=5, reproduce=written, started_utc=datetime(2026, 7, 29, tzinfo=UTC), system="dledger",
-        workload="register", nodes=("n1", "n2", "n3"), options=options,
-    )  # fmt: skip
-    stored = Store(elsewhere / "store").create_run("t", info.started_utc)
-    announce(stored, info)
-    stored.plan_json.write_text(json.dumps(drawn))
-    stored.write_json(stored.results_json, build(RunRecord(test=info, duration_s=1.0, parts=())))
-    (elsewhere / "labrys.toml").write_text("[test]\nrate = 7\ntime-limit = 30\nnemesis = 'pause'\nnodes = 5\n")
+    """Whatever its reproduce line says, which is never carried out, and whatever defaults `labrys.toml` has by now."""
+    stored = stored_for_replay(capsys, elsewhere, line)
+    drawn = json.loads(stored.plan_json.read_text())
+    (elsewhere / "labrys.toml").write_text(
+        "[test]\nrate = 7\ntime-limit = 30\nnemesis = 'pause'\nnodes = 5\nseed = 8\n"
+    )
 
     code, _, err = run(capsys, "replay", str(stored.path))
 
@@ -436,8 +518,83 @@ def test_a_replay_has_the_options_of_its_run(
     assert "overrides" not in err
     (asked,) = opened
     assert (asked["seed"], asked["nodes"], asked["rate"], asked["time_limit"]) == (5, 3, 40, 60)
-    assert (asked["nemesis"], asked["in_turn"]) == ("", False)
+    assert (asked["nemesis"], asked["in_turn"], asked["read_mode"]) == ("", False, "read-index")
     assert json.loads(asked["plan_file"].read_text())["faults"] == drawn["faults"]
+
+
+def test_a_replay_takes_no_place_from_its_run(
+    capsys: pytest.CaptureFixture[str], elsewhere: Path, opened: list[dict[str, Any]]
+) -> None:
+    """Clusters, hosts and files are those of the person who replays; a line says what is to be given."""
+    inventory(elsewhere)
+    places = {"cluster_name": "zz", "store_dir": "/etc", "test_name": "evil", "keep_cluster": True, "output": "json",
+              "inventory": "/etc/passwd", "plan_file": "/etc/passwd"}  # fmt: skip
+    stored = stored_for_replay(capsys, elsewhere, "", **places)
+    code, out, err = run(capsys, "replay", str(stored.path))
+    assert (code, out) == (ExitCode.INTERNAL, "")
+    assert "the run was on the cluster 'zz'; give --cluster-name to use one that is up" in err
+    (asked,) = opened
+    assert (asked["cluster_name"], asked["keep_cluster"], asked["test_name"], asked["inventory"]) == (
+        None,
+        False,
+        None,
+        None,
+    )
+    assert (asked["store_dir"], asked["output"]) == (Path("store"), "text")
+
+    assert run(capsys, "replay", str(stored.path), "--cluster-name", "mine", "--keep-cluster")[0] == ExitCode.INTERNAL
+    assert (opened[-1]["cluster_name"], opened[-1]["keep_cluster"]) == ("mine", True)
+
+    (stored.path / "test.json").write_text(stored.test_json.read_text().replace('"local"', '"ssh"'))
+    err = refused(capsys, "replay", str(stored.path))
+    assert "give --inventory FILE, since hosts are never taken from a run" in err
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"evil": 1}, "'evil', which is no option of `labrys test`"),
+        ({"config": "evil.toml"}, "'config', which is no option of `labrys test`"),
+        ({"rate": "--config=evil.toml"}, "expected a value of --rate among the options"),
+        ({"rate": -1}, "--rate among the options: -1.0 is not in the range"),
+        ({"rate": float("inf")}, "expected a value of --rate"),
+        ({"rate": 10**4000}, "expected a value of --rate"),
+        ({"rate": True}, "expected a value of --rate"),
+        ({"rate": None}, "expected a value of --rate"),
+        ({"final_reads": "no"}, "expected a value of --final-reads"),
+        ({"read_mode": "evil"}, "--read-mode among the options: 'evil' is not one of"),
+        ({"mix": ["--config", "evil.toml"]}, "expected a value of --mix"),
+        ({"hot_keys": 2.5}, "expected a value of --hot-keys"),
+        ({"nemesis": {"a": 1}}, "expected a value of --nemesis"),
+    ],
+)
+def test_options_of_a_run_are_held_to_their_flags(
+    capsys: pytest.CaptureFixture[str],
+    elsewhere: Path,
+    opened: list[dict[str, Any]],
+    changed: dict[str, Any],
+    message: str,
+) -> None:
+    """A name that is no option's and a value of another type or range are refused, before anything is done."""
+    stored = stored_for_replay(capsys, elsewhere, "")
+    document = json.loads(stored.test_json.read_text())
+    document["options"] |= changed
+    stored.test_json.write_text(json.dumps(document))
+    assert message in refused(capsys, "replay", str(stored.path))
+    assert opened == []
+    assert not list(stored.path.glob("replay-by-*"))
+
+
+def test_a_run_of_an_earlier_version_is_replayed(
+    capsys: pytest.CaptureFixture[str], elsewhere: Path, opened: list[dict[str, Any]]
+) -> None:
+    """What its test.json does not know has the built-in default, whatever `labrys.toml` says; a line names it."""
+    stored = stored_for_replay(capsys, elsewhere, "labrys test --read-mode unsafe", read_mode=..., hot_keys=...)
+    (elsewhere / "labrys.toml").write_text("[test]\nread-mode = 'raft-log'\n")
+    code, _, err = run(capsys, "replay", str(stored.path))
+    assert code == ExitCode.INTERNAL
+    assert "says nothing of --read-mode, --hot-keys; built-in defaults are used" in err
+    assert (opened[0]["read_mode"], opened[0]["hot_keys"]) == ("read-index", 2)
 
 
 def test_a_suite_knows_the_time_limit_that_its_cases_have(

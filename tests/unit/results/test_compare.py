@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
-from results.compare import comparison
+from results.compare import MAX_BYTES, MAX_NAMES, comparison
 from results.store import Run
 
 if TYPE_CHECKING:
@@ -30,3 +31,16 @@ def test_differences_are_marked(stored_run: Run, tmp_path: Path) -> None:
 def test_equal_runs_do_not_differ(stored_run: Run) -> None:
     """No row is marked."""
     assert not any(row["differs"] for row in comparison([stored_run, stored_run])["rows"])
+
+
+def test_what_is_too_large_is_not_compared_and_named(stored_run: Run, tmp_path: Path) -> None:
+    """A file of many megabytes costs no memory, and a row says that it was not read; long texts are cut."""
+    other = Run(tmp_path)
+    other.results_json.write_bytes(b'{"reason": "' + b"x" * MAX_BYTES + b'"}')
+    other.test_json.write_text(json.dumps({"options": {f"o{number}" * 200: "y" * 2000 for number in range(900)}}))
+    table = comparison([stored_run, other])
+    rows = {row["name"]: row for row in table["rows"]}
+    assert "results.json has more than" in rows["not compared"]["texts"][1]
+    assert f"of 900 options the first {MAX_NAMES} are compared" in rows["not compared"]["texts"][1]
+    assert len(table["rows"]) < 3 * MAX_NAMES
+    assert len(json.dumps(table["rows"])) < 200_000

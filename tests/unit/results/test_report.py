@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness.below import LINK
 from harness.op import OpType
 from harness.verdict import Part, Verdict
 from results.document import build
 from results.report import plots_of, render, tails
+from results.store import Run
 from tests.unit.results.synthetic import record as made_record
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from results.record import RunRecord
-    from results.store import Run
 
 HOSTILE = "</script></text><img src=x onerror=alert(1)>\"'{{7*7}}\u202e"
 VOID = {"meta", "br", "input", "img", "link", "hr"}
@@ -98,7 +99,7 @@ def test_a_valid_run_has_no_counterexample(valid_record: RunRecord) -> None:
 
 def test_the_page_is_well_formed(stale_record: RunRecord, stored_run: Run) -> None:
     """Every element closes, every id is there once, and every local link leads somewhere."""
-    page = Page(page_of(stale_record, drawn=plots_of(stale_record), logs=tails(stored_run.nodes_dir)))
+    page = Page(page_of(stale_record, drawn=plots_of(stale_record), logs=tails(stored_run)))
     ids = [attrs["id"] for _, attrs in page.found if "id" in attrs]
     assert len(ids) == len(set(ids))
     links = [attrs["href"] for tag, attrs in page.found if tag == "a"]
@@ -158,7 +159,7 @@ def test_foreign_text_stays_text(stale_record: RunRecord, tmp_path: Path) -> Non
     )
     (tmp_path / "n1").mkdir()
     (tmp_path / "n1" / "x.log").write_text(HOSTILE)
-    text = page_of(record, drawn=plots_of(record), logs=tails(tmp_path))
+    text = page_of(record, drawn=plots_of(record), logs=tails(Run(tmp_path)))
     page = Page(text)
     assert not [attrs for tag, attrs in page.found if tag == "img" or "onerror" in attrs]
     assert len([tag for tag, _ in page.found if tag == "script"]) == 3
@@ -205,14 +206,15 @@ def test_a_fault_that_never_began_is_told(valid_record: RunRecord) -> None:
 
 
 def test_logs_are_cut_to_their_ends(tmp_path: Path) -> None:
-    """A log of a gigabyte costs a few kilobytes; a torn first line is left out; links and folders are passed over."""
-    folder = tmp_path / "n1"
-    folder.mkdir()
+    """A log of a gigabyte costs a few kilobytes; a torn first line is left out; a link is named, not read."""
+    folder = tmp_path / "nodes" / "n1"
+    folder.mkdir(parents=True)
     (folder / "big.log").write_bytes(b"".join(b"line %d\n" % i for i in range(100_000)))
     (folder / "short.log").write_bytes(b"only\xff line\n")
     (folder / "link.log").symlink_to("/etc/passwd")
     (folder / "folder.log").mkdir()
-    big, short = tails(tmp_path)
+    big, link, short = tails(Run(tmp_path))
+    assert (link.name, link.text) == ("link.log", f"(not read: {LINK})")
     assert (big.node, big.name, big.cut, big.lines) == ("n1", "big.log", True, 60)
     assert big.text.splitlines()[-1] == "line 99999"
     assert (short.text, short.cut) == ("only\ufffd line", False)

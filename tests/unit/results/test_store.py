@@ -149,7 +149,7 @@ def test_a_file_that_cannot_be_replaced_stays_as_it_was(tmp_path: Path) -> None:
     target.mkdir()
     (target / "old").write_text("")
     with pytest.raises(StoreError, match="could not be written"):
-        write_text(target, "new")
+        write_text(tmp_path, target, "new")
     assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
 
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.console import Console
 
+from harness.plain import one_line, plain
 from harness.verdict import Part, Verdict
 from results.document import build
-from results.plain import one_line, plain
 from results.spoken import elections, percent, ratio, seconds, size
 from results.terminal import print_summary
 

@@ -1,0 +1,48 @@
+"""The one way to a terminal: whatever is written there has no control character but our own colours.
+
+Text of others is in names, values, paths, errors and logs, so every text is escaped here, where it leaves, and no caller can
+forget it. Strings are never read as markup: `[nemesis=bridge]` is a name, not a style.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from harness.plain import message, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.console import Console
+    from rich.segment import Segment
+
+
+def echo(text: object = "", *, err: bool = False) -> None:
+    """Writes a text and a line break to standard output, or to standard error."""
+    click.echo(plain(str(text)), err=err)
+
+
+def open_console(*, stderr: bool = True, **settings: Any) -> Console:
+    """Returns a console of rich that shows all strings as they are, escaped, without markup, emoji or highlighting."""
+    from rich.console import Console  # noqa: PLC0415 - slow to import, and `--help` does not need it
+    from rich.segment import Segment  # noqa: PLC0415
+
+    class PlainConsole(Console):
+        """Escapes what is rendered; colours are added after that."""
+
+        def render(self, *args: Any, **kwargs: Any) -> Iterable[Segment]:
+            for segment in super().render(*args, **kwargs):
+                yield segment if segment.control else Segment(plain(segment.text), segment.style)
+
+    return PlainConsole(stderr=stderr, markup=False, emoji=False, highlight=False, **settings)
+
+
+class PlainFormatter(logging.Formatter):
+    """Formats what is logged as text that a terminal can show; a log is read there too."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Returns the line, with its traceback if it has one."""
+        return message(super().format(record))

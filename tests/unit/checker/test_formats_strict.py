@@ -1,0 +1,180 @@
+"""What readers of histories refuse, because two readers could take it differently: doubles, collisions, impossible numbers."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from checker.formats.columns import read_columns
+from checker.formats.errors import BadHistory
+from checker.formats.parquet import read_operations, write_operations
+from checker.formats.read import read_histories
+from checker.models import model
+from checker.tables import read_table
+from harness.errors import InputError
+from harness.event_lines import decode_object
+from harness.op import Operation, OpType
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HEADER = '{"format":"labrys-history","version":1}\n'
+EVENT = '{"index":0,"time":0,"type":"invoke","process":0,"f":"write","value":1}\n'
+INVOKE = "{:index 3 :time 4 :process 0 :type :invoke :f :read :value nil}\n"
+LOG = "INFO  jepsen.util - 3\t:invoke\t:read\tnil\n"
+ROWS = 8191
+GOOD = Operation(
+    process=0,
+    f="write",
+    value=1,
+    result=1,
+    type=OpType.OK,
+    start_ns=10,
+    end_ns=20,
+    invoke_index=0,
+    complete_index=3,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (HEADER.replace("}", ',"version":1}'), "h:1: .*the key 'version' is there twice"),
+        (HEADER + EVENT.replace("}", ',"value":2}'), "h:2: .*the key 'value' is there twice"),
+        (HEADER + EVENT.replace("}", ', "value" : 2}'), "h:2: .*the key 'value' is there twice"),
+        (HEADER + EVENT.replace("}", ',"va\\u006cue":2}'), "h:2: .*the key 'value' is there twice"),
+        (HEADER + EVENT.replace(":1}", ':{"a":1,"a":1}}'), "h:2: .*the key 'a' is there twice"),
+        (HEADER + EVENT.replace(":1}", ':[[{"a":{"b":1,"c":2,"b":3}}]]}'), "h:2: .*the key 'b' is there twice"),
+        (
+            HEADER + EVENT.replace('"time":0', '"time":-1'),
+            "h:2: expected nanoseconds .* in 'time', found '-1'; numbers go",
+        ),
+        (HEADER + EVENT.replace('"time":0', f'"time":{2**63}'), "h:2: expected nanoseconds .* in 'time'"),
+        (HEADER + EVENT.replace('"process":0', '"process":-1'), "h:2: expected a number or 'nemesis' in 'process'"),
+        (HEADER + EVENT.replace('"process":0', f'"process":{2**63}'), "h:2: expected a number or 'nemesis'"),
+        (HEADER + EVENT.replace("}", ',"scheduled":-1}'), "h:2: expected nanoseconds or null in 'scheduled'"),
+        (HEADER + EVENT + EVENT, "h:3: expected index 1, found 0"),
+        (INVOKE + "{:process :nemesis :type :info :f :kill :index 3}\n", "h:2: expected an :index above 3, found 3"),
+        (INVOKE + "{:process :nemesis :type :info :f :kill :time -5}\n", "h:2: expected a :time .* found -5"),
+        ("{:process :nemesis :type :info :f :kill :index 3}\n" + INVOKE, "h:2: expected an :index above 3, found 3"),
+        (INVOKE.replace(":process 0", ":process -1"), "h:1: expected a :process that is a number from 0 on"),
+        (INVOKE.replace("nil", "{:a 1 :a 2}"), "h:1:.* the key :a is there twice"),
+        (LOG + LOG.replace(" 3\t", " -3\t"), "h:2: expected an event"),
+        (LOG + LOG.replace(" 3\t", " worker\t"), "h:2: expected an event"),
+    ],
+)
+def test_a_line_that_can_be_taken_in_two_ways_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    """With its line."""
+    (tmp_path / "h").write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_histories(str(tmp_path / "h"))
+
+
+values = st.recursive(
+    st.none() | st.integers() | st.text(max_size=4) | st.sampled_from([":", '":1', '\\":', "\\"]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=2), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@given(
+    fields=st.dictionaries(st.sampled_from(["a", "b:", '":', "\\", "é", "", "x"]), values, max_size=5), data=st.data()
+)
+def test_doubled_keys_are_found_and_no_others(fields: dict[str, Any], data: st.DataObject) -> None:
+    """Whatever colons, quotes and escapes the texts have, an object is read as it is, and refused with any key doubled."""
+    ascii_only = data.draw(st.booleans())
+    space = data.draw(st.sampled_from([":", " : "]))
+    parts = [
+        json.dumps(key, ensure_ascii=ascii_only) + space + json.dumps(value, ensure_ascii=ascii_only)
+        for key, value in fields.items()
+    ]
+    assert decode_object(("{" + ",".join(parts) + "}").encode(errors="surrogatepass")) == fields
+    if parts:
+        parts.insert(data.draw(st.integers(0, len(parts))), data.draw(st.sampled_from(parts)))
+        with pytest.raises(ValueError, match="is there twice"):
+            decode_object(("{" + ",".join(parts) + "}").encode(errors="surrogatepass"))
+
+
+def second(**changes: Any) -> Operation:
+    """An operation after `GOOD`, changed."""
+    return replace(GOOD, **{"process": 1, "invoke_index": 1, "complete_index": 4, **changes})
+
+
+@pytest.mark.parametrize(
+    ("operation", "message"),
+    [
+        (second(process=-1), "row 2: expected a number from 0 to 2^63 - 1 in column 'process', found -1"),
+        (second(start_ns=-7), "row 2: expected a number from 0 to 2^63 - 1 in column 'start_ns', found -7"),
+        (second(end_ns=-7), "row 2: expected a number from 0 to 2^63 - 1 in column 'end_ns', found -7"),
+        (second(scheduled_ns=-7), "row 2: expected a number from 0 to 2^63 - 1 in column 'scheduled_ns', found -7"),
+        (second(complete_index=3), "row 2 (event 1): complete_index 3 is that of row 1 as well"),
+        (second(invoke_index=3), "row 2 (event 3): invoke_index 3 is the complete_index of row 1 as well"),
+    ],
+)
+def test_a_row_that_contradicts_others_is_refused(tmp_path: Path, operation: Operation, message: str) -> None:
+    """With its row; and the way of arrays leaves it to the way that can say so."""
+    path = tmp_path / "operations.parquet"
+    write_operations(path, [GOOD, operation], run="r")
+    with pytest.raises(BadHistory, match=re.escape(message)):
+        read_histories(str(path))
+    if operation.scheduled_ns is None:  # a time that nothing is decided by
+        assert read_table(path, "h", model("register")) is None
+
+
+def test_arrays_say_what_is_wrong_with_a_row(tmp_path: Path) -> None:
+    """As the general way does."""
+    path = tmp_path / "operations.parquet"
+    write_operations(path, [GOOD, second(process=-1)], run="r")
+    with pytest.raises(BadHistory, match=r"row 2: expected a number from 0 to 2\^63 - 1 in column 'process'"):
+        read_columns(path)
+
+
+def test_indexes_may_have_gaps(tmp_path: Path) -> None:
+    """Since faults have indexes too, and a file may hold some of a run's operations."""
+    path = tmp_path / "operations.parquet"
+    write_operations(path, [GOOD, second(invoke_index=2**40, complete_index=2**62)], run="r")
+    assert read_table(path, "h", model("register")) is not None
+    assert read_histories(str(path))[0].events == 4
+
+
+def test_a_doubled_key_in_a_value_of_parquet(tmp_path: Path) -> None:
+    """It is refused with its row, too."""
+    import pyarrow as pa  # noqa: PLC0415 - slow to import
+    from pyarrow import parquet  # noqa: PLC0415
+
+    path = tmp_path / "operations.parquet"
+    write_operations(path, [GOOD], run="r")
+    table = parquet.read_table(path)
+    place = table.schema.get_field_index("value")
+    parquet.write_table(table.set_column(place, table.schema.field(place), pa.array(['{"a":1,"a":2}'])), path)
+    with pytest.raises(BadHistory, match=r"row 1: .*the key 'a' is there twice"):
+        read_histories(str(path))
+
+
+@pytest.mark.parametrize("place", [0, 1, 9, -1], ids=["file", "column", "another column", "row group"])
+def test_a_wrong_number_of_rows_is_refused(tmp_path: Path, place: int) -> None:
+    """Wherever the file's metadata say it, readers would leave a row out without a word."""
+    path = tmp_path / "operations.parquet"
+    operations = (replace(GOOD, invoke_index=2 * n, complete_index=2 * n + 1) for n in range(ROWS))
+    write_operations(path, operations, run="r")
+    assert len(read_histories(str(path))[0].operations) == ROWS
+    data = path.read_bytes()
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    counts = [found.start() for found in re.finditer(re.escape(varint(ROWS)), data[footer:])]
+    at = footer + counts[place]
+    path.write_bytes(data[:at] + varint(ROWS - 1) + data[at + 2 :])
+    for read in (lambda: read_histories(str(path)), lambda: read_columns(path), lambda: list(read_operations(path))):
+        with pytest.raises(BadHistory, match=r"row \d+: expected 819[01] rows"):
+            read()
+
+
+def varint(number: int) -> bytes:
+    """A number as Thrift's compact protocol writes it."""
+    zigzag = number << 1
+    return bytes([zigzag & 0x7F | 0x80, zigzag >> 7])

@@ -1,0 +1,95 @@
+"""Below a folder that others may have filled, no link is followed, reading or writing."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness import below
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HIDDEN = "a key that only its owner may read"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A folder with links out of it, as a file and as a folder on the way."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret").write_text(HIDDEN)
+    root = tmp_path / "run"
+    (root / "real").mkdir(parents=True)
+    (root / "real" / "file").write_text("ours")
+    (root / "file").symlink_to(outside / "secret")
+    (root / "folder").symlink_to(outside)
+    (root / "inner").symlink_to("real")
+    os.mkfifo(root / "pipe")
+    return root
+
+
+@pytest.mark.parametrize("path", ["file", "folder/secret", "inner/file", "real/../file", "../outside/secret"])
+def test_no_link_is_read_or_written(root: Path, path: str) -> None:
+    """Neither the file itself nor a folder on the way may be a link, wherever it leads."""
+    with pytest.raises((OSError, ValueError)):
+        below.open_file(root, root / path)
+    if path != "file":
+        with pytest.raises((OSError, ValueError)):
+            below.replace_file(root, root / path, b"x")
+    with pytest.raises((OSError, ValueError)):
+        below.open_new_text(root, root / path)
+    assert (root.parent / "outside" / "secret").read_text() == HIDDEN
+    assert sorted(entry.name for entry in (root.parent / "outside").iterdir()) == ["secret"]
+
+
+def test_a_link_in_the_place_of_a_file_is_replaced(root: Path) -> None:
+    """And what it led to stays as it was."""
+    below.replace_file(root, root / "file", b"new")
+    assert not (root / "file").is_symlink()
+    assert (root / "file").read_bytes() == b"new"
+    assert (root.parent / "outside" / "secret").read_text() == HIDDEN
+
+
+def test_a_link_is_called_a_link(root: Path) -> None:
+    """The error says what is wrong."""
+    for path in ("file", "folder/secret"):
+        with pytest.raises(OSError, match="a symbolic link"):
+            below.open_file(root, root / path)
+    with pytest.raises(OSError, match="a symbolic link"):
+        below.is_file(root, root / "file")
+
+
+def test_what_is_no_file_is_not_waited_for(root: Path) -> None:
+    """A pipe that nobody writes to, a device, a folder."""
+    for path in ("pipe", "real"):
+        with pytest.raises(OSError, match="no regular file"):
+            below.open_file(root, root / path)
+
+
+def test_files_are_read_written_and_found(root: Path) -> None:
+    """What lies in the folder itself works as ever, also where the folder is reached over a link."""
+    link = root.parent / "link"
+    link.symlink_to(root)
+    for each in (root, link):
+        with below.open_file(each, each / "real" / "file") as file:
+            assert file.read() == b"ours"
+        below.replace_file(each, each / "new" / "deep" / "file", b"made")
+        assert (root / "new" / "deep" / "file").read_bytes() == b"made"
+        assert below.is_file(each, each / "real" / "file")
+        assert not below.is_file(each, each / "real" / "none")
+        assert below.is_folder(each, each / "real")
+        assert below.is_folder(each, each)
+        assert not below.is_folder(each, each / "folder")
+    with below.open_new_text(root, root / "real" / "file") as file:
+        file.write("again")
+    assert (root / "real" / "file").read_text() == "again"
+
+
+def test_a_walk_names_links_and_does_not_enter_them(root: Path) -> None:
+    """Nor does it go deeper than it may."""
+    found = {str(path.relative_to(root)) for path, _ in below.walk(root, root, deepest=3)}
+    assert found == {"file", "folder", "inner", "pipe", "real", "real/file"}
+    assert "real/file" not in {str(path.relative_to(root)) for path, _ in below.walk(root, root, deepest=0)}

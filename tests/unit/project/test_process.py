@@ -1,0 +1,312 @@
+"""How the process ends: its exit code, whatever happens to its streams, and whatever signal comes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
+
+import pytest
+
+from harness.errors import ExitCode, InputError, LabrysError
+from harness.process import end_with
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+ROOT = Path(__file__).parents[3]
+LABRYS = (sys.executable, "-m", "cli")
+DEADLINE_S = 60.0
+TOGETHER = 4
+VALID = "{:process 0 :type :invoke :f :write :value 1}\n{:process 0 :type :ok :f :write :value 1}\n"
+INVALID = VALID + "{:process 1 :type :invoke :f :read}\n{:process 1 :type :ok :f :read :value 2}\n"
+WARNED = VALID.replace("{", "{:time 5 ", 1).replace("}\n{", "}\n{:time 5 ") + (
+    "{:process 1 :time 3 :type :invoke :f :read}\n{:process 1 :time 4 :type :ok :f :read :value 1}\n"
+)
+
+
+class Command(NamedTuple):
+    """A command line, its exit code where nothing is lost, and which streams it writes to."""
+
+    line: str
+    code: int
+    out: bool = False
+    err: bool = False
+
+
+COMMANDS = (
+    Command("check valid.edn", ExitCode.VALID, out=True),
+    Command("check invalid.edn", ExitCode.INVALID, out=True),
+    Command("check --format json valid.edn warned.edn", ExitCode.VALID, out=True, err=True),
+    Command("check empty.edn", ExitCode.UNKNOWN, out=True),
+    Command("check nosuch", ExitCode.BAD_ARGUMENTS, err=True),
+    Command("plan --nemesis kill", ExitCode.VALID, out=True),
+    Command("test --nemesis nosuch", ExitCode.BAD_ARGUMENTS, err=True),
+    Command("analyze --help", ExitCode.VALID, out=True),
+    Command("doctor --nosuch", ExitCode.BAD_ARGUMENTS, err=True),
+    Command("cluster status nosuchcluster", ExitCode.BAD_ARGUMENTS, err=True),
+    Command("report", ExitCode.BAD_ARGUMENTS, err=True),
+    Command("replay", ExitCode.BAD_ARGUMENTS, err=True),
+    Command("suite suite.toml", ExitCode.BAD_ARGUMENTS, err=True),
+    Command("chek", ExitCode.BAD_ARGUMENTS, err=True),
+)
+STREAMS = {
+    "all is well": "",
+    "stdin and stdout closed": "<&- >&-",
+    "stdin and stderr closed": "<&- 2>&-",
+    "stdout full": ">/dev/full",
+    "stderr full": "2>/dev/full",
+    "all closed": "<&- >&- 2>&-",
+    "the reader has left": None,
+}
+NO_OUT = {"stdin and stdout closed", "stdout full", "all closed", "the reader has left"}
+NO_ERR = {"stdin and stderr closed", "stderr full", "all closed"}
+# A command that writes to standard error alone does not notice what becomes of its standard output.
+CASES = [(command, name) for command in COMMANDS for name in STREAMS if command.out or name not in NO_OUT - NO_ERR]
+
+
+class Ended(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a file of each kind."""
+    folder = tmp_path_factory.mktemp("place")
+    (folder / "valid.edn").write_text(VALID)
+    (folder / "invalid.edn").write_text(INVALID)
+    (folder / "warned.edn").write_text(WARNED)
+    (folder / "empty.edn").write_text("[]")
+    (folder / "suite.toml").write_text("[[test]]\nname = 'a'\nrate = []\n")
+    return folder
+
+
+def environment(**more: str) -> Mapping[str, str]:
+    """The variables of a command."""
+    return {**os.environ, "PYTHONPATH": str(ROOT), **more}
+
+
+def run(place: Path, line: str, streams: str | None, program: Sequence[str] = LABRYS, **more: str) -> Ended:
+    """Runs a command line with its streams as a shell redirects them; None: stdout is a pipe that nobody reads any more."""
+    arguments = ["sh", "-c", f'exec "$@" {streams or ""}', "sh", *program, *line.split()]
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        ended = subprocess.run(
+            arguments,
+            stdin=subprocess.DEVNULL,
+            stdout=write if streams is None else subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=place,
+            env=environment(**more),
+            text=True,
+            timeout=DEADLINE_S,
+            check=False,
+        )
+    finally:
+        os.close(write)
+    return Ended(ended.returncode, ended.stdout or "", ended.stderr)
+
+
+@pytest.fixture(scope="module")
+def ended(place: Path) -> Mapping[tuple[Command, str], Ended]:
+    """How each command ends with each kind of streams."""
+    with ThreadPoolExecutor(TOGETHER) as pool:
+        return dict(zip(CASES, pool.map(lambda case: run(place, case[0].line, STREAMS[case[1]]), CASES), strict=True))
+
+
+@pytest.mark.parametrize(("command", "name"), CASES, ids=[f"{command.line}: {name}" for command, name in CASES])
+def test_every_exit_code_is_true(ended: Mapping[tuple[Command, str], Ended], command: Command, name: str) -> None:
+    """A lost output turns 0 into 255 and leaves every other code, and it is said on the stream that is left."""
+    code, out, err = ended[command, name]
+    no_out, no_err = name in NO_OUT and command.out, name in NO_ERR and command.err
+    lost = no_out or no_err
+    assert code == (ExitCode.INTERNAL if lost and command.code == ExitCode.VALID else command.code)
+    assert "Traceback" not in out + err
+    if name == "all closed":
+        assert (out, err) == ("", "")
+    elif no_out:
+        assert "labrys: standard output could not be written" in err
+    elif no_err and not command.out:
+        assert out.strip(), "the error goes to standard output where nothing else stands"
+    elif no_err:
+        assert out.endswith("}\n"), "a document is not spoilt"
+    else:
+        assert (bool(out), bool(err)) == (command.out, command.err)
+
+
+@pytest.mark.parametrize("word", ["bash_source", "zsh_source", "fish_source", "nosuch_source", "bash_nosuch"])
+def test_completion(place: Path, word: str) -> None:
+    """A shell gets its script; what is asked wrongly is a bad argument, and a script that is lost is no success."""
+    known = word.endswith("h_source") and not word.startswith("nosuch")
+    assert run(place, "", "", _LABRYS_COMPLETE=word).code == (ExitCode.VALID if known else ExitCode.BAD_ARGUMENTS)
+    if word == "zsh_source":
+        assert run(place, "", ">/dev/full", _LABRYS_COMPLETE=word).code == ExitCode.INTERNAL
+
+
+def test_standard_input_that_is_closed(place: Path) -> None:
+    """The command says so."""
+    code, _, err = run(place, "check -", "<&-")
+    assert (code, err) == (ExitCode.BAD_ARGUMENTS, "labrys: -: cannot be read: standard input is closed\n")
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        LABRYS,
+        (sys.executable, "-c", "from harness.process import main; main()"),
+        (sys.executable, str(ROOT / "cli.py")),
+    ],
+    ids=["module", "script", "file"],
+)
+def test_a_failed_import_is_no_verdict(place: Path, tmp_path: Path, program: Sequence[str]) -> None:
+    """Whatever way the command is started; Python's own exit code would be 1."""
+    (tmp_path / "click.py").write_text("raise ImportError('click is broken')")
+    path = f"{tmp_path}:{ROOT}"
+    code, out, err = run(place, "check valid.edn", "", program, PYTHONPATH=path)
+    assert (code, out) == (ExitCode.INTERNAL, "")
+    assert "click is broken" in err
+    assert run(place, "check valid.edn", "2>&-", program, PYTHONPATH=path).code == ExitCode.INTERNAL
+    assert run(place, "check invalid.edn", "", program).code == ExitCode.INVALID
+
+
+def test_the_installed_script_is_the_guarded_one() -> None:
+    """The script of the package imports nothing that can fail before its exit code is ours."""
+    assert 'labrys = "harness.process:main"' in (ROOT / "pyproject.toml").read_text()
+
+
+@contextlib.contextmanager
+def started(place: Path, *arguments: str, before: str = ":") -> Iterator[subprocess.Popen[bytes]]:
+    """Starts a command that waits, after a shell's, and gives it as soon as it handles signals."""
+    process = subprocess.Popen(
+        ["sh", "-c", f'{before}; exec "$@"', "sh", *LABRYS, *arguments],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=place, env=environment(),
+    )  # fmt: skip
+    try:
+        deadline_s = time.monotonic() + DEADLINE_S
+        while not _catches(process.pid, signal.SIGTERM):
+            assert time.monotonic() < deadline_s, "it never handled signals"
+            time.sleep(0.01)
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _catches(pid: int, number: signal.Signals) -> bool:
+    status = Path(f"/proc/{pid}/status").read_text().splitlines()
+    (caught,) = (line.split()[1] for line in status if line.startswith("SigCgt:"))
+    return bool(int(caught, 16) >> (number - 1) & 1)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT], ids=lambda number: number.name)
+def test_a_signal_ends_a_command_as_ctrl_c_does(place: Path, number: signal.Signals) -> None:
+    """The exit code is 130, without a traceback; a server that is ended has done what it was asked."""
+    with started(place, "check", "-") as waiting:
+        waiting.send_signal(number)
+        _, err = waiting.communicate(timeout=DEADLINE_S)
+        assert (waiting.returncode, b"Traceback" in err) == (ExitCode.INTERRUPTED, False)
+    with started(place, "serve", "--port", "0") as server:
+        assert server.stderr is not None
+        assert b"Ctrl-C ends it" in server.stderr.readline()
+        server.send_signal(number)
+        _, err = server.communicate(timeout=DEADLINE_S)
+        assert (server.returncode, b"Traceback" in err) == (ExitCode.VALID, False)
+
+
+def test_a_signal_that_the_parent_ignores_stays_ignored(place: Path) -> None:
+    """As `nohup` asks."""
+    with started(place, "check", "-", before="trap '' HUP") as waiting:
+        waiting.send_signal(signal.SIGHUP)
+        out, _ = waiting.communicate(INVALID.encode(), timeout=DEADLINE_S)
+        assert (waiting.returncode, b"invalid" in out) == (ExitCode.INVALID, True)
+
+
+LATE = {
+    "a failing handler": "import atexit; atexit.register(lambda: 1 / 0)",
+    "a late print": "import atexit; atexit.register(print, 'late', flush=True)",
+    "a late signal": "import atexit, os; atexit.register(lambda: os.kill(os.getpid(), 15))",
+    "a failing thread": "import threading; threading.Thread(target=lambda: 1 / 0).start()",
+    "a printing thread": "import threading; threading.Thread(target=print, args=['x' * 100_000]).start()",
+}
+
+
+@pytest.mark.parametrize("late", LATE)
+@pytest.mark.parametrize("code", [0, 1])
+def test_what_comes_after_the_verdict_changes_no_code(place: Path, late: str, code: int) -> None:
+    """Neither handlers at exit, nor threads, nor signals, with or without a stream to write to."""
+    script = f"from harness.process import end_with\n{LATE[late]}\nend_with(lambda: {code})"
+    threads = code or (ExitCode.INTERNAL if "thread" in late else 0)  # their output is lost before the end, or not
+    assert run(place, "", "", [sys.executable, "-c", script]).code == code
+    assert run(place, "", ">&- 2>/dev/full", [sys.executable, "-c", script]).code in {code, threads}
+
+
+class Panic(BaseException):
+    """As the kernel raises it."""
+
+
+class MuteError(LabrysError):
+    """An error that cannot say what it is."""
+
+    def __str__(self) -> str:
+        """Fails, as for an integer with too many digits."""
+        raise ValueError
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (SystemExit(1), ExitCode.INTERNAL),
+        (SystemExit("no"), ExitCode.INTERNAL),
+        (SystemExit(), ExitCode.VALID),
+        (BrokenPipeError(), ExitCode.INTERNAL),
+        (EOFError(), ExitCode.INTERNAL),
+        (MemoryError(), ExitCode.INTERNAL),
+        (RecursionError(), ExitCode.INTERNAL),
+        (Panic("at lib.rs"), ExitCode.INTERNAL),
+        (MuteError(), ExitCode.INTERNAL),
+        (InputError("\ud800"), ExitCode.BAD_ARGUMENTS),
+        (KeyboardInterrupt(), ExitCode.INTERRUPTED),
+    ],
+    ids=repr,
+)
+def test_no_error_is_a_verdict(capsys: pytest.CaptureFixture[str], error: BaseException, code: int) -> None:
+    """Whatever is raised, by whomever, 1 is not its exit code."""
+
+    def fail() -> NoReturn:
+        raise error
+
+    with pytest.raises(SystemExit) as left:
+        end_with(fail)
+    assert left.value.code == code
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("code", [-9, 256, 257, 2**40])
+def test_a_code_that_no_process_can_have(code: int) -> None:
+    """256 would leave as 0, and 257 as 1."""
+    with pytest.raises(SystemExit) as left:
+        end_with(lambda: code)
+    assert left.value.code == ExitCode.INTERNAL
+
+
+def test_a_reader_that_does_not_read_cannot_hold_up_the_end() -> None:
+    """SIGTERM ends a command that waits for its reader, at once."""
+    script = "from harness.process import end_with\nend_with(lambda: int(bool(print('x' * 1_000_000))))"
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
+    ) as stuck:
+        assert stuck.stdout is not None
+        assert stuck.stdout.read(1) == b"x"
+        stuck.terminate()
+        assert stuck.wait(timeout=DEADLINE_S) == ExitCode.INTERRUPTED

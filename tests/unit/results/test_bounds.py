@@ -1,0 +1,115 @@
+"""What is shown of a run is bounded, whatever its history has, and what is left out is said."""
+
+from __future__ import annotations
+
+import io
+import re
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.terminal import open_console
+from results import bounds
+from results.document import build
+from results.report import plots_of, render
+from results.terminal import print_summary
+from results.timeline import timeline
+
+if TYPE_CHECKING:
+    from results.record import RunRecord
+
+LONG = "a" * 500_000
+MOST_BYTES = 6_000_000
+MOST_S = 60.0
+
+
+def page(record: RunRecord) -> tuple[str, dict[str, tuple[str, str]], str]:
+    """Returns a run's report, its plots, and what the terminal shows."""
+    document = build(record)
+    drawn = plots_of(record)
+    out = io.StringIO()
+    print_summary(open_console(stderr=False, file=out, width=200), document, report=None)
+    return render(record, document, drawn=drawn, logs=[]), drawn, out.getvalue()
+
+
+def many_functions(record: RunRecord) -> RunRecord:
+    """Returns the run with another function for each operation."""
+    operations = [
+        replace(op, f=f"f{number % 3000}") for number, op in enumerate([*record.operations, *record.operations])
+    ]
+    return replace(record, operations=operations)
+
+
+def long_names(record: RunRecord) -> RunRecord:
+    """Returns the run with names of half a megabyte: of a function, an error, a node, a kind of fault, a key, a process."""
+    first, *others = record.operations
+    odd = replace(first, f=LONG, error=LONG, node=LONG, key=LONG)
+    fault = record.faults[0]
+    kind = replace(fault, planned=replace(fault.planned, kind=LONG), targets=[LONG])
+    return replace(
+        record,
+        operations=[odd, *others],
+        faults=[kind, *record.faults[1:]],
+        test=replace(record.test, nodes=[*record.test.nodes, LONG]),
+        problems=[LONG],
+    )
+
+
+def many_faults(record: RunRecord) -> RunRecord:
+    """Returns the run with two thousand faults, each of a kind of its own and on all the time."""
+    fault = record.faults[0]
+    faults = [
+        replace(fault, planned=replace(fault.planned, id=number, kind=f"k{number}"), start_ns=number, end_ns=10**10)
+        for number in range(2000)
+    ]
+    return replace(record, faults=faults)
+
+
+def many_nodes(record: RunRecord) -> RunRecord:
+    """Returns the run with another node for each operation, and a process of its own."""
+    operations = [replace(op, node=f"n{number}", process=number) for number, op in enumerate(record.operations)]
+    return replace(record, operations=operations, test=replace(record.test, nodes=[f"n{n}" for n in range(1500)]))
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (
+            many_functions,
+            ["the 8 busiest of 3,000 functions", "the first 200 of 3,000 functions", "more functions"],
+        ),
+        (long_names, ["(500,000 characters)"]),
+        (many_faults, ["first 100 of 2,000 faults", "faults are shaded"]),
+        (many_nodes, ["nodes are too many for a picture", "lanes are left out"]),
+    ],
+)
+def test_a_hostile_history_has_a_report(valid_record: RunRecord, changed: Any, said: list[str]) -> None:
+    """In bounded time and size, with a sentence for each thing that is left out."""
+    began_s = time.monotonic()
+    text, drawn, told = page(changed(valid_record))
+    assert time.monotonic() - began_s < MOST_S
+    assert len(text) + len(told) < MOST_BYTES
+    assert len("".join(title + svg for title, svg in drawn.values())) < MOST_BYTES
+    assert [words for words in said if words not in text + told] == []
+    assert re.search(f"a{{{bounds.MAX_TEXT + 1}}}", text + told) is None
+
+
+def test_what_is_not_too_much_is_shown_as_it_is(valid_record: RunRecord) -> None:
+    """An ordinary run has all of its functions, faults and lanes, and no sentence about bounds."""
+    text, drawn, told = page(valid_record)
+    shown = text + told + "".join(title for title, _ in drawn.values())
+    said = ("busiest of", "faults are shaded", "too many for a picture", "lanes are left out", "results.json has all")
+    assert [words for words in said if words in shown] == []
+
+
+def test_a_timeline_has_as_many_operations_as_it_has_lanes_for(valid_record: RunRecord) -> None:
+    """Every column of its data has one entry for each operation that is shown."""
+    record = many_nodes(valid_record)
+    data = timeline(
+        operations=record.operations, faults=record.faults, sightings=(), nodes=record.test.nodes, marked=[0, 5000]
+    )
+    assert len(data["lanes"]) == bounds.MAX_LANES
+    assert {len(data[column]) for column in "sdwlpftkvei"} == {bounds.MAX_LANES}
+    assert max(data["l"]) < bounds.MAX_LANES
