@@ -106,6 +106,12 @@ _DECODER = json.JSONDecoder(parse_constant=_no_constant)
 _EXACT = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=without_doubles)
 
 
+def _more_colons(line: bytes, fields: dict[str, Any]) -> bool:
+    """Says whether there may be more colons than those of the members and those in texts without escapes."""
+    in_texts = sum(value.count(":") for value in fields.values() if type(value) is str)
+    return b"\\" in line or line.count(b":") != len(fields) + in_texts
+
+
 def decode_object(line: bytes) -> dict[str, Any]:
     """Reads a line that has to be a JSON object.
 
@@ -116,7 +122,7 @@ def decode_object(line: bytes) -> dict[str, Any]:
         text = line.decode()
         fields = _DECODER.decode(text)
         # Each member has a colon. So if there are no more colons than members, no key is there twice; else look closely.
-        if not isinstance(fields, dict) or text.count(":") != len(fields):
+        if type(fields) is not dict or (line.count(b":") != len(fields) and _more_colons(line, fields)):
             fields = _EXACT.decode(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"expected a JSON object, found {shown(line)}: {error}") from error

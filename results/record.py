@@ -130,6 +130,17 @@ def defaults_document(defaults: Mapping[str, Value] | None) -> Value:
     return None if defaults is None else {"file": str(defaults["file"]), "options": dict(defaults["options"])}
 
 
+def _defaults(told: Value) -> Value:
+    """Reads what `defaults_document` wrote."""
+    if told is None:
+        return None
+    members = must.mapping(told, "defaults")
+    return {
+        "file": must.text(must.member(members, "file"), "defaults.file"),
+        "options": must.mapping(must.member(members, "options"), "defaults.options"),
+    }
+
+
 def test_from_document(document: Value, where: str) -> TestInfo:
     """Returns the test that `test.json` describes.
 
@@ -175,7 +186,7 @@ def test_from_document(document: Value, where: str) -> TestInfo:
                 )
                 for left in (must.mapping(each, "left_out") for each in must.listed(either("left_out"), "left_out"))
             },
-            defaults=defaults_document(document.get("defaults")),
+            defaults=_defaults(document.get("defaults")),
         )
     except BadRecord as error:
         raise BadRecord(f"{where}: {error}") from error

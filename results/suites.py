@@ -239,7 +239,7 @@ def _run_case(case: Case, command: Sequence[str], folder: SuiteFolder, limit_s: 
     parts = parts_from(document) if "parts" in document else []
     return CaseResult(
         case=case,
-        exit_code=process.returncode,
+        exit_code=_code(process.returncode, document),
         reason=str(document.get("reason") or " / ".join(errors[-REASON_LINES:]) or "it said nothing"),
         seconds=time.monotonic() - began_s,
         run=document.get("run"),
@@ -247,6 +247,17 @@ def _run_case(case: Case, command: Sequence[str], folder: SuiteFolder, limit_s: 
         left_out=tuple(str(left["kind"]) for left in document.get("left_out", ())),
         fault_violations=_fault_violations(document),
     )
+
+
+def _code(returncode: int, document: Mapping[str, Value]) -> int:
+    """Returns the exit code of a case; that of an error if it is a verdict's and the document does not say that verdict.
+
+    A Python that cannot start ends with 1, too, and would let a negative control pass.
+    """
+    said = Verdict.from_json(document.get("valid"))
+    told = None if said is None else int(said.exit_code)
+    is_verdict = returncode in {int(verdict.exit_code) for verdict in Verdict}
+    return int(ExitCode.INTERNAL) if is_verdict and returncode != told else returncode
 
 
 def _time_limit_s(case: Case, default_s: float) -> float:

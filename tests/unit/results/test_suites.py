@@ -62,7 +62,7 @@ def test_a_control_of_a_fault_needs_a_violation_in_or_after_one(
 ) -> None:
     """Its sentence says what is missing: on the terminal, in the table, in JUnit and in the exit code."""
     document = {"reason": "Bad.", "parts": {}, "run": "r", **violations}
-    result, printed, place = run(CONTROL, tmp_path, monkeypatch, ExitCode.INVALID, document)
+    result, printed, place = run(CONTROL, tmp_path, monkeypatch, ExitCode.INVALID, {"valid": False, **document})
 
     failure = ET.parse(place.path / "junit.xml").getroot().find(".//failure")  # noqa: S314 - our own file
     if problem is None:
@@ -82,7 +82,7 @@ def test_a_suite_says_what_its_cases_left_out(tmp_path: Path, monkeypatch: pytes
     case = Case(name="each", test="each", options={"nemesis": "all"}, seed=7, expect=Verdict.VALID)
     left_out = [{"kind": "packet-delay", "reason": "n1 lacks netem"}, {"kind": "crash", "reason": "n1 lacks caches"}]
     document = {"reason": "Good " * 100, "parts": {}, "run": "r", "left_out": left_out}
-    result, printed, place = run(case, tmp_path, monkeypatch, ExitCode.VALID, document)
+    result, printed, place = run(case, tmp_path, monkeypatch, ExitCode.VALID, {"valid": True, **document})
 
     assert result.passed
     table = printed.partition("case ")[2]
@@ -168,3 +168,24 @@ def test_a_store_that_cannot_be_made_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "suites").touch()
     with pytest.raises(StoreError, match="could not be made"):
         SuiteFolder.create(tmp_path, Suite(name="s", seed=1, cases=[]), datetime.now(UTC))
+
+
+@pytest.mark.parametrize(
+    ("code", "document", "told"),
+    [
+        (ExitCode.INVALID, {"valid": False}, ExitCode.INVALID),
+        (ExitCode.INVALID, {}, ExitCode.INTERNAL),
+        (ExitCode.INVALID, {"valid": True}, ExitCode.INTERNAL),
+        (ExitCode.VALID, {}, ExitCode.INTERNAL),
+        (ExitCode.UNKNOWN, {"valid": "unknown"}, ExitCode.UNKNOWN),
+        (ExitCode.BAD_ARGUMENTS, {}, ExitCode.BAD_ARGUMENTS),
+    ],
+)
+def test_a_code_counts_as_a_verdict_only_with_its_document(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: ExitCode, document: dict[str, Any], told: ExitCode
+) -> None:
+    """A Python that cannot start ends with 1, and lets no negative control pass."""
+    control = replace(CONTROL, expect_during_fault=False)
+    result, _, _ = run(control, tmp_path, monkeypatch, code, document)
+    assert result.exit_code == told
+    assert result.passed is (told is ExitCode.INVALID)
