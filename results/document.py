@@ -380,7 +380,7 @@ def sightings_from(document: Mapping[str, Value]) -> list[Sighting]:
                 time_ns=time_ns,
                 node=node,
                 role=must.text_or_none(must.member(told, "role"), f"{name}.role"),
-                term=None if term is None else must.whole(term, f"{name}.term", least=-1),
+                term=None if term is None else must.whole(term, f"{name}.term", least=-must.MAX_WHOLE),
                 leader=must.text_or_none(must.member(told, "leader"), f"{name}.leader"),
                 until_ns=None if until_s is None else must.nanoseconds(until_s, f"{name}.until_s"),
             )

@@ -159,7 +159,7 @@ def test_leaders_of_the_final_reads_are_not_counted(valid_record: RunRecord) -> 
 @pytest.mark.parametrize("applied", [{"n1": [1]}, {"n1": [1, "2"]}, {"n1": [1, True]}])
 def test_positions_that_do_not_fit_are_refused(applied: dict[str, Any]) -> None:
     """Each node has one whole number, or null, for each poll."""
-    with pytest.raises(BadRecord, match="positions: expected"):
+    with pytest.raises(BadRecord, match=r"positions.*: expected"):
         positions_from({"positions": {"time_s": [0.0, 1.0], "applied": applied}})
 
 
@@ -175,7 +175,7 @@ def test_what_all_left_out_is_told(valid_record: RunRecord) -> None:
     del written["left_out"]
     assert from_document(written, "here").left_out == {}
     written["left_out"] = [3]
-    with pytest.raises(BadRecord, match="here: a member is missing or of the wrong type"):
+    with pytest.raises(BadRecord, match="here: left_out: expected an object, found 3"):
         from_document(written, "here")
 
 
