@@ -417,7 +417,7 @@ def positions_from(document: Mapping[str, Value]) -> Positions:
     ]
     applied = {
         node: [
-            None if index is None else must.whole(index, f"positions.applied.{node}", least=-1)
+            None if index is None else must.whole(index, f"positions.applied.{node}", least=-must.MAX_WHOLE)
             for index in must.listed(indexes, f"positions.applied.{node}")
         ]
         for node, indexes in must.mapping(must.member(told, "applied"), "positions.applied").items()

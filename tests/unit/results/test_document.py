@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from results.record import RunRecord
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "results.schema.json").read_text(encoding="utf-8"))
+INT64 = st.integers(-(2**63) + 1, 2**63 - 1)
 TEXT = st.text(max_size=12)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | TEXT,
@@ -71,7 +72,7 @@ SIGHTINGS = st.builds(
     time_ns=TIME_NS,
     node=TEXT,
     role=st.none() | TEXT,
-    term=st.none() | st.integers(),
+    term=st.none() | INT64,
     leader=st.none() | TEXT,
     until_ns=st.none() | TIME_NS,
 )
@@ -79,7 +80,7 @@ POSITIONS = st.integers(0, 4).flatmap(
     lambda polls: st.builds(
         Positions,
         time_ns=st.lists(TIME_NS, min_size=polls, max_size=polls),
-        applied=st.dictionaries(TEXT, st.lists(st.none() | st.integers(), min_size=polls, max_size=polls), max_size=3),
+        applied=st.dictionaries(TEXT, st.lists(st.none() | INT64, min_size=polls, max_size=polls), max_size=3),
     )
 )
 
