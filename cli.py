@@ -183,7 +183,7 @@ def run_test(ctx: click.Context, /, **options: Any) -> None:
     """Runs a test once, and judges it."""
     from harness.plain import one_line
     from harness.verdict import Verdict
-    from results.document import verdict_from
+    from results.reading import verdict_from
     from results.session import carry_out
     from results.store import Store
     from results.terminal import print_summary

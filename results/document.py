@@ -11,18 +11,13 @@ import math
 import numbers
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from harness.faults import FaultRecord, PlannedFault, Proof
 from harness.op import OpType
 from harness.verdict import Part, Verdict, worst
-from harness.watch import Positions, Sighting
-from results import members as must
 from results.availability import around, error_code, overall, refused
 from results.circumstances import circumstances
 from results.counterexample import by_index, read_counterexample
-from results.errors import BadRecord
 from results.leadership import Elections
 from results.record import defaults_document, left_out_document
 from results.series import latency_points, latency_table, main_phase
@@ -30,7 +25,9 @@ from results.series import latency_points, latency_table, main_phase
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from harness.faults import FaultRecord
     from harness.op import Operation, Value
+    from harness.watch import Positions, Sighting
     from results.availability import Codes, FaultAvailability, Window
     from results.leadership import Leadership
     from results.record import RunRecord
@@ -88,7 +85,7 @@ def build(record: RunRecord) -> dict[str, Value]:
         ],
         "left_out": left_out_document(test.left_out),
         "defaults": defaults_document(test.defaults),
-        "leadership": _leadership(elections.within(end_ns=_workload_end_ns(record.timings))),
+        "leadership": _leadership(elections.within(end_ns=workload_end_ns(record.timings))),
         "sightings": [_sighting(sighting) for sighting in record.sightings],
         "positions": _positions(record.positions),
         "violations": violations(record.parts),
@@ -281,161 +278,6 @@ def _positions(positions: Positions) -> dict[str, Value]:
     }
 
 
-def _workload_end_ns(timings: Mapping[str, Value]) -> int | None:
+def workload_end_ns(timings: Mapping[str, Value]) -> int | None:
     """Returns when the workload ended; None where that is not known."""
     return round(timings["workload"] * _NS) if "workload" in timings else None
-
-
-def verdict_from(value: Value) -> Verdict:
-    """Returns the verdict that a member `valid` holds.
-
-    Raises:
-        BadRecord: It holds none.
-    """
-    verdict = Verdict.from_json(value)
-    if verdict is None:
-        raise BadRecord(f'expected true, false or "unknown" in member valid, found {type(value).__name__}')
-    return verdict
-
-
-def parts_from(document: Mapping[str, Value]) -> list[Part]:
-    """Returns the parts that a document holds."""
-    return [
-        Part(
-            name=name,
-            verdict=verdict_from(must.member(part, "valid")),
-            reason=must.text(must.member(part, "reason"), f"parts.{name}.reason"),
-            details=must.mapping(must.member(part, "details"), f"parts.{name}.details"),
-        )
-        for name, part in (
-            (name, must.mapping(part, f"parts.{name}"))
-            for name, part in must.mapping(must.member(document, "parts"), "parts").items()
-        )
-    ]
-
-
-def faults_from(document: Mapping[str, Value]) -> list[FaultRecord]:
-    """Returns the fault records that a document holds."""
-    faults = must.listed(must.member(document, "faults"), "faults")
-    return [
-        _fault_from(must.mapping(fault, f"faults[{index}]"), f"faults[{index}]") for index, fault in enumerate(faults)
-    ]
-
-
-def _fault_from(fault: Mapping[str, Value], name: str) -> FaultRecord:
-    def of(key: str) -> Value:
-        return must.member(fault, key)
-
-    planned = must.mapping(of("planned"), f"{name}.planned")
-    proof = None if of("proof") is None else must.mapping(of("proof"), f"{name}.proof")
-    target = must.member(planned, "target")
-    return FaultRecord(
-        planned=PlannedFault(
-            id=must.whole(of("id"), f"{name}.id"),
-            kind=must.text(of("kind"), f"{name}.kind"),
-            target=target if isinstance(target, str) else must.texts(target, f"{name}.planned.target"),
-            start_s=must.seconds(must.member(planned, "start_s"), f"{name}.planned.start_s"),
-            end_s=must.seconds(must.member(planned, "end_s"), f"{name}.planned.end_s"),
-            options=must.mapping(must.member(planned, "options"), f"{name}.planned.options"),
-        ),
-        targets=must.texts(of("targets"), f"{name}.targets"),
-        start_ns=must.nanoseconds(of("start_s"), f"{name}.start_s"),
-        end_ns=must.nanoseconds(of("end_s"), f"{name}.end_s"),
-        proof=None
-        if proof is None
-        else Proof(
-            effective=of("effective") is True,
-            reason=must.text(must.member(proof, "reason"), f"{name}.proof.reason"),
-            measured=must.mapping(must.member(proof, "measured"), f"{name}.proof.measured"),
-        ),
-        details=must.mapping(of("details"), f"{name}.details"),
-        error=must.text_or_none(of("error"), f"{name}.error"),
-    )
-
-
-def sightings_from(document: Mapping[str, Value]) -> list[Sighting]:
-    """Returns the sightings that a document holds.
-
-    Files of earlier versions do not say until when a sighting held. It is then taken to hold until the next one of its node,
-    or until the end of the workload, with which the watch ended in these versions.
-    """
-    found: list[Sighting] = []
-    newest: dict[str, int] = {}
-    undated: set[str] = set()
-    for index, each in enumerate(must.listed(must.member(document, "sightings"), "sightings")):
-        name = f"sightings[{index}]"
-        told = must.mapping(each, name)
-        node = must.text(must.member(told, "node"), f"{name}.node")
-        time_ns = must.nanoseconds(must.member(told, "time_s"), f"{name}.time_s")
-        if node in undated:
-            found[newest[node]] = replace(found[newest[node]], until_ns=time_ns)
-            undated.remove(node)
-        until_s = told.get("until_s")
-        if "until_s" not in told:
-            undated.add(node)
-        newest[node] = len(found)
-        term = must.member(told, "term")
-        found.append(
-            Sighting(
-                time_ns=time_ns,
-                node=node,
-                role=must.text_or_none(must.member(told, "role"), f"{name}.role"),
-                term=None if term is None else must.whole(term, f"{name}.term", least=-must.MAX_WHOLE),
-                leader=must.text_or_none(must.member(told, "leader"), f"{name}.leader"),
-                until_ns=None if until_s is None else must.nanoseconds(until_s, f"{name}.until_s"),
-            )
-        )
-    end_ns = _workload_end_ns(timings_from(document)) or 0
-    for node in undated:
-        last = found[newest[node]]
-        found[newest[node]] = replace(last, until_ns=max(last.time_ns, end_ns))
-    return found
-
-
-def timings_from(document: Mapping[str, Value]) -> dict[str, float]:
-    """Returns how long each stage of the run took, in seconds; nothing where an earlier version did not say."""
-    timings = must.mapping(document.get("timings", {}), "timings")
-    return {name: must.seconds(value, f"timings.{name}") for name, value in timings.items()}
-
-
-def workload_sightings_from(document: Mapping[str, Value]) -> list[Sighting]:
-    """Returns the sightings of the workload's time, without those of healing and final reads, which move the leadership."""
-    end_ns = _workload_end_ns(timings_from(document))
-    return [seen for seen in sightings_from(document) if end_ns is None or seen.time_ns < end_ns]
-
-
-def positions_from(document: Mapping[str, Value]) -> Positions:
-    """Returns the positions that a document holds; none where an earlier version wrote it.
-
-    Raises:
-        BadRecord: A node does not have one index for each time.
-    """
-    told = must.mapping(document.get("positions", {"time_s": [], "applied": {}}), "positions")
-    time_ns = [
-        must.nanoseconds(time_s, "positions.time_s")
-        for time_s in must.listed(must.member(told, "time_s"), "positions.time_s")
-    ]
-    applied = {
-        node: [
-            None if index is None else must.whole(index, f"positions.applied.{node}", least=-must.MAX_WHOLE)
-            for index in must.listed(indexes, f"positions.applied.{node}")
-        ]
-        for node, indexes in must.mapping(must.member(told, "applied"), "positions.applied").items()
-    }
-    for node, indexes in applied.items():
-        if len(indexes) != len(time_ns):
-            raise BadRecord(f"positions: expected {len(time_ns)} applied indexes of {node}, found {len(indexes)}")
-    return Positions(time_ns=time_ns, applied=applied)
-
-
-def checked(document: Value, where: str) -> Mapping[str, Value]:
-    """Returns `document` if it is a results document of this version.
-
-    Raises:
-        BadRecord: It is not.
-    """
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise BadRecord(f'{where}: expected an object with "format": "{FORMAT}"')
-    if document.get("version") != VERSION:
-        raise BadRecord(f"{where}: expected version {VERSION}, got {document.get('version')!r}; use a newer labrys")
-    return document

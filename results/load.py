@@ -14,8 +14,8 @@ from harness.history import pair, read_history
 from harness.op import NEMESIS
 from harness.verdict import Part, Verdict
 from results import members as must
-from results.document import checked, faults_from, parts_from, positions_from, sightings_from, timings_from
 from results.errors import BadRecord
+from results.reading import checked, faults_from, parts_from, positions_from, sightings_from, timings_from
 from results.record import RunRecord, test_from_document
 
 if TYPE_CHECKING:

@@ -27,9 +27,9 @@ from harness.plain import name, one_line
 from harness.suite import CaseResult
 from harness.verdict import Verdict
 from results import members as must
-from results.document import parts_from
 from results.errors import BadRecord, StoreError
 from results.junit import junit_xml, of_cases
+from results.reading import parts_from
 from results.spoken import seconds
 from results.store import stamp, write_text
 

@@ -12,7 +12,7 @@ from harness.errors import headline
 from harness.plain import name, one_line, plain
 from harness.verdict import Verdict
 from results.bounds import MAX_FUNCTIONS_TOLD, first, label
-from results.document import verdict_from
+from results.reading import verdict_from
 from results.spoken import availability, elections, fault_availability, outcomes, percent, ratio, seconds
 
 if TYPE_CHECKING:

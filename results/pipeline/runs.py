@@ -18,10 +18,10 @@ from pyspark.sql import types as t
 from checker.checking import DEFAULT_MODEL, WORKLOAD_MODELS
 from checker.models import MODELS
 from harness.errors import LabrysError
-from results.document import checked, faults_from, verdict_from, workload_sightings_from
 from results.pipeline.events import plain_uri
 from results.pipeline.schema import MOST_NS, conform
 from results.pipeline.sources import RESULTS, TEST, literal
+from results.reading import checked, faults_from, verdict_from, workload_sightings_from
 from results.record import test_from_document
 
 if TYPE_CHECKING:

@@ -17,19 +17,9 @@ from harness.faults import FaultRecord, PlannedFault, Proof
 from harness.op import OpType
 from harness.verdict import Part, Verdict
 from harness.watch import Positions, Sighting
-from results.document import (
-    build,
-    checked,
-    faults_from,
-    jsonable,
-    parts_from,
-    positions_from,
-    reason_of,
-    sightings_from,
-    verdict_of,
-    workload_sightings_from,
-)
+from results.document import build, jsonable, reason_of, verdict_of
 from results.errors import BadRecord
+from results.reading import checked, faults_from, parts_from, positions_from, sightings_from, workload_sightings_from
 from results.record import test_document as as_document
 from results.record import test_from_document as from_document
 from results.spoken import outcomes
