@@ -116,20 +116,18 @@ def counts(operations: Iterable[Operation], codes: Codes) -> dict[str, Value]:
 
 def counterexample(parts: Iterable[Part]) -> Value:
     """Returns the first counterexample that an invalid part has in its details; None if none has."""
-    for part in parts:
-        found = part.details.get("counterexample")
-        if part.verdict is Verdict.INVALID and found:
-            return jsonable(found)
-    return None
+    return _detail(parts, "counterexample")
 
 
 def violations(parts: Iterable[Part]) -> Value:
     """Returns how many violations the first part with a count of them has, and when they happened; None if none has."""
-    for part in parts:
-        found = part.details.get("violations")
-        if part.verdict is Verdict.INVALID and found:
-            return jsonable(found)
-    return None
+    return _detail(parts, "violations")
+
+
+def _detail(parts: Iterable[Part], name: str) -> Value:
+    """Returns what the first invalid part that has such a detail holds there; None if none has."""
+    found = (part.details.get(name) for part in parts if part.verdict is Verdict.INVALID)
+    return next((jsonable(detail) for detail in found if detail), None)
 
 
 def _counterexample(record: RunRecord) -> Value:
