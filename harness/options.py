@@ -21,9 +21,6 @@ from harness.terminal import echo
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
     from pathlib import Path
 
     from harness.op import Value
