@@ -108,10 +108,14 @@ def trouble() -> Column:
         ),
         *(
             F.when(
-                ~F.col(name).between(1 - MOST_NS, MOST_NS - 1),
-                F.format_string(f"expected {name} within {MOST_NS} ns, found %s", name),
+                ~F.col(name).between(0, MOST_NS - 1),
+                F.format_string(f"expected {name} within 0 and {MOST_NS} ns, found %s", name),
             )
             for name in ("start_ns", "end_ns", "scheduled_ns")
+        ),
+        *(
+            F.when(F.col(name) < 0, F.format_string(f"expected {name} from 0 on, found %s", name))
+            for name in ("process", "invoke_index")
         ),
         F.when(last <= F.col("invoke_index"), F.lit("expected a complete_index above the invoke_index")),
         F.when(

@@ -82,6 +82,11 @@ def make_tables(store: Path) -> Mapping[str, str]:
     place = rows.schema.get_field_index("run")
     named = early.set_column(place, "run", pa.array(["demo/long-ago"] * len(rows)))
     parquet.write_table(named, table("long-ago"))
+    place = rows.schema.get_field_index("process")
+    below = rows.set_column(place, "process", pa.array([-1] * len(rows), pa.int64()))
+    place = rows.schema.get_field_index("run")
+    named = below.set_column(place, "run", pa.array(["demo/below-zero"] * len(rows)))
+    parquet.write_table(named, table("below-zero"))
     return {
         "no-rows": NO_OPERATION,
         "truncated": "expected a whole Parquet file",
@@ -90,6 +95,7 @@ def make_tables(store: Path) -> Mapping[str, str]:
         "no-phase": "expected a column 'phase'",
         "processes-of-text": "cannot be read: column: [process]",
         "long-ago": "expected start_ns within",
+        "below-zero": "expected process from 0 on, found -1",
     }
 
 
