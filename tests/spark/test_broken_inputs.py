@@ -51,7 +51,7 @@ def histories() -> Mapping[str, tuple[bytes | None, str]]:
         "torn-header": (HEADER[:20], 'expected a JSON object, found \'{"format":"labrys-hi\''),
         "one-byte": (b"{", "is never closed"),
         "binary": (HEADER + b"\0\xff\n" + whole, "expected a JSON object"),
-        "time-of-80-bits": (HEADER + event(time=1 << 80), "expected times below"),
+        "time-of-80-bits": (HEADER + event(time=1 << 80), "expected nanoseconds since the run's start in 'time'"),
         "time-of-63-bits": (HEADER + event(time=LARGE - 1), "expected times below"),
         "index-of-64-bits": (HEADER + event(index=LARGE), "expected integers of 64 bits"),
         "last-index": (HEADER + event(index=LARGE - 1), "expected integers of 64 bits"),

@@ -58,7 +58,7 @@ GOOD = Operation(
         (HEADER + EVENT.replace('"time":0', f'"time":{2**63}'), "h:2: expected nanoseconds .* in 'time'"),
         (HEADER + EVENT.replace('"process":0', '"process":-1'), "h:2: expected a number or 'nemesis' in 'process'"),
         (HEADER + EVENT.replace('"process":0', f'"process":{2**63}'), "h:2: expected a number or 'nemesis'"),
-        (HEADER + EVENT.replace("}", ',"scheduled":-1}'), "h:2: expected nanoseconds or null in 'scheduled'"),
+        (HEADER + EVENT.replace("}", ',"scheduled":-1}'), "h:2: expected nanoseconds .* or null in 'scheduled'"),
         (HEADER + EVENT + EVENT, "h:3: expected index 1, found 0"),
         (INVOKE + "{:process :nemesis :type :info :f :kill :index 3}\n", "h:2: expected an :index above 3, found 3"),
         (INVOKE + "{:process :nemesis :type :info :f :kill :time -5}\n", "h:2: expected a :time .* found -5"),
