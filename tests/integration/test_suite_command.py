@@ -81,8 +81,11 @@ def test_a_suite_that_is_ended_heals_and_goes_on_where_it_stopped(tmp_path: Path
     assert set(cases_done(store)) == {"quiet", "paused"}
     (quiet,) = store.glob("short-quiet/2*/results.json")
     measured = json.loads(quiet.read_text())["availability"]
-    # Followers refuse the clients that stay at them. An overloaded machine may cost the leader an answer all the same.
-    assert measured["refused"] > 0
-    assert measured["share"] > 0.8, measured
+    events = [json.loads(line) for line in (quiet.parent / "history.jsonl").read_text().splitlines()[1:]]
+    following = [event for event in events if "via" in event and event.get("phase") is None]
+    refused = [event for event in following if event.get("error", "").startswith("not-leader:")]
+    # How much a cluster answers in its first seconds depends on the machine; what is counted does not.
+    assert measured["refused"] == len(refused)
+    assert measured["operations"] == len(following) - len(refused) > 0
     report = ET.parse(folder / "junit.xml").getroot()  # noqa: S314 - our own file
     assert {case.get("name") for case in report.iter("testcase")} == {"quiet", "paused"}
