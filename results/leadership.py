@@ -1,7 +1,7 @@
 """Who led, and in which terms, by what the nodes said about themselves.
 
 The nodes are asked about once a second, so a leader that led for less may go unseen, and what is seen is up to a second late:
-the counts are least ones. A leader change is a leader in a later term than any before; where a system tells no terms, another
+the counts are lower bounds. A leader change is a leader in a later term than any before; where a system tells no terms, another
 name. A deposed leader that still claims an old term is none. A change counts from the first time that any node told the new
 term, because the followers of a new leader may be seen before the leader itself.
 """

@@ -81,7 +81,7 @@ class Group:
 
 
 class DLedgerClient:
-    """A `harness.client.Client` for registers: read, write, cas.
+    """A `harness.client.RoutedClient` for registers: read, write, cas.
 
     Attributes:
         node: Where it was placed, and where it stays if it does not follow.
