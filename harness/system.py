@@ -64,8 +64,14 @@ class ReplicaState:
 class System(Protocol):
     """A system under test on one cluster.
 
+    A system is found by an entry point of the group `labrys.systems`, whose name is `name` and whose object is the class. The
+    class is called with the cluster, its `Options` and the name of the workload.
+
     Attributes:
         name: As on the command line, e.g. `dledger`.
+        summary: What it is, in one line.
+        Options: The frozen dataclass of its options; see `harness.declare`.
+        serves: The workloads that it can serve, each with how their functions map to its own operations, in one line.
         dumps_replicas: Whether `replica` can dump a replica's state.
         refusals: Codes of `fail` errors by which a node names the node to ask instead. Availability counts them apart: they
             are no answers, and they are no outage.
@@ -76,6 +82,9 @@ class System(Protocol):
     """
 
     name: str
+    summary: str
+    Options: type
+    serves: Mapping[str, str]
     dumps_replicas: bool
     refusals: Sequence[str]
     reads_need_leader: bool

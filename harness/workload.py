@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from harness.faults import FaultRecord
     from harness.final_reads import FinalReads
@@ -35,11 +35,23 @@ class Observed:
 class Workload(Protocol):
     """A generator, a model and a checker that belong together.
 
+    A workload is found by an entry point of the group `labrys.workloads`, whose name is `name` and whose object is the class.
+    The class is called with its `Options`.
+
     Attributes:
         name: As on the command line, e.g. `register`.
+        summary: What clients do, in one line.
+        Options: The frozen dataclass of its options; see `harness.declare`.
+        functions: What clients are asked to do: each function with its argument and its result, in one line.
+        model: The name of the model by which each key is decided where there is nothing but a history, as in `labrys check`;
+            None: the workload is a `checker.judging.Judge` and decides it itself.
     """
 
     name: str
+    summary: str
+    Options: type
+    functions: Mapping[str, str]
+    model: str | None
 
     def generator(self, *, seed: int, streams: int) -> Generator:
         """Returns the generator of the run's main phase, fresh.

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from checker.formats.counts import hold_row_count
 from checker.formats.errors import BadHistory
-from checker.formats.parquet import decode_value, json_text, open_parquet
+from checker.formats.parquet import COLUMNS, decode_value, json_text, open_parquet, values_of
 from harness.op import OpType
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import numpy.typing as npt
+
+    from harness.op import Operation
 
     Int64s = npt.NDArray[np.int64]
     Int32s = npt.NDArray[np.int32]
@@ -44,6 +46,7 @@ INFO: Final = 2
 NEVER: Final = 2**63 - 1
 
 _TYPES: Final = {str(OpType.OK): OK, str(OpType.FAIL): FAIL, str(OpType.INFO): INFO}
+_ROWS: Final = 1 << 17
 _GREAT: Final = 10**18
 _INTEGER: Final = r"^(0|-?[1-9][0-9]{0,17})$"
 _PAIR: Final = r"^\[(?P<first>0|-?[1-9][0-9]{0,17}),(?P<second>0|-?[1-9][0-9]{0,17})\]$"
@@ -74,6 +77,10 @@ class Values:
     kind: Int8s
     first: Int64s
     second: Int64s
+
+    def only(self, rows: Int64s) -> Values:
+        """Returns the values of some rows."""
+        return Values(kind=self.kind[rows], first=self.first[rows], second=self.second[rows])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +126,24 @@ class Columns:
         bounds = np.searchsorted(self.key[order], np.arange(len(self.keys) + 1))
         for place, key in enumerate(self.keys):
             yield key, order[bounds[place] : bounds[place + 1]]
+
+    def only(self, rows: Int64s) -> Columns:
+        """Returns some rows; the numbers of keys, functions and texts stay what they are."""
+        return Columns(
+            keys=self.keys,
+            functions=self.functions,
+            texts=self.texts,
+            key=self.key[rows],
+            function=self.function[rows],
+            type=self.type[rows],
+            process=self.process[rows],
+            start=self.start[rows],
+            end=self.end[rows],
+            start_ns=self.start_ns[rows],
+            end_ns=self.end_ns[rows],
+            value=self.value.only(rows),
+            result=self.result.only(rows),
+        )
 
 
 class ColumnReader:
@@ -264,10 +289,29 @@ def read_columns(path: Path) -> Columns:
     file = open_parquet(path)
     reader = ColumnReader(str(path))
     try:
-        parts = [reader.of_batch(batch) for batch in file.iter_batches(batch_size=1 << 17, columns=list(NEEDED))]
+        parts = [reader.of_batch(batch) for batch in file.iter_batches(batch_size=_ROWS, columns=list(NEEDED))]
         hold_row_count(str(path), file.metadata, sum(map(len, parts)))
     except (pa.ArrowException, OSError) as error:
         raise BadHistory(str(path), None, f"the file cannot be read: {error}") from error
+    return joined(parts, reader)
+
+
+def of_operations(operations: Sequence[Operation], name: str = "the history") -> Columns:
+    """Returns operations as columns, row by row.
+
+    Args:
+        operations: The operations of clients.
+        name: What they are called in errors.
+    """
+    reader = ColumnReader(name)
+    kinds = {column.name: column.kind for column in COLUMNS}
+    parts = []
+    for begin in range(0, len(operations), _ROWS):
+        some = operations[begin : begin + _ROWS]
+        arrays = [
+            pa.array(values_of(some, name), pa.int64() if kinds[name] == "int64" else pa.string()) for name in NEEDED
+        ]
+        parts.append(reader.of_batch(pa.RecordBatch.from_arrays(arrays, names=list(NEEDED))))
     return joined(parts, reader)
 
 

@@ -162,12 +162,16 @@ def _batches(operations: Iterable[Operation], rows: int) -> Iterator[list[Operat
 def _columns(rows: Sequence[Operation]) -> Iterator[list[Any]]:
     """Yields the columns after `run`, in the order of `COLUMNS`."""
     for name in NAMES[1:]:
-        if name in {"value", "result"}:
-            yield [json_text(getattr(row, name)) for row in rows]
-        elif name == "type":
-            yield [str(row.type) for row in rows]
-        else:
-            yield [getattr(row, name) for row in rows]
+        yield values_of(rows, name)
+
+
+def values_of(rows: Iterable[Operation], name: str) -> list[Any]:
+    """Returns what operations have in a column of the file."""
+    if name in {"value", "result"}:
+        return [json_text(getattr(row, name)) for row in rows]
+    if name == "type":
+        return [str(row.type) for row in rows]
+    return [getattr(row, name) for row in rows]
 
 
 def open_parquet(path: Path, *, name: str | None = None) -> Any:

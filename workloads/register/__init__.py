@@ -1,6 +1,6 @@
 """Registers: reads, writes and compare-and-sets over independent keys, judged by linearizability."""
 
 from workloads.register.options import RegisterOptions, Values
-from workloads.register.workload import RegisterWorkload, from_options
+from workloads.register.workload import RegisterWorkload
 
-__all__ = ["RegisterOptions", "RegisterWorkload", "Values", "from_options"]
+__all__ = ["RegisterOptions", "RegisterWorkload", "Values"]

@@ -1,23 +1,17 @@
-"""The generators of the register workload: its main phase, and the last reads."""
+"""The generator of the register workload's main phase."""
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING
 
-from harness.generator import Later
-from harness.op import FINAL_PHASE, Invocation, OpType
+from harness.op import Invocation, OpType
 from workloads.register.options import Values
 from workloads.register.streams import Stream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from harness.generator import Answer, Asker
-    from harness.op import Op, Process
+    from harness.op import Op
     from workloads.register.options import RegisterOptions
-
-FINAL_ATTEMPTS = 5
 
 
 class RegisterGenerator:
@@ -51,32 +45,3 @@ class RegisterGenerator:
                 self._seen[event.key] = value
             case "read", None:
                 self._seen.pop(event.key, None)
-
-
-class FinalReads:
-    """Reads each key until it was read once, in a bounded number of attempts; the workers share the keys."""
-
-    def __init__(self, keys: Iterable[str]) -> None:
-        self._due = deque((key, FINAL_ATTEMPTS) for key in keys)
-        self._in_flight: dict[Process, tuple[str, int]] = {}
-
-    def ask(self, asker: Asker) -> Answer:
-        """Returns a read of a key that was not read yet."""
-        if not self._due:
-            return Later() if self._in_flight else None
-        key, attempts = self._due.popleft()
-        self._in_flight[asker.process] = key, attempts - 1
-        return Invocation("read", None, key, FINAL_PHASE)
-
-    def told(self, event: Op) -> None:
-        """Takes a key up again whose read did not succeed."""
-        if event.type is OpType.INVOKE or event.process not in self._in_flight:
-            return
-        key, attempts = self._in_flight.pop(event.process)
-        if event.type is not OpType.OK and attempts:
-            self._due.append((key, attempts))
-
-
-def keys_of(history: Iterable[Op]) -> list[str]:
-    """Returns all keys that clients touched, in the order in which they did first."""
-    return list(dict.fromkeys(op.key for op in history if op.key is not None))

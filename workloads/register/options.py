@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import enum
-import math
 import re
 from dataclasses import dataclass
 
+from harness.declare import option
 from harness.documents import shown
 from harness.errors import InputError
 
@@ -20,34 +20,32 @@ class Values(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterOptions:
-    """The options of the register workload.
+    """The options of the register workload."""
 
-    Attributes:
-        values: `unique`: no value is written twice in a run; a compare-and-set expects the value that was seen last.
-            `small`: all values are drawn from 0 to 4, as in Jepsen, the expected ones too.
-        read: The part of reads in the mix, in any unit.
-        write: The part of writes.
-        cas: The part of compare-and-sets.
-        hot_keys: How many keys are used all the time.
-        hot_share: The share of operations that are on hot keys.
-        ops_per_key: The most operations on each of the other keys, which come one after the other.
-    """
+    values: Values = option(
+        Values.UNIQUE,
+        "Whether no value is written twice, which makes checking fast, or all values are from 0 to 4, as in Jepsen.",
+    )
+    mix: str = option("2:1:1", "Reads, writes and compare-and-sets, in parts of each other.")
+    hot_keys: int = option(2, "Keys that are used all the time.", low=0, high=1000)
+    hot_share: float = option(0.5, "The share of operations that are on hot keys.", low=0, high=1)
+    ops_per_key: int = option(
+        100,
+        "The most operations on each of the other keys, which come one after the other.",
+        low=1,
+        high=1_000_000_000,
+    )
 
-    values: Values = Values.UNIQUE
-    read: float = 2
-    write: float = 1
-    cas: float = 1
-    hot_keys: int = 2
-    hot_share: float = 0.5
-    ops_per_key: int = 100
+    @property
+    def parts(self) -> tuple[float, float, float]:
+        """Returns the parts of reads, writes and compare-and-sets in the mix, in any unit."""
+        return parse_mix(self.mix)
 
     def __post_init__(self) -> None:
-        parts = (self.read, self.write, self.cas)
-        if not all(math.isfinite(part) and part >= 0 for part in parts):
-            raise InputError(f"the parts of a mix are numbers from 0, not {parts}")
-        if self.read <= 0 or self.write + self.cas <= 0:
+        read, write, cas = self.parts
+        if read <= 0 or write + cas <= 0:
             raise InputError("a mix needs reads, and writes or compare-and-sets; without both nothing can be seen")
-        if self.values is Values.UNIQUE and self.write <= 0:
+        if self.values is Values.UNIQUE and write <= 0:
             raise InputError(
                 "a mix of unique values needs writes: a compare-and-set expects a value that was seen before"
             )

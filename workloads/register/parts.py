@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from checker.identity import identity
 from checker.independent import check_keys
-from checker.violations import When, count, violations
-from harness.op import FINAL_PHASE, OpType
+from checker.violations import When, count, of_keys, ranked
+from harness.op import OpType
 from harness.verdict import Part, Verdict
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from checker.violations import Violation
     from harness.faults import FaultRecord
-    from harness.final_reads import FinalReads
     from harness.op import Operation, Process, Value
 
 MODEL = "cas-register"
@@ -52,25 +51,25 @@ def linearizable(operations: Sequence[Operation], faults: Sequence[FaultRecord] 
         undecided = [key for key, result in found.keys.items() if result.valid is Verdict.UNKNOWN]
         details["unknown_keys"] = undecided[:MAX_NAMED_KEYS]
     if found.valid is Verdict.INVALID:
-        ranked = violations(found, faults)
-        told = [violation.to_json() for violation in ranked[:MAX_EXPLAINED]]
-        details["invalid_keys"] = [violation.key for violation in ranked[:MAX_LISTED_KEYS]]
-        details["violations"] = count(ranked)
+        violations = ranked(of_keys(found), faults)
+        told = [violation.to_json() for violation in violations[:MAX_EXPLAINED]]
+        details["invalid_keys"] = [violation.key for violation in violations[:MAX_LISTED_KEYS]]
+        details["violations"] = count(violations)
         details["counterexample"], details["counterexamples"] = told[0], told
-        reason = _reason(ranked, len(found.keys), faults)
+        reason = _reason(violations, len(found.keys), faults)
     return Part(name="linearizable", verdict=found.valid, reason=reason, details=details)
 
 
-def _reason(ranked: Sequence[Violation], keys: int, faults: Sequence[FaultRecord]) -> str:
+def _reason(violations: Sequence[Violation], keys: int, faults: Sequence[FaultRecord]) -> str:
     """Returns the sentence of the first violation, and how many there are at which time."""
-    first = ranked[0]
+    first = violations[0]
     where = "" if first.key is None else f"Key {first.key}: "
-    total = f" {len(ranked)} of {keys} keys are invalid" if keys > 1 else ""
-    at = Counter(violation.when for violation in ranked)
+    total = f" {len(violations)} of {keys} keys are invalid" if keys > 1 else ""
+    at = Counter(violation.when for violation in violations)
     if faults and keys > 1:
         times = [f"{at[when]} {when} {'any' if when is When.BEFORE else 'a'} fault" for when in When if at[when]]
         total += f": {', '.join(times)}"
-    return f"{where}{first.analysis.explanation}{total}{'.' if total else ''}"
+    return f"{where}{first.explanation}{total}{'.' if total else ''}"
 
 
 def reads_saw_writes(operations: Sequence[Operation]) -> Part:
@@ -92,44 +91,4 @@ def reads_saw_writes(operations: Sequence[Operation]) -> Part:
         reason = f"None of {reads} reads saw a write of another process, so nothing was tested."
         return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
     reason = f"{seen} of {reads} reads saw a write of another process."
-    return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)
-
-
-def final_reads(operations: Sequence[Operation], reads: FinalReads) -> Part:
-    """Says whether every key was read after healing, and through which nodes.
-
-    Args:
-        operations: All operations of the run.
-        reads: What came of the final reads that the test asked for.
-    """
-    name = "final-reads"
-    through: dict[str | None, set[str | None]] = {}
-    for operation in operations:
-        nodes = through.setdefault(operation.key, set())
-        if operation.phase == FINAL_PHASE and operation.type is OpType.OK:
-            nodes.add(operation.node)
-    unread = [key for key, nodes in through.items() if not nodes]
-    by_node = Counter(str(node) for nodes in through.values() for node in nodes)
-    details: dict[str, Value] = {
-        "keys": len(through),
-        "unread": unread[:MAX_NAMED_KEYS],
-        "keys_by_node": dict(sorted(by_node.items())),
-        "left_out": dict(reads.left_out),
-    }
-    if reads.missing is not None:
-        return Part(name=name, verdict=Verdict.UNKNOWN, reason=reads.missing, details=details)
-    if not through:
-        reason = "The run touched no key, so none was read after healing."
-        return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
-    if unread:
-        reason = (
-            f"{len(unread)} of {len(through)} keys could not be read after healing, so a write lost there was not seen."
-        )
-        return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
-    told = [
-        node if by_node[node] == len(through) else f"{node} ({by_node[node]} of {len(through)})"
-        for node in dict.fromkeys([*reads.through, *by_node])
-    ]
-    left_out = "".join(f" {node} was left out: it {why}." for node, why in reads.left_out.items())
-    reason = f"All {len(through)} keys were read after healing, through {', '.join(told)}.{left_out}"
     return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)

@@ -76,9 +76,10 @@ class Stream:
         self._number = number
         self._streams = streams
         self._group = group_of(number, streams, options.ops_per_key)
-        total = options.read + options.write + options.cas
-        self._read_below = options.read / total
-        self._write_below = (options.read + options.write) / total
+        read, write, cas = options.parts
+        total = read + write + cas
+        self._read_below = read / total
+        self._write_below = (read + write) / total
         self._hot_below = options.hot_share if options.hot_keys else 0.0
         self._count = 0
         self._cold = 0

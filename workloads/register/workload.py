@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar
 
-from workloads.register.generators import FinalReads, RegisterGenerator, keys_of
-from workloads.register.options import RegisterOptions, Values, parse_mix
-from workloads.register.parts import final_reads, linearizable, reads_saw_writes
+from harness.op import Invocation
+from workloads.finals import UntilRead, final_reads, keys_of
+from workloads.register.generators import RegisterGenerator
+from workloads.register.options import RegisterOptions, Values
+from workloads.register.parts import MODEL, linearizable, reads_saw_writes
 from workloads.register.streams import Stream
 
 if TYPE_CHECKING:
@@ -24,9 +27,23 @@ class RegisterWorkload:
 
     Attributes:
         name: `register`.
+        summary: What clients do.
+        Options: Its options.
+        functions: Read, write and compare-and-set.
+        model: A register with compare-and-set, with which `labrys check` decides each key.
     """
 
     name = "register"
+    summary = "Reads, writes and compare-and-sets over independent registers, judged by linearizability."
+    Options = RegisterOptions
+    functions: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {
+            "read": "null -> the value, or null where there is none",
+            "write": "a value -> the same",
+            "cas": "[expected, new] -> the same; it fails where the register holds another value than the expected one",
+        }
+    )
+    model = MODEL
 
     def __init__(self, options: RegisterOptions | None = None) -> None:
         self._options = options or RegisterOptions()
@@ -56,7 +73,7 @@ class RegisterWorkload:
 
     def final_generator(self, *, history: Sequence[Op], node: Node) -> Generator:  # noqa: ARG002 - the same for each node
         """Returns reads of every key that was touched."""
-        return FinalReads(keys_of(history))
+        return UntilRead(Invocation("read", None, key) for key in keys_of(history))
 
     def check(self, operations: Sequence[Operation], observed: Observed) -> Sequence[Part]:
         """Returns the parts `linearizable`, `reads-saw-writes` and, if the test asked for such reads, `final-reads`."""
@@ -64,19 +81,3 @@ class RegisterWorkload:
         if observed.final_reads is not None:
             parts.append(final_reads(operations, observed.final_reads))
         return parts
-
-
-def from_options(options: Mapping[str, Any]) -> RegisterWorkload:
-    """Makes the workload of a command line's options."""
-    read, write, cas = parse_mix(options["mix"])
-    return RegisterWorkload(
-        RegisterOptions(
-            values=Values(options["values"]),
-            read=read,
-            write=write,
-            cas=cas,
-            hot_keys=options["hot_keys"],
-            hot_share=options["hot_share"],
-            ops_per_key=options["ops_per_key"],
-        )
-    )

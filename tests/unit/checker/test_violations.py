@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from checker.independent import check_keys
-from checker.violations import When, count, violations
+from checker.violations import When, count, of_keys, ranked
 from harness.faults import FaultRecord, PlannedFault, Proof
 from harness.op import Operation, OpType
 
@@ -46,16 +46,16 @@ def fault(number: int, start_s: float, end_s: float, *, effective: bool = True) 
     )  # fmt: skip
 
 
-def ranked(operations: list[Operation], *faults: FaultRecord) -> list[tuple[str | None, When, tuple[int, ...]]]:
+def places(operations: list[Operation], *faults: FaultRecord) -> list[tuple[str | None, When, tuple[int, ...]]]:
     """Returns the violations in their order: key, time, and the faults that were on."""
-    found = violations(check_keys("cas-register", operations, explain=10), faults)
+    found = ranked(of_keys(check_keys("cas-register", operations, explain=10)), faults)
     return [(violation.key, violation.when, violation.faults) for violation in found]
 
 
 def test_a_violation_during_or_after_a_fault_comes_first() -> None:
     """One before any fault says nothing about faults, however simple and early it is."""
     operations = [*never_written("early", 0, 0.4), *stale("during", 10, 13), *stale("after", 20, 30)]
-    assert ranked(operations, fault(0, 12, 15)) == [
+    assert places(operations, fault(0, 12, 15)) == [
         ("during", When.DURING, (0,)),
         ("after", When.AFTER, ()),
         ("early", When.BEFORE, ()),
@@ -65,31 +65,31 @@ def test_a_violation_during_or_after_a_fault_comes_first() -> None:
 def test_of_those_the_simplest_comes_first() -> None:
     """One operation that needs no other beats three, though it comes after the fault."""
     operations = [*stale("during", 0, 13), *never_written("after", 10, 30), *stale("later", 20, 14)]
-    keys = [key for key, _, _ in ranked(operations, fault(0, 12, 15))]
+    keys = [key for key, _, _ in places(operations, fault(0, 12, 15))]
     assert keys == ["after", "during", "later"]
 
 
 def test_the_time_is_that_of_the_decisive_operation() -> None:
     """The stale read decides, not the writes that it contradicts; a fault that begins while it waits counts."""
     operations = stale("k", 0, 11.8)
-    assert ranked(operations, fault(3, 12.25, 15))[0][1:] == (When.DURING, (3,))
-    assert ranked(operations, fault(3, 11, 12.1))[0][1:] == (When.AFTER, ())
-    assert ranked(operations, fault(3, 12.31, 15))[0][1:] == (When.BEFORE, ())
+    assert places(operations, fault(3, 12.25, 15))[0][1:] == (When.DURING, (3,))
+    assert places(operations, fault(3, 11, 12.1))[0][1:] == (When.AFTER, ())
+    assert places(operations, fault(3, 12.31, 15))[0][1:] == (When.BEFORE, ())
 
 
 def test_a_fault_without_a_seen_effect_does_not_count() -> None:
     """It explains nothing."""
-    assert ranked(stale("k", 0, 13), fault(0, 12, 15, effective=False))[0][1:] == (When.BEFORE, ())
+    assert places(stale("k", 0, 13), fault(0, 12, 15, effective=False))[0][1:] == (When.BEFORE, ())
 
 
 def test_counts_add_up() -> None:
     """As results.json tells them, and suites ask for them."""
     operations = [*stale("a", 0, 1), *stale("b", 10, 13), *stale("c", 20, 14), *stale("d", 30, 40)]
-    found = violations(check_keys("cas-register", operations), [fault(0, 12, 15)])
+    found = ranked(of_keys(check_keys("cas-register", operations)), [fault(0, 12, 15)])
     assert count(found) == {"total": 4, "during_faults": 2, "after_faults": 1, "before_faults": 1}
     assert found[0].to_json()["faults"] == [0]
 
 
 def test_a_valid_history_has_none() -> None:
     """Nothing is ranked where nothing is wrong."""
-    assert ranked([operation(0, "write", 1, key="k", start_s=1)]) == []
+    assert places([operation(0, "write", 1, key="k", start_s=1)]) == []

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.declare import build
 from harness.errors import InputError
 from workloads.register.options import RegisterOptions, Values, parse_mix
 from workloads.register.streams import MIN_OPS_PER_STREAM, SMALL_DOMAIN, Draw, Stream, group_of
-from workloads.register.workload import RegisterWorkload, from_options
+from workloads.register.workload import RegisterWorkload
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,7 +74,7 @@ def test_small_values_are_all_of_the_domain() -> None:
 
 def test_the_mix_is_that_of_the_options() -> None:
     """Over 8000 operations the shares are the parts that were asked for."""
-    options = RegisterOptions(read=5, write=2, cas=1)
+    options = RegisterOptions(mix="5:2:1")
     counts = Counter(draw.f for draw in draws(options, 0, 8000))
     assert counts["read"] / 8000 == pytest.approx(5 / 8, abs=0.02)
     assert counts["write"] / 8000 == pytest.approx(2 / 8, abs=0.02)
@@ -164,17 +165,17 @@ def test_a_mix_that_is_none_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"read": 0},
-        {"write": 0, "cas": 0},
-        {"write": 0},
-        {"read": -1},
-        {"cas": float("nan")},
+        {"mix": "0:1:1"},
+        {"mix": "2:0:0"},
+        {"mix": "2:0:1"},
+        {"mix": "-1:1:1"},
+        {"mix": "2:1:nan"},
         {"hot_share": 1.5},
         {"hot_keys": -1},
         {"ops_per_key": 0},
     ],
 )
-def test_options_that_would_test_nothing_are_refused(options: dict[str, float]) -> None:
+def test_options_that_would_test_nothing_are_refused(options: dict[str, float | str]) -> None:
     """A mix without reads, without changes, or of nothing known."""
     with pytest.raises(InputError):
         RegisterOptions(**options)  # type: ignore[arg-type]
@@ -182,9 +183,7 @@ def test_options_that_would_test_nothing_are_refused(options: dict[str, float]) 
 
 def test_options_come_from_the_command_line() -> None:
     """Under the names of its parameters."""
-    workload = from_options(
-        {"values": "small", "mix": "3:2:1", "hot_keys": 1, "hot_share": 0.25, "ops_per_key": 60, "other": 1}
-    )
-    assert workload._options == RegisterOptions(
-        values=Values.SMALL, read=3, write=2, cas=1, hot_keys=1, hot_share=0.25, ops_per_key=60
-    )
+    values = {"values": "small", "mix": "3:2:1", "hot_keys": 1, "hot_share": 0.25, "ops_per_key": 60, "other": 1}
+    options = build(RegisterOptions, values)
+    assert options == RegisterOptions(values=Values.SMALL, mix="3:2:1", hot_keys=1, hot_share=0.25, ops_per_key=60)
+    assert options.values is Values.SMALL

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import workloads
 from harness.combinators import limit, time_limit
-from harness.errors import InputError
 from harness.final_reads import FinalReads as Outcomes
 from harness.generator import Asker
 from harness.history import pair
@@ -19,10 +17,10 @@ from harness.op import FINAL_PHASE, Fail, Info, Invocation, Ok, Op, Operation, O
 from harness.simulation import simulate
 from harness.verdict import Verdict
 from harness.workload import Observed
-from workloads.options import OPTIONS, make_workload
+from workloads.finals import ATTEMPTS, UntilRead, final_reads, keys_of
 from workloads.register import RegisterOptions, RegisterWorkload, Values
-from workloads.register.generators import FINAL_ATTEMPTS, FinalReads, RegisterGenerator, keys_of
-from workloads.register.parts import final_reads, linearizable, reads_saw_writes
+from workloads.register.generators import RegisterGenerator
+from workloads.register.parts import linearizable, reads_saw_writes
 from workloads.register.streams import Stream
 
 if TYPE_CHECKING:
@@ -161,16 +159,16 @@ def test_a_final_read_that_did_not_succeed_is_tried_again(outcome: Outcome) -> N
 
     def respond(_: int, invocation: Invocation) -> Outcome:
         tries[invocation.key] += 1
-        lost = invocation.key == "lost" or (invocation.key == "late" and tries["late"] < FINAL_ATTEMPTS)
+        lost = invocation.key == "lost" or (invocation.key == "late" and tries["late"] < ATTEMPTS)
         return outcome if lost else Ok(1)
 
-    simulate(FinalReads(["lost", "late", "a", "b"]), respond=respond)
-    assert tries == {"lost": FINAL_ATTEMPTS, "late": FINAL_ATTEMPTS, "a": 1, "b": 1}
+    simulate(UntilRead(Invocation("read", None, key) for key in ["lost", "late", "a", "b"]), respond=respond)
+    assert tries == {"lost": ATTEMPTS, "late": ATTEMPTS, "a": 1, "b": 1}
 
 
 def test_a_run_that_touched_nothing_has_no_final_reads() -> None:
     """The generator of no keys ends at once."""
-    assert simulate(FinalReads([])) == []
+    assert simulate(UntilRead([])) == []
 
 
 def operation(index: int, process: int, f: str, value: Any, op_type: OpType = OpType.OK, **more: Any) -> Operation:
@@ -287,25 +285,3 @@ def test_final_reads_that_were_asked_for_are_never_absent() -> None:
         assert parts["final-reads"].verdict is Verdict.UNKNOWN
         assert reason in parts["final-reads"].reason
     assert "final-reads" not in {part.name for part in workload.check(written, Observed())}
-
-
-def test_a_workload_is_found_by_name() -> None:
-    """With the defaults of the command line it is the default workload."""
-    defaults = {option.name: option.default for option in (_option(decorate) for decorate in OPTIONS)}
-    workload = make_workload(defaults)
-    assert workload.name == "register"
-    assert isinstance(workload, RegisterWorkload)
-    assert workload._options == RegisterOptions()
-
-
-def _option(decorate: Any) -> Any:
-    def command() -> None:
-        """Takes one option."""
-
-    return decorate(command).__click_params__[0]
-
-
-def test_an_unknown_workload_is_named_with_a_suggestion() -> None:
-    """A typing mistake is told."""
-    with pytest.raises(InputError, match="Did you mean 'register'"):
-        workloads.make("registers", {})

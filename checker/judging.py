@@ -1,0 +1,205 @@
+"""Checkers of workloads that are no linearizability: what they are given, what they find, and the part of a verdict it makes.
+
+A judge decides one object. It gets the object's operations as arrays (`checker.formats.columns`), so that ten million of them
+need no Python object each, and returns a `Judgement`. The same judge serves a run, `labrys check` and `labrys analyze`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Protocol
+
+from checker.formats.parquet import decode_value
+from checker.violations import Violation, count, ranked
+from harness.op import Operation, OpType
+from harness.verdict import Part, Verdict, worst
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from checker.formats.columns import Columns, Int64s, Values
+    from harness.faults import FaultRecord
+    from harness.op import Value
+
+MAX_ANOMALIES: Final = 100  # of one object, in full
+MAX_KEYS: Final = 10_000
+_TYPES: Final = (OpType.OK, OpType.FAIL, OpType.INFO)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anomaly:
+    """Something that a correct system cannot have done.
+
+    Attributes:
+        kind: A word of the workload's, e.g. `lost`, `duplicated`.
+        subject: What it is about: an element, an offset, a token.
+        explanation: One or two sentences that show it, with the operations' processes, nodes or times where they help.
+        rows: The rows of the operations that show it, a dozen at most.
+        decisive: The row of the one that could not have happened, given the others; None if there is no such operation.
+    """
+
+    kind: str
+    subject: Value
+    explanation: str
+    rows: tuple[int, ...]
+    decisive: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What a judge knows about one object.
+
+    Attributes:
+        verdict: Unknown where nothing was tested, with the reason.
+        reason: One sentence with numbers.
+        counts: Word to number, e.g. `{"ok": 100, "lost": 0}`; sums over objects make sense.
+        anomalies: The first anomalies, `MAX_ANOMALIES` at most; `counts` has their true numbers.
+        figures: Other JSON-like data about this object, e.g. quantiles.
+    """
+
+    verdict: Verdict
+    reason: str
+    counts: Mapping[str, int] = field(default_factory=dict)
+    anomalies: Sequence[Anomaly] = ()
+    figures: Mapping[str, Value] = field(default_factory=dict)
+
+
+class Judge(Protocol):
+    """Decides one object; a workload whose checker is no model is one.
+
+    Attributes:
+        name: The name of its part of a verdict.
+    """
+
+    name: str
+
+    def judge(self, history: Columns) -> Judgement:
+        """Decides the operations of one object, in the order of their invokes.
+
+        Raises:
+            InputError: An operation is none of the workload's; the message names its row's event index and what was expected.
+        """
+        ...
+
+
+def judge_keys(judge: Judge, history: Columns) -> dict[str | None, tuple[Judgement, Int64s]]:
+    """Decides each object of a history by itself.
+
+    Returns:
+        By key, in the order of the history: what is known, and the rows of `history` that the rows of its anomalies stand for.
+    """
+    found: dict[str | None, tuple[Judgement, Int64s]] = {}
+    for key, rows in history.rows_by_key():
+        found[key] = judge.judge(history.only(rows)), rows
+    return found
+
+
+def part_of(
+    judge: Judge,
+    history: Columns,
+    *,
+    operation: Callable[[int], Operation] | None = None,
+    faults: Sequence[FaultRecord] = (),
+) -> Part:
+    """Decides a history, and returns what is known as a part of a verdict.
+
+    Args:
+        judge: What decides.
+        history: All operations.
+        operation: Returns the operation of a row; None: made of the columns, without what they do not hold.
+        faults: What became of the run's faults; of several anomalies the part shows one during or after a fault first.
+    """
+    found = judge_keys(judge, history)
+    verdict = worst(judgement.verdict for judgement, _ in found.values())
+    deciding = [key for key, (judgement, _) in found.items() if judgement.verdict is verdict]
+    counts: Counter[str] = Counter()
+    for judgement, _ in found.values():
+        counts.update(judgement.counts)
+    details: dict[str, Value] = {
+        "operations": len(history),
+        "keys": len(found),
+        "counts": dict(counts),
+        "figures": {
+            key or "": dict(judgement.figures)
+            for key, (judgement, _) in list(found.items())[:MAX_KEYS]
+            if judgement.figures
+        },
+    }
+    if not found:
+        return Part(
+            name=judge.name, verdict=verdict, reason="There were no operations, so nothing was tested.", details=details
+        )
+    first = found[deciding[0]][0].reason
+    at = operation or (lambda row: operation_at(history, row))
+    violations = ranked(_violations(found, at), faults)
+    if violations:
+        told = [violation.to_json() for violation in violations[:MAX_ANOMALIES]]
+        details["violations"] = count(violations)
+        details["counterexample"], details["counterexamples"] = told[0], told
+        first = violations[0].explanation
+    if verdict is not Verdict.VALID:
+        details["invalid_keys" if verdict is Verdict.INVALID else "unknown_keys"] = deciding[:MAX_KEYS]
+    where = "" if deciding[0] is None or violations else f"Key {deciding[0]}: "
+    more = (
+        f" {len(deciding)} of {len(found)} keys are {verdict}."
+        if len(found) > 1 and verdict is not Verdict.VALID
+        else ""
+    )
+    told_counts = ", ".join(f"{number} {word}" for word, number in counts.items())
+    if verdict is Verdict.VALID and len(found) > 1:
+        reason = f"All {len(found)} keys are valid: {told_counts}."
+    elif violations:
+        reason = f"{first}{more} In all: {told_counts}."
+    else:
+        reason = f"{where}{first}{more}"
+    return Part(name=judge.name, verdict=verdict, reason=reason, details=details)
+
+
+def _violations(
+    found: Mapping[str | None, tuple[Judgement, Int64s]], operation: Callable[[int], Operation]
+) -> list[Violation]:
+    return [
+        Violation(
+            key=key,
+            kind=anomaly.kind,
+            explanation=anomaly.explanation if key is None else f"Key {key}: {anomaly.explanation}",
+            operations=[operation(int(rows[row])) for row in anomaly.rows],
+            decisive=None if anomaly.decisive is None else operation(int(rows[anomaly.decisive])),
+        )
+        for key, (judgement, rows) in found.items()
+        for anomaly in judgement.anomalies
+    ]
+
+
+def operation_at(history: Columns, row: int) -> Operation:
+    """Returns the operation of a row as far as the columns hold it: without node, error, phase and due time."""
+    kind = _TYPES[history.type[row]]
+    end_ns = int(history.end_ns[row])
+    return Operation(
+        process=int(history.process[row]),
+        f=history.functions[history.function[row]],
+        value=value_at(history, history.value, row),
+        result=value_at(history, history.result, row),
+        type=kind,
+        start_ns=int(history.start_ns[row]),
+        end_ns=None if end_ns < 0 else end_ns,
+        invoke_index=int(history.start[row]),
+        complete_index=None if kind is OpType.INFO else int(history.end[row]),
+        key=history.keys[history.key[row]],
+    )
+
+
+def value_at(history: Columns, values: Values, row: int) -> Value:
+    """Returns the value that a column of values has in a row."""
+    from checker.formats.columns import INTEGER, NOTHING, PAIR  # noqa: PLC0415 - brings pyarrow
+
+    match values.kind[row]:
+        case kind if kind == NOTHING:
+            return None
+        case kind if kind == INTEGER:
+            return int(values.first[row])
+        case kind if kind == PAIR:
+            return [int(values.first[row]), int(values.second[row])]
+        case _:
+            return decode_value(history.texts[values.first[row]])

@@ -1,0 +1,132 @@
+"""Finds systems, workloads, kinds of faults and models: Labrys' own and those of other packages, all in the same way.
+
+A package says in its metadata what it has, as entry points of the groups below; Labrys' own pyproject.toml is the example. So
+a name is known without importing anything, and a plug-in is imported when it is chosen. A plug-in that cannot be imported
+hinders nothing else: it is named with its package and its error by whoever asks for it.
+
+`module:Name` stands for an object in a module that can be imported, without any packaging. Only a person may say that: a name
+that comes from a file is looked up among the entry points alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import sys
+from dataclasses import dataclass, replace
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.errors import InputError
+from harness.plain import name as plain_name
+from harness.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SYSTEMS = "labrys.systems"
+WORKLOADS = "labrys.workloads"
+FAULTS = "labrys.faults"
+MODELS = "labrys.models"
+SINGULAR = {SYSTEMS: "system", WORKLOADS: "workload", FAULTS: "kind of fault", MODELS: "model"}
+PLACE_SEPARATOR = ":"
+MAX_ERROR = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plugin:
+    """Something that a package has, not yet imported.
+
+    Attributes:
+        group: One of the groups above.
+        name: As on the command line.
+        place: `module:attribute`.
+        package: The package that says so; None for what a person named by its place.
+        rivals: Other packages that have one of the same name, so that it cannot be chosen.
+    """
+
+    group: str
+    name: str
+    place: str
+    package: str | None
+    rivals: tuple[str, ...] = ()
+
+    def load(self) -> Any:
+        """Imports it.
+
+        Raises:
+            InputError: It cannot be imported, or another package has one of this name; the message names package and error.
+        """
+        if self.rivals:
+            raise InputError(
+                f"several packages have a {SINGULAR[self.group]} named {plain_name(self.name)}: "
+                f"{', '.join(plain_name(str(each)) for each in (self.package, *self.rivals))}; uninstall all but one"
+            )
+        module, _, attribute = self.place.partition(PLACE_SEPARATOR)
+        try:
+            found: Any = importlib.import_module(module)
+            for part in attribute.split("."):
+                found = getattr(found, part)
+        except Exception as error:
+            whose = f" of the package {plain_name(self.package)}" if self.package else ""
+            raise InputError(
+                f"the {SINGULAR[self.group]} {plain_name(self.name)}{whose} cannot be loaded from {plain_name(self.place)}: "
+                f"{type(error).__name__}: {plain_name(str(error), most=MAX_ERROR)}"
+            ) from error
+        return found
+
+
+@functools.cache
+def plugins(group: str) -> Mapping[str, Plugin]:
+    """Returns what installed packages have in a group, by name; imports nothing.
+
+    Raises:
+        InputError: There is none, since Labrys is not installed.
+    """
+    found: dict[str, Plugin] = {}
+    for point in metadata.entry_points(group=group):
+        package = point.dist.name if point.dist is not None else "(unknown)"
+        known = found.get(point.name)
+        if known is None:
+            found[point.name] = Plugin(group=group, name=point.name, place=point.value, package=package)
+        elif (known.package, known.place) != (package, point.value):
+            found[point.name] = replace(known, rivals=(*known.rivals, package))
+    if not found:
+        raise InputError(
+            f"no installed package has a {SINGULAR[group]}, and labrys itself has some; "
+            "install labrys again, e.g. with `make setup`"
+        )
+    return dict(sorted(found.items()))
+
+
+def find(group: str, name: str, *, by_place: bool = False) -> Plugin:
+    """Returns a plug-in by its name; imports nothing.
+
+    Args:
+        group: One of the groups above.
+        name: Its name.
+        by_place: Whether a person says the name, who may say `module:attribute` as well.
+
+    Raises:
+        InputError: There is none of this name; with a suggestion.
+    """
+    known = plugins(group)
+    if name in known:
+        return known[name]
+    if PLACE_SEPARATOR in name:
+        if not by_place:
+            raise InputError(
+                f"the {SINGULAR[group]} {plain_name(name)} is a place in a module, which labrys never takes from a file; "
+                "name it on the command line"
+            )
+        here = str(Path.cwd())
+        if here not in sys.path:
+            sys.path.append(here)  # a module of the person's own lies in the working folder
+        return Plugin(group=group, name=name, place=name, package=None)
+    raise InputError(f"there is no {SINGULAR[group]} {plain_name(name)}. {did_you_mean(name, known)}")
+
+
+def load(group: str, name: str, *, by_place: bool = False) -> Any:
+    """Finds and imports a plug-in; see `find` and `Plugin.load`."""
+    return find(group, name, by_place=by_place).load()

@@ -1,0 +1,83 @@
+"""What a judge finds in each object becomes one part of a verdict."""
+
+from __future__ import annotations
+
+import pytest
+
+from checker.formats.columns import Columns, of_operations
+from checker.judging import Anomaly, Judgement, operation_at, part_of
+from harness.faults import FaultRecord, PlannedFault, Proof
+from harness.op import Operation, OpType, Value
+from harness.verdict import Verdict
+
+S = 1_000_000_000
+
+
+def operation(
+    place: int, f: str, value: Value, result: Value, *, key: str | None, kind: OpType = OpType.OK
+) -> Operation:
+    """Returns an operation with the events 2 * place and the next, in the second `place`."""
+    done = kind is not OpType.INFO
+    return Operation(
+        process=place, f=f, value=value, result=result, type=kind, start_ns=place * S,
+        end_ns=place * S + S // 2 if done else None, invoke_index=2 * place,
+        complete_index=2 * place + 1 if done else None, key=key,
+    )  # fmt: skip
+
+
+HISTORY = [
+    operation(0, "add", 1, 1, key="a"),
+    operation(1, "add", [3, 4], [3, 4], key=None),
+    operation(2, "add", "x", None, key="a", kind=OpType.INFO),
+    operation(3, "read", None, [1, "x"], key="a"),
+    operation(4, "add", None, None, key="b", kind=OpType.FAIL),
+]
+
+
+class Lost:
+    """Finds that each object of some keys has lost its first operation."""
+
+    name = "lost-first"
+
+    def __init__(self, *keys: str | None) -> None:
+        self.keys = keys
+
+    def judge(self, history: Columns) -> Judgement:
+        """See `Judge`."""
+        key = history.keys[history.key[0]]
+        if key not in self.keys:
+            return Judgement(verdict=Verdict.VALID, reason="Fine.", counts={"ok": len(history)})
+        anomaly = Anomaly(kind="lost", subject=1, explanation="It is lost.", rows=(0, len(history) - 1), decisive=0)
+        return Judgement(verdict=Verdict.INVALID, reason="No.", counts={"lost": 1}, anomalies=[anomaly])
+
+
+@pytest.mark.parametrize("row", range(len(HISTORY)))
+def test_a_row_of_columns_is_the_operation_that_it_was_made_of(row: int) -> None:
+    """Columns hold every value of an operation that a judge may show."""
+    assert operation_at(of_operations(HISTORY), row) == HISTORY[row]
+
+
+def test_rows_of_an_anomaly_belong_to_its_object() -> None:
+    """The row 0 of key `b` is the fifth operation of the history."""
+    part = part_of(Lost("b"), of_operations(HISTORY))
+    assert part.verdict is Verdict.INVALID
+    assert part.details["counterexample"]["op"]["invoke_index"] == 8
+    assert part.details["invalid_keys"] == ["b"]
+    assert part.details["counts"] == {"ok": 4, "lost": 1}
+    assert part.reason == "Key b: It is lost. 1 of 3 keys are invalid. In all: 4 ok, 1 lost."
+
+
+def test_an_anomaly_during_a_fault_is_shown_first() -> None:
+    """What happened before any fault says nothing about faults."""
+    planned = PlannedFault(id=7, kind="kill", target="one", start_s=4, end_s=5)
+    proof = Proof(effective=True, reason="seen")
+    fault = FaultRecord(planned=planned, targets=("n1",), start_ns=4 * S, end_ns=5 * S, proof=proof)
+    part = part_of(Lost("a", "b"), of_operations(HISTORY), faults=[fault])
+    assert part.details["counterexample"]["key"] == "b"
+    assert part.details["counterexample"]["faults"] == [7]
+    assert part.details["violations"] == {"total": 2, "during_faults": 1, "after_faults": 0, "before_faults": 1}
+
+
+def test_nothing_tested_is_unknown() -> None:
+    """A history without operations is never valid."""
+    assert part_of(Lost(), of_operations([])).verdict is Verdict.UNKNOWN

@@ -1,0 +1,93 @@
+"""The reads after healing: the generator that makes sure of them, and the part of a verdict that says whether they were made.
+
+They are the same for every workload: what a run touched is read once more through each node, and where something was not read,
+a loss there was not seen.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from typing import TYPE_CHECKING
+
+from harness.generator import Later
+from harness.op import FINAL_PHASE, OpType
+from harness.verdict import Part, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from harness.final_reads import FinalReads
+    from harness.generator import Answer, Asker
+    from harness.op import Invocation, Op, Operation, Process, Value
+
+ATTEMPTS = 5
+MAX_NAMED_KEYS = 20
+
+
+class UntilRead:
+    """Asks each operation until it succeeded once, in a bounded number of attempts; the workers share them."""
+
+    def __init__(self, invocations: Iterable[Invocation]) -> None:
+        self._due = deque((invocation._replace(phase=FINAL_PHASE), ATTEMPTS) for invocation in invocations)
+        self._in_flight: dict[Process, tuple[Invocation, int]] = {}
+
+    def ask(self, asker: Asker) -> Answer:
+        """Returns an operation that has not succeeded yet."""
+        if not self._due:
+            return Later() if self._in_flight else None
+        invocation, attempts = self._due.popleft()
+        self._in_flight[asker.process] = invocation, attempts - 1
+        return invocation
+
+    def told(self, event: Op) -> None:
+        """Takes an operation up again that did not succeed."""
+        if event.type is OpType.INVOKE or event.process not in self._in_flight:
+            return
+        invocation, attempts = self._in_flight.pop(event.process)
+        if event.type is not OpType.OK and attempts:
+            self._due.append((invocation, attempts))
+
+
+def keys_of(history: Iterable[Op]) -> list[str]:
+    """Returns all keys that clients touched, in the order in which they did first."""
+    return list(dict.fromkeys(op.key for op in history if op.key is not None))
+
+
+def final_reads(operations: Sequence[Operation], reads: FinalReads) -> Part:
+    """Says whether every key was read after healing, and through which nodes.
+
+    Args:
+        operations: All operations of the run.
+        reads: What came of the final reads that the test asked for.
+    """
+    name = "final-reads"
+    through: dict[str | None, set[str | None]] = {}
+    for operation in operations:
+        nodes = through.setdefault(operation.key, set())
+        if operation.phase == FINAL_PHASE and operation.type is OpType.OK:
+            nodes.add(operation.node)
+    unread = [key for key, nodes in through.items() if not nodes]
+    by_node = Counter(str(node) for nodes in through.values() for node in nodes)
+    details: dict[str, Value] = {
+        "keys": len(through),
+        "unread": unread[:MAX_NAMED_KEYS],
+        "keys_by_node": dict(sorted(by_node.items())),
+        "left_out": dict(reads.left_out),
+    }
+    if reads.missing is not None:
+        return Part(name=name, verdict=Verdict.UNKNOWN, reason=reads.missing, details=details)
+    if not through:
+        reason = "The run touched no key, so none was read after healing."
+        return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
+    if unread:
+        reason = (
+            f"{len(unread)} of {len(through)} keys could not be read after healing, so a write lost there was not seen."
+        )
+        return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
+    told = [
+        node if by_node[node] == len(through) else f"{node} ({by_node[node]} of {len(through)})"
+        for node in dict.fromkeys([*reads.through, *by_node])
+    ]
+    left_out = "".join(f" {node} was left out: it {why}." for node, why in reads.left_out.items())
+    reason = f"All {len(through)} keys were read after healing, through {', '.join(told)}.{left_out}"
+    return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)
