@@ -69,9 +69,6 @@ class System(Protocol):
 
     Attributes:
         name: As on the command line, e.g. `dledger`.
-        summary: What it is, in one line.
-        Options: The frozen dataclass of its options; see `harness.declare`.
-        serves: The workloads that it can serve, each with how their functions map to its own operations, in one line.
         dumps_replicas: Whether `replica` can dump a replica's state.
         refusals: Codes of `fail` errors by which a node names the node to ask instead. Availability counts them apart: they
             are no answers, and they are no outage.
@@ -82,9 +79,6 @@ class System(Protocol):
     """
 
     name: str
-    summary: str
-    Options: type
-    serves: Mapping[str, str]
     dumps_replicas: bool
     refusals: Sequence[str]
     reads_need_leader: bool

@@ -47,11 +47,20 @@ class Workload(Protocol):
             None: the workload is a `checker.judging.Judge` and decides it itself.
     """
 
-    name: str
-    summary: str
-    Options: type
-    functions: Mapping[str, str]
-    model: str | None
+    @property
+    def name(self) -> str: ...  # noqa: D102 - see the class
+
+    @property
+    def summary(self) -> str: ...  # noqa: D102
+
+    @property
+    def Options(self) -> type: ...  # noqa: D102, N802 - it is a class
+
+    @property
+    def functions(self) -> Mapping[str, str]: ...  # noqa: D102
+
+    @property
+    def model(self) -> str | None: ...  # noqa: D102
 
     def generator(self, *, seed: int, streams: int) -> Generator:
         """Returns the generator of the run's main phase, fresh.
