@@ -14,6 +14,7 @@ import pytest
 
 import cli
 import clusters.options
+from commands.session import Session
 from harness import options as opt
 from harness.capabilities import NAMES, Capabilities
 from harness.errors import ExitCode, InfrastructureError
@@ -24,7 +25,6 @@ from results import record as records
 from results.document import build
 from results.publish import announce
 from results.record import RunRecord, TestInfo
-from results.session import Session
 from results.store import Store
 
 if TYPE_CHECKING:
@@ -287,7 +287,7 @@ def test_a_test_records_what_the_file_decides(
         begun.append(info)
         raise InfrastructureError("it ends here")
 
-    monkeypatch.setattr("results.session.carry_out", carry_out)
+    monkeypatch.setattr("commands.session.carry_out", carry_out)
     (elsewhere / "labrys.toml").write_text("[test]\nread-mode = 'unsafe'\nstore = 'runs'\n")
     run(capsys, "test")
     (info,) = begun
@@ -440,7 +440,7 @@ def test_what_all_leaves_out_is_told_before_the_run(
         begun.append((info, plan))
         raise InfrastructureError("it ends here")
 
-    monkeypatch.setattr("results.session.carry_out", carry_out)
+    monkeypatch.setattr("commands.session.carry_out", carry_out)
     code, _, err = run(capsys, "test", "--nodes", "3", "--nemesis", "all", "--time-limit", "300")
 
     assert code == ExitCode.INTERNAL
@@ -466,7 +466,7 @@ def test_what_broke_a_run_off_does_not_mask_an_invalid_verdict(
         interrupted=False,
         error="the disk is full",
     )
-    monkeypatch.setattr("results.session.carry_out", lambda *_, **__: session)
+    monkeypatch.setattr("commands.session.carry_out", lambda *_, **__: session)
     monkeypatch.setattr("results.terminal.print_summary", lambda *_, **__: None)
     assert run(capsys, "test")[0] == code
 
@@ -607,7 +607,7 @@ def test_a_suite_knows_the_time_limit_that_its_cases_have(
         limits.append(time_limit_s)
         return []
 
-    monkeypatch.setattr("results.suites.run_suite", run_suite)
+    monkeypatch.setattr("commands.suites.run_suite", run_suite)
     (elsewhere / "s.toml").write_text('[[test]]\nname = "a"\n')
     run(capsys, "suite", "s.toml")
     (elsewhere / "labrys.toml").write_text("[test]\ntime-limit = 3600\n")
