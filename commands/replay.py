@@ -14,6 +14,7 @@ from commands.test import run_test
 from harness import options as opt
 from harness import plugins
 from harness.errors import InputError
+from harness.parameters import PluginName
 from harness.plain import message, name
 from harness.terminal import echo
 
@@ -36,14 +37,14 @@ MAX_PLAN_BYTES = 64 << 20
 @click.option(
     "--system",
     choosing.SYSTEM,
-    type=choosing.PluginName(plugins.SYSTEMS),
+    type=PluginName(plugins.SYSTEMS),
     metavar="NAME|MODULE:CLASS",
     help="The system, where the run names a class in a module; a place in a module is never taken from a run.",
 )
 @click.option(
     "--workload",
     choosing.WORKLOAD,
-    type=choosing.PluginName(plugins.WORKLOADS),
+    type=PluginName(plugins.WORKLOADS),
     metavar="NAME|MODULE:CLASS",
     help="The workload, likewise.",
 )

@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 from clusters.systems.dledger.client import DLedgerClient, Group
 from clusters.systems.dledger.options import DLedgerOptions
-from clusters.systems.dledger.outcomes import REFUSALS
+from clusters.systems.dledger.outcomes import ANSWERS, REFUSALS
 from clusters.systems.dledger.remoting import RemotingError
 from clusters.systems.dledger.requests import Peer
 from harness.cluster import on_nodes
 from harness.daemon import LOG_TAIL_LINES, Daemon
 from harness.errors import InfrastructureError, InputError, NodeError
-from harness.system import System
+from harness.system import Program, System
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -88,7 +88,18 @@ class DLedgerSystem(System):
     serves: ClassVar[Mapping[str, str]] = MappingProxyType(
         {"register": "read, write and cas are GET, PUT and CAS of a replicated map from texts to 64-bit integers"}
     )
+    programs = (
+        Program(
+            name="java",
+            package="openjdk-17-jre-headless",
+            purpose="running DLedger",
+            least_version=17,
+            version_pattern=r'version "(\d+)',
+        ),
+        Program(name="mvn", package="maven", purpose="building DLedger's node", build_only=True),
+    )
     dumps_replicas = True
+    answers = ANSWERS
     refusals = REFUSALS
     reads_need_leader = True
     moves_leadership = True
