@@ -28,13 +28,14 @@ def done(  # noqa: PLR0917 - a table of operations is read line by line
     *,
     kind: OpType = OpType.OK,
     key: str | None = None,
+    phase: str | None = None,
 ) -> Operation:
     """Returns an operation between two events, each in the millisecond of its index; without an end it is an info."""
     kind = OpType.INFO if end is None else kind
     return Operation(
         process=process, f=f, value=value, result=result if kind is OpType.OK else None, type=kind, start_ns=start * MS,
         end_ns=None if end is None else end * MS, invoke_index=start,
-        complete_index=None if kind is OpType.INFO else end, key=key,
+        complete_index=None if kind is OpType.INFO else end, key=key, phase=phase,
     )  # fmt: skip
 
 
