@@ -15,9 +15,10 @@ import shlex
 import time
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from clusters.systems.dledger.client import DLedgerClient, Group, ReadMode, Routing
+from clusters.systems.dledger.options import DLedgerOptions
 from clusters.systems.dledger.outcomes import REFUSALS
 from clusters.systems.dledger.remoting import RemotingError
 from clusters.systems.dledger.requests import Peer
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from typing import TypeVar
 
-    from clusters.systems.dledger.options import DLedgerOptions
     from harness.cluster import Cluster
     from harness.node import Node
     from harness.system import NodeStatus, ReplicaState
@@ -100,7 +100,11 @@ class DLedgerSystem:
     reads_need_leader = True
     moves_leadership = True
 
-    def __init__(self, cluster: Cluster, options: DLedgerOptions) -> None:
+    summary = "DLedger 0.4.0 with a state machine of registers"
+    Options = DLedgerOptions
+    serves: ClassVar[Mapping[str, str]] = {"register": "get, put and cas of the state machine"}
+
+    def __init__(self, cluster: Cluster, options: DLedgerOptions, workload: str = "register") -> None:
         for node in cluster.nodes:
             _check_name(node)
         self._cluster = cluster
