@@ -17,11 +17,12 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from clusters.systems.dledger.client import DLedgerClient, Group, ReadMode, Routing
+from clusters.systems.dledger.client import DLedgerClient, ReadMode
 from clusters.systems.dledger.options import DLedgerOptions
 from clusters.systems.dledger.outcomes import REFUSALS
 from clusters.systems.dledger.remoting import RemotingError
 from clusters.systems.dledger.requests import Peer
+from clusters.systems.dledger.routing import Group, Routing
 from harness.cluster import on_nodes
 from harness.errors import InfrastructureError, InputError, NodeError
 from harness.system import ENVIRONMENT
