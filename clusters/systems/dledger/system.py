@@ -15,7 +15,6 @@ import shlex
 import time
 import zipfile
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 from clusters.systems.dledger.client import DLedgerClient, Group
@@ -83,11 +82,9 @@ class DLedgerSystem(System):
     """DLedger nodes with registers, on a cluster."""
 
     name = "dledger"
-    summary = "Registers replicated by DLedger, a Raft library in Java."
+    summary = "DLedger 0.4.0 with a state machine of registers"
     Options = DLedgerOptions
-    serves: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {"register": "read, write and cas are GET, PUT and CAS of a replicated map from texts to 64-bit integers"}
-    )
+    serves: ClassVar[Mapping[str, str]] = {"register": "get, put and cas of the state machine"}
     dumps_replicas = True
     refusals = REFUSALS
     reads_need_leader = True
