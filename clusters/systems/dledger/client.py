@@ -6,7 +6,6 @@ connection.
 
 from __future__ import annotations
 
-import enum
 from typing import TYPE_CHECKING
 
 from clusters.systems.dledger.remoting import Answer
@@ -16,20 +15,13 @@ from harness.op import Fail, Info, Ok
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from clusters.systems.dledger.options import ReadMode
     from clusters.systems.dledger.routing import Group
     from harness.node import Node
     from harness.op import Invocation, Outcome, Value
 
 ONLY_KEY = "register"  # where a workload has one object and no keys
 MIN_INT64, MAX_INT64 = -(2**63), 2**63 - 1
-
-
-class ReadMode(enum.StrEnum):
-    """How a node makes sure that a read is recent. `unsafe` does not: it is the negative control."""
-
-    READ_INDEX = "read-index"
-    RAFT_LOG = "raft-log"
-    UNSAFE = "unsafe"
 
 
 class DLedgerClient:

@@ -2,22 +2,46 @@
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass
-from typing import Literal
 
 from harness.declare import option
+
+
+class ReadMode(enum.StrEnum):
+    """How a node makes sure that a read is recent. `unsafe` does not: it is the negative control."""
+
+    READ_INDEX = "read-index"
+    RAFT_LOG = "raft-log"
+    UNSAFE = "unsafe"
+
+
+class Routing(enum.StrEnum):
+    """Which clients leave their node when it does not lead."""
+
+    PINNED = "pinned"
+    LEADER = "leader"
+    MIXED = "mixed"
+
+    def follows(self, process: int, nodes: int) -> bool:
+        """Returns whether the client of `process` follows the leader, on a cluster of so many nodes.
+
+        With `mixed`, both kinds are at every node that has two clients, whether processes are dealt out to the nodes in turn
+        (closed loop) or by the block (open loop). Every second process alone would not do for an even number of nodes.
+        """
+        turn = process if nodes % 2 else process + process // nodes
+        return self is Routing.LEADER or (self is Routing.MIXED and turn % 2 == 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DLedgerOptions:
     """How the nodes and their clients are configured."""
 
-    read_mode: Literal["read-index", "raft-log", "unsafe"] = option(
-        "read-index", "How a node makes sure that a read is recent; unsafe does not, and is the negative control."
+    read_mode: ReadMode = option(
+        ReadMode.READ_INDEX,
+        "How a node makes sure that a read is recent; unsafe does not, and is the negative control.",
     )
-    routing: Literal["mixed", "pinned", "leader"] = option(
-        "mixed", "Whether clients stay at their node, follow the leader, or half and half."
-    )
+    routing: Routing = option(Routing.MIXED, "Whether clients stay at their node, follow the leader, or half and half.")
     snapshot_threshold: int = option(0, "Log entries between snapshots; 0 makes none.", low=0, high=1_000_000)
     heartbeat_ms: int = option(
         500, "The leader's heartbeat interval; an election starts after three missed ones.", low=20, high=60_000

@@ -8,7 +8,6 @@ less than a millisecond: it would only burn the processor.
 from __future__ import annotations
 
 import asyncio
-import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,23 +26,6 @@ if TYPE_CHECKING:
 CONNECT_TIMEOUT_S = 2.0
 REFUSAL_PAUSE_S = 0.1
 NOT_SERVING = frozenset({outcomes.NOT_LEADER, outcomes.LEADER_NOT_READY, outcomes.TERM_NOT_READY})
-
-
-class Routing(enum.StrEnum):
-    """Which clients leave their node when it does not lead."""
-
-    PINNED = "pinned"
-    LEADER = "leader"
-    MIXED = "mixed"
-
-    def follows(self, process: int, nodes: int) -> bool:
-        """Returns whether the client of `process` follows the leader, on a cluster of so many nodes.
-
-        With `mixed`, both kinds are at every node that has two clients, whether processes are dealt out to the nodes in turn
-        (closed loop) or by the block (open loop). Every second process alone would not do for an even number of nodes.
-        """
-        turn = process if nodes % 2 else process + process // nodes
-        return self is Routing.LEADER or (self is Routing.MIXED and turn % 2 == 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusters.systems.dledger import outcomes
-from clusters.systems.dledger.client import DLedgerClient, ReadMode
-from clusters.systems.dledger.routing import Group, Routing
+from clusters.systems.dledger.client import DLedgerClient
+from clusters.systems.dledger.options import ReadMode, Routing
+from clusters.systems.dledger.routing import Group
 from harness.node import Node
 from harness.op import Fail, Info, Invocation, Ok
 from tests.unit.clusters.dledger_script import answer, frame, scripted
