@@ -18,7 +18,7 @@ import itertools
 from typing import TYPE_CHECKING, TypeGuard
 
 from clusters.systems.dledger import outcomes
-from clusters.systems.dledger.remoting import HEADER_OK, Answer, BadAnswer
+from clusters.systems.dledger.remoting import HEADER_OK, Answer
 from clusters.systems.dledger.routing import Seat
 from clusters.systems.dledger_log.entries import BARRIER, encode, entry_of, values_of
 from harness.op import Fail, Info, Ok
