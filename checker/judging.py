@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Final, Protocol
 
 from checker.formats.parquet import decode_value
@@ -56,6 +57,7 @@ class Judgement:
         counts: Word to number, e.g. `{"ok": 100, "lost": 0}`; sums over objects make sense.
         anomalies: The first anomalies, `MAX_ANOMALIES` at most; `counts` has their true numbers.
         figures: Other JSON-like data about this object, e.g. quantiles.
+        plot: What a report draws over time, made by `checker.marks.plot`; None if there is nothing to draw.
     """
 
     verdict: Verdict
@@ -63,6 +65,7 @@ class Judgement:
     counts: Mapping[str, int] = field(default_factory=dict)
     anomalies: Sequence[Anomaly] = ()
     figures: Mapping[str, Value] = field(default_factory=dict)
+    plot: Mapping[str, Value] | None = None
 
 
 class Judge(Protocol):
@@ -131,8 +134,11 @@ def part_of(
             name=judge.name, verdict=verdict, reason="There were no operations, so nothing was tested.", details=details
         )
     first = found[deciding[0]][0].reason
-    at = operation or (lambda row: operation_at(history, row))
+    at = cache(operation or (lambda row: operation_at(history, row)))
     violations = ranked(_violations(found, at), faults)
+    shown = violations[0].key if violations else deciding[0]
+    if (drawn := found[shown][0].plot) is not None:
+        details["plot"] = {**drawn, "key": shown}
     if violations:
         told = [violation.to_json() for violation in violations[:MAX_ANOMALIES]]
         details["violations"] = count(violations)
