@@ -40,12 +40,14 @@ class Counterexample:
         explanation: The sentence that the checker gave.
         operations: In the order of their invokes.
         culprit: The operation that could not have happened, given the others.
+        subject: The element, offset or token that it is about; None if it is about the key as a whole.
     """
 
     key: str | None
     explanation: str
     operations: Sequence[Operation]
     culprit: Operation | None
+    subject: Value = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +103,7 @@ def read_counterexample(found: Value, operations: Mapping[int, Operation], reaso
         explanation=str(said.get("explanation") or reason),
         operations=ordered[:MAX_SHOWN],
         culprit=culprit,
+        subject=said.get("subject"),
     )
 
 
@@ -115,13 +118,14 @@ def _find(entry: Value, operations: Mapping[int, Operation]) -> Operation | None
 
 
 def told(operation: Operation) -> str:
-    """Says what an operation did: `read → 5`, `write 5`, `cas 3 → 5`."""
+    """Says what an operation did: `read → 5`, `write 5`, `cas 3 → 5`, `append 7 → 12`."""
     value, result = operation.value, operation.result
     if operation.f == "cas" and isinstance(value, list | tuple) and len(value) == 2:
         return f"cas {_short(value[0])} → {_short(value[1])}"
     if value is None:
         return f"{operation.f} → {_short(result)}" if operation.type is OpType.OK else operation.f
-    return f"{operation.f} {_short(value)}"
+    answer = f" → {_short(result)}" if result is not None and result != value else ""
+    return f"{operation.f} {_short(value)}{answer}"
 
 
 def _short(value: Value) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 from clusters.systems.dledger.client import DLedgerClient
@@ -20,9 +21,11 @@ class DLedgerSystem(DLedgerNodes):
     """DLedger nodes with registers, on a cluster."""
 
     name = "dledger"
-    summary = "DLedger 0.4.0 with a state machine of registers"
+    summary = "Registers replicated by DLedger, a Raft library in Java."
     Options = DLedgerOptions
-    serves: ClassVar[Mapping[str, str]] = {"register": "get, put and cas of the state machine"}
+    serves: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {"register": "read, write and cas are GET, PUT and CAS of a replicated map from texts to 64-bit integers"}
+    )
     dumps_replicas = True
 
     def __init__(self, cluster: Cluster, options: DLedgerOptions, workload: str) -> None:

@@ -10,6 +10,7 @@ committed; and only a leader gives out entries. So:
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 from clusters.systems.dledger.nodes import DLedgerNodes
@@ -31,12 +32,14 @@ class DLedgerLogSystem(DLedgerNodes):
     """Plain servers of the library, on a cluster."""
 
     name = "dledger-log"
-    summary = "DLedger 0.4.0's own log: plain servers without a state machine"
+    summary = "The log of DLedger, a Raft library in Java: its plain servers, without a state machine."
     Options = DLedgerLogOptions
-    serves: ClassVar[Mapping[str, str]] = {
-        "set": "add is APPEND of an entry; read is GET of every entry, one by one",
-        "log": "append is APPEND of an entry, and its offset is the entry's index; read is GET of the entries at these indexes",
-    }
+    serves: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {
+            "set": "add is APPEND of an entry; read is GET of every entry, one by one",
+            "log": "append is APPEND of an entry, whose index is the offset; read is GET of the entries at these indexes",
+        }
+    )
 
     def __init__(self, cluster: Cluster, options: DLedgerLogOptions, workload: str) -> None:
         super().__init__(cluster, options, workload)
