@@ -138,6 +138,8 @@ def compose(
         operation_timeout_s=options["operation_timeout"],
         recovery_timeout_s=options["recovery_timeout"],
         final_reads=options["final_reads"],
+        final_reads_timeout_s=options["final_reads_timeout"],
+        lead_timeout_s=options["lead_timeout"],
     )
     info = TestInfo(
         name=options["test_name"] or _test_name(options),
