@@ -19,6 +19,7 @@ from checker.words import value_text
 from harness.errors import ExitCode
 from harness.op import OpType
 from harness.plain import message, name, one_line, plain
+from harness.units import NS_PER_S
 from harness.verdict import Verdict, worst
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
     from harness.op import Operation, Value
 
-_NS_PER_S: Final = 1_000_000_000
 _SHOWN_CHARACTERS: Final = 60
 
 
@@ -221,4 +221,4 @@ def _span(operation: Operation, *, timed: bool) -> str:
         events += f", {operation.type}"
     if not timed or operation.end_ns is None:
         return events
-    return f"{operation.start_ns / _NS_PER_S:.6f} s to {operation.end_ns / _NS_PER_S:.6f} s ({events})"
+    return f"{operation.start_ns / NS_PER_S:.6f} s to {operation.end_ns / NS_PER_S:.6f} s ({events})"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from harness.op import Operation, OpType
+from harness.units import NS_PER_MS, NS_PER_S
 from results.timeline import end_ns_of
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 MAX_SHOWN = 12
 LEFT, RIGHT, ROW, BAR, BAND = 148, 34, 54, 26, 34
 LEAST_COLUMN, WIDTH = 58, 900
-_MS = 1_000_000
 _WRITES = {"write", "w", "put", "set"}
 _READS = {"read", "r", "get"}
 
@@ -311,7 +311,7 @@ def _axis(columns: Mapping[int, float], y: float) -> list[Markup]:
     instants = list(columns)
     labels = [
         Markup('<text class="time" x="{:.1f}" y="{}">{:.6f} s</text>').format(
-            columns[instant], y + (15 if number % 2 == 0 else 29), instant / 1e9
+            columns[instant], y + (15 if number % 2 == 0 else 29), instant / NS_PER_S
         )
         for number, instant in enumerate(instants)
     ]
@@ -325,6 +325,6 @@ def _axis(columns: Mapping[int, float], y: float) -> list[Markup]:
 
 
 def _span(span_ns: int) -> str:
-    if span_ns >= 1000 * _MS:
-        return f"{span_ns / 1e9:.2f} s"
-    return f"{span_ns / _MS:.1f} ms" if span_ns >= _MS else f"{span_ns / 1000:.0f} µs"
+    if span_ns >= NS_PER_S:
+        return f"{span_ns / NS_PER_S:.2f} s"
+    return f"{span_ns / NS_PER_MS:.1f} ms" if span_ns >= NS_PER_MS else f"{span_ns / 1000:.0f} µs"
