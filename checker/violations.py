@@ -13,12 +13,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from checker.result import operation_json
+from harness.counterexample import counterexample_of
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from checker.independent import KeyedAnalysis
+    from harness.counterexample import Counterexample
     from harness.faults import FaultRecord
     from harness.op import Operation, Value
 
@@ -66,6 +68,14 @@ class Violation:
             "op": operation_json(self.decisive),
             "operations": [operation_json(operation) for operation in self.operations],
         }
+
+
+def counterexamples(violations: Iterable[Violation]) -> list[Counterexample]:
+    """Returns the violations that have operations as counterexamples."""
+    found = (
+        counterexample_of(each.operations, explanation=each.explanation, culprit=each.decisive) for each in violations
+    )
+    return [example for example in found if example is not None]
 
 
 def of_keys(found: KeyedAnalysis) -> list[Violation]:

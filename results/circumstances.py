@@ -18,10 +18,10 @@ from results.timeline import end_ns_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from harness.counterexample import Counterexample
     from harness.faults import FaultRecord
     from harness.op import Operation
     from harness.watch import Positions, Sighting
-    from results.counterexample import Counterexample
     from results.record import RunRecord
 
 POLL_NS = 2 * NS_PER_S  # a poll that lies further back says nothing about an operation

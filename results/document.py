@@ -18,7 +18,7 @@ from harness.units import NS_PER_S
 from harness.verdict import Part, Verdict, worst
 from results.availability import around, error_code, overall, refused
 from results.circumstances import circumstances
-from results.counterexample import by_index, read_counterexample
+from results.counterexample import counterexamples_of
 from results.leadership import Elections
 from results.record import defaults_document, left_out_document
 from results.series import latency_points, latency_table, main_phase
@@ -133,10 +133,8 @@ def _detail(parts: Iterable[Part], name: str) -> Value:
 def _counterexample(record: RunRecord) -> Value:
     """Returns the counterexample with what was going on at its time."""
     found = counterexample(record.parts)
-    example = read_counterexample(found, by_index(record.operations), reason_of(record.parts)) if found else None
-    if example is None or not isinstance(found, dict):
-        return found
-    return {**found, "circumstances": circumstances(example, record)}
+    examples = counterexamples_of(record, reason_of(record.parts)) if isinstance(found, dict) else ()
+    return {**found, "circumstances": circumstances(examples[0], record)} if examples else found
 
 
 def jsonable(value: Value, depth: int = 0) -> Value:

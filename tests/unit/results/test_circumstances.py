@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.counterexample import Counterexample
 from harness.faults import FaultRecord, PlannedFault
 from harness.op import Operation, OpType
 from harness.units import NS_PER_S as S
 from harness.watch import Positions, Sighting
 from results.circumstances import circumstances
-from results.counterexample import Counterexample
 
 if TYPE_CHECKING:
     from results.record import RunRecord
