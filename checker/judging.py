@@ -186,6 +186,7 @@ def _violations(
         Violation(
             key=key,
             kind=anomaly.kind,
+            subject=anomaly.subject,
             explanation=anomaly.explanation if key is None else f"Key {key}: {anomaly.explanation}",
             operations=[operation(int(rows[row])) for row in anomaly.rows],
             decisive=None if anomaly.decisive is None else operation(int(rows[anomaly.decisive])),

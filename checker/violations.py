@@ -42,6 +42,7 @@ class Violation:
     Attributes:
         key: The key; None where the history has only one object.
         kind: What sort of violation it is, e.g. `stale-read` or `lost`; None if the checker does not say.
+        subject: The element, offset or token that it is about; None if it is about the key as a whole.
         explanation: The sentence that shows it.
         operations: The few operations that it is about.
         decisive: The operation that could not have happened, given the others; None if the checker names none.
@@ -54,6 +55,7 @@ class Violation:
     explanation: str
     operations: Sequence[Operation]
     decisive: Operation | None
+    subject: Value = None
     when: When = When.BEFORE
     faults: tuple[int, ...] = ()
 
@@ -62,6 +64,7 @@ class Violation:
         return {
             "key": self.key,
             "kind": self.kind,
+            "subject": self.subject,
             "explanation": self.explanation,
             "when": str(self.when),
             "faults": list(self.faults),
@@ -73,7 +76,8 @@ class Violation:
 def counterexamples(violations: Iterable[Violation]) -> list[Counterexample]:
     """Returns the violations that have operations as counterexamples."""
     found = (
-        counterexample_of(each.operations, explanation=each.explanation, culprit=each.decisive) for each in violations
+        counterexample_of(each.operations, explanation=each.explanation, culprit=each.decisive, subject=each.subject)
+        for each in violations
     )
     return [example for example in found if example is not None]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness.op import Operation
+    from harness.op import Operation, Value
 
 MAX_SHOWN: Final = 12
 
@@ -22,16 +22,18 @@ class Counterexample:
         explanation: The sentence that the checker gave.
         operations: In the order of their invokes, `MAX_SHOWN` at most.
         culprit: The operation that could not have happened, given the others.
+        subject: The element, offset or token that it is about; None if it is about the key as a whole.
     """
 
     key: str | None
     explanation: str
     operations: Sequence[Operation]
     culprit: Operation | None
+    subject: Value = None
 
 
 def counterexample_of(
-    operations: Sequence[Operation], *, explanation: str, culprit: Operation | None = None
+    operations: Sequence[Operation], *, explanation: str, culprit: Operation | None = None, subject: Value = None
 ) -> Counterexample | None:
     """Returns a counterexample of some operations; None if there are none.
 
@@ -39,6 +41,7 @@ def counterexample_of(
         operations: The operations, in any order.
         explanation: The sentence.
         culprit: The operation that could not have happened. If it is none of the operations, the one that ended last is.
+        subject: What it is about; see `Counterexample`.
     """
     ordered = sorted(operations, key=lambda op: (op.start_ns, op.invoke_index))
     if not ordered:
@@ -53,4 +56,5 @@ def counterexample_of(
         explanation=explanation,
         operations=ordered[:MAX_SHOWN],
         culprit=culprit,
+        subject=subject,
     )

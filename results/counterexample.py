@@ -102,6 +102,7 @@ def read_counterexample(found: Value, operations: Mapping[int, Operation], reaso
         list(chosen.values()),
         explanation=str(said.get("explanation") or reason),
         culprit=_find(said.get("op"), operations),
+        subject=said.get("subject"),
     )
 
 
@@ -116,13 +117,14 @@ def _find(entry: Value, operations: Mapping[int, Operation]) -> Operation | None
 
 
 def told(operation: Operation) -> str:
-    """Says what an operation did: `read → 5`, `write 5`, `cas 3 → 5`."""
+    """Says what an operation did: `read → 5`, `write 5`, `cas 3 → 5`, `append 7 → 12`."""
     value, result = operation.value, operation.result
     if operation.f == "cas" and isinstance(value, list | tuple) and len(value) == 2:
         return f"cas {_short(value[0])} → {_short(value[1])}"
     if value is None:
         return f"{operation.f} → {_short(result)}" if operation.type is OpType.OK else operation.f
-    return f"{operation.f} {_short(value)}"
+    answer = f" → {_short(result)}" if result is not None and result != value else ""
+    return f"{operation.f} {_short(value)}{answer}"
 
 
 def _short(value: Value) -> str:

@@ -118,6 +118,7 @@ def render(
         marked=[op.invoke_index for op in example.operations] if example else (),
         culprit=example.culprit.invoke_index if example and example.culprit else None,
         refusals=record.test.codes.refusals,
+        subjects=list({str(each.subject): each.subject for each in examples if each.subject is not None}.values()),
     )
     pages = environment(finalize=cut)
     pages.filters["label"] = label

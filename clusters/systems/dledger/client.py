@@ -9,7 +9,6 @@ interpreter's business; a call that it cancels closes the connection.
 from __future__ import annotations
 
 import asyncio
-import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ from harness.op import Fail, Info, Ok
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from clusters.systems.dledger.options import ReadMode
     from harness.node import Node
     from harness.op import Invocation, Outcome, Value
 
@@ -29,31 +29,6 @@ REFUSAL_PAUSE_S = 0.1
 ONLY_KEY = "register"  # where a workload has one object and no keys
 MIN_INT64, MAX_INT64 = -(2**63), 2**63 - 1
 NOT_SERVING = frozenset({outcomes.NOT_LEADER, outcomes.LEADER_NOT_READY, outcomes.TERM_NOT_READY})
-
-
-class ReadMode(enum.StrEnum):
-    """How a node makes sure that a read is recent. `unsafe` does not: it is the negative control."""
-
-    READ_INDEX = "read-index"
-    RAFT_LOG = "raft-log"
-    UNSAFE = "unsafe"
-
-
-class Routing(enum.StrEnum):
-    """Which clients leave their node when it does not lead."""
-
-    PINNED = "pinned"
-    LEADER = "leader"
-    MIXED = "mixed"
-
-    def follows(self, process: int, nodes: int) -> bool:
-        """Returns whether the client of `process` follows the leader, on a cluster of so many nodes.
-
-        With `mixed`, both kinds are at every node that has two clients, whether processes are dealt out to the nodes in turn
-        (closed loop) or by the block (open loop). Every second process alone would not do for an even number of nodes.
-        """
-        turn = process if nodes % 2 else process + process // nodes
-        return self is Routing.LEADER or (self is Routing.MIXED and turn % 2 == 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,8 @@
 """DLedger as a system under test: installed, started, broken, and looked at.
 
-A node's process is found by its command line in the node's own process table, never by a pid file's word. It is ended with
-SIGKILL: the library takes five seconds for an orderly end, and its promises must hold without one. A wait ends early when it
-cannot succeed any more, because a process is gone, and says which and what its log said last.
+A node runs one process. It is ended with SIGKILL: the library takes five seconds for an orderly end, and its promises must
+hold without one. A wait ends early when it cannot succeed any more, because a process is gone, and says which and what its log
+said last.
 """
 
 from __future__ import annotations
@@ -15,27 +15,30 @@ import shlex
 import time
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar
 
-from clusters.systems.dledger.client import DLedgerClient, Group, ReadMode, Routing
+from clusters.systems.dledger.client import DLedgerClient, Group
+from clusters.systems.dledger.options import DLedgerOptions
 from clusters.systems.dledger.outcomes import REFUSALS
 from clusters.systems.dledger.remoting import RemotingError
 from clusters.systems.dledger.requests import Peer
 from harness.cluster import on_nodes
+from harness.daemon import LOG_TAIL_LINES, Daemon
 from harness.errors import InfrastructureError, InputError, NodeError
-from harness.system import ENVIRONMENT
+from harness.system import System
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from typing import TypeVar
 
-    from clusters.systems.dledger.options import DLedgerOptions
     from harness.cluster import Cluster
     from harness.node import Node
     from harness.system import NodeStatus, ReplicaState
 
     T = TypeVar("T")
 
+ROLE = "node"
 GROUP = "labrys"
 PORT = 20911
 JAR = Path(__file__).parent / "node" / "target" / "dledger-node.jar"
@@ -46,9 +49,7 @@ LAUNCH_LOG = f"{LOG_DIR}/launch.log"  # what the JVM itself writes
 LOG = f"{LOG_DIR}/node.0.log"
 LOGS = (LAUNCH_LOG, LOG, *(f"{LOG_DIR}/node.{age}.log" for age in (1, 2, 3)))
 NAME = re.compile(r"[A-Za-z0-9._]+")
-# Finds the process, and not a shell whose command line speaks of it.
 PATTERN = r"^java .*dledger-node\.jar"
-LISTENS = f"ss -Hltn 'sport = :{PORT}' 2>/dev/null | grep -q ."
 JVM_FLAGS = (
     "-Xms32m",
     "-Xmx96m",
@@ -65,13 +66,8 @@ JVM_FLAGS = (
 INDEX_FILE_ENTRIES = 32_768
 POLL_S = 0.1
 ALIVE_CHECK_S = 2.0  # how often a node that does not answer is asked over SSH whether its process is still there
-LAUNCH_WAIT_S = 5
 STATUS_TIMEOUT_S = 1.0
 TRANSFER_TIMEOUT_S = 10.0
-KILL_WAIT_S = 10
-PORT_TAKEN = 98
-NOT_LAUNCHED = 97
-LOG_TAIL_LINES = 12
 FATAL = (
     r"OutOfMemoryError",
     r"StackOverflowError",
@@ -83,31 +79,26 @@ FATAL = (
 )
 
 
-class DLedgerSystem:
-    """DLedger nodes with registers, on a cluster.
-
-    Attributes:
-        name: `dledger`.
-        dumps_replicas: True.
-        refusals: The code of a node that names its leader.
-        reads_need_leader: True; a follower refuses reads.
-        moves_leadership: True; by the library's own request.
-    """
+class DLedgerSystem(System):
+    """DLedger nodes with registers, on a cluster."""
 
     name = "dledger"
+    summary = "Registers replicated by DLedger, a Raft library in Java."
+    Options = DLedgerOptions
+    serves: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {"register": "read, write and cas are GET, PUT and CAS of a replicated map from texts to 64-bit integers"}
+    )
     dumps_replicas = True
-    refusals: Sequence[str] = REFUSALS
+    refusals = REFUSALS
     reads_need_leader = True
     moves_leadership = True
 
-    def __init__(self, cluster: Cluster, options: DLedgerOptions) -> None:
+    def __init__(self, cluster: Cluster, options: DLedgerOptions, workload: str) -> None:
+        super().__init__(cluster, options, workload)
         for node in cluster.nodes:
             _check_name(node)
-        self._cluster = cluster
-        self._options = options
         self._group = Group(name=GROUP, nodes=tuple(cluster.nodes), port=PORT)
-        self._read_mode = ReadMode(options.read_mode)
-        self._routing = Routing(options.routing)
+        self._options = options
 
     def versions(self) -> Mapping[str, str]:
         """Returns the library's version, as the jar says."""
@@ -120,7 +111,7 @@ class DLedgerSystem:
     def install(self, node: Node) -> None:
         """Puts the jar on the node, if it is not there yet: a copy, since a jar that changes under a JVM breaks it."""
         _require_jar()
-        remote = self._cluster.remote(node)
+        remote = self.cluster.remote(node)
         java = remote.run("java -version 2>&1", check=False)
         if java.status != 0:
             raise NodeError(
@@ -137,8 +128,8 @@ class DLedgerSystem:
         if placed.status != 0:
             remote.put(JAR, NODE_JAR)
 
-    def start(self, node: Node) -> None:
-        """Starts the process in a session of its own, and waits until it is in the process table."""
+    def processes(self, node: Node) -> Sequence[Daemon]:
+        """Returns the one process of a node."""
         options = self._options
         peers = ";".join(f"{peer.name}-{peer.address}:{PORT}" for peer in self._group.nodes)
         arguments = [
@@ -148,21 +139,7 @@ class DLedgerSystem:
         ]  # fmt: skip
         if options.snapshot_threshold:
             arguments += ["--snapshot-threshold", str(options.snapshot_threshold)]
-        started = self._cluster.remote(node).run(
-            f"pgrep -f '{PATTERN}' >/dev/null && exit 0\n"
-            f"if {LISTENS}; then exit {PORT_TAKEN}; fi\n"
-            f"mkdir -p {DATA_DIR} {LOG_DIR} && cd {DATA_DIR} || exit\n"
-            f"setsid nohup env $(cat {ENVIRONMENT} 2>/dev/null) {shlex.join(arguments)} </dev/null >>{LAUNCH_LOG} 2>&1 &\n"
-            f"for turn in $(seq {LAUNCH_WAIT_S * 50}); do pgrep -f '{PATTERN}' >/dev/null && exit 0; sleep 0.02; done\n"
-            f"tail -n {LOG_TAIL_LINES} {LAUNCH_LOG} >&2; exit {NOT_LAUNCHED}",
-            check=False,
-        )
-        if started.status == PORT_TAKEN:
-            raise NodeError(node.name, f"port {PORT} is taken by another process; `ss -ltnp` on the node shows which")
-        if started.status != 0:
-            raise NodeError(
-                node.name, f"DLedger could not be launched: {started.stderr.strip() or '(it said nothing)'}"
-            )
+        return (Daemon(role=ROLE, argv=arguments, pattern=PATTERN, ports=(PORT,), data_dir=DATA_DIR, log_files=LOGS),)
 
     def wait_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
         """Waits until all nodes follow one leader that serves reads, and have applied what it had committed."""
@@ -200,75 +177,21 @@ class DLedgerSystem:
         node = next(node for node in self._group.nodes if node.name == name)
         try:
             return (
-                self._cluster.remote(node)
+                self.cluster.remote(node)
                 .run(f"tail -qn {LOG_TAIL_LINES} {LAUNCH_LOG} {LOG}", check=False)
                 .stdout.strip()
             )
         except NodeError as error:
             return f"(cannot be read: {error})"
 
-    def stop(self, node: Node) -> None:
-        """Ends the process; the same as `kill`."""
-        self.kill(node)
-
-    def kill(self, node: Node) -> None:
-        """Ends the process with SIGKILL and waits until it is gone, and its port with it.
-
-        A process whose first thread has ended has no command line any more, while its other threads may still hold the port.
-        """
-        self._cluster.remote(node).run(
-            f"for turn in $(seq {KILL_WAIT_S * 20}); do\n"
-            f"  if pids=$(pgrep -f '{PATTERN}'); then kill -9 $pids 2>/dev/null\n"
-            f"  elif ! {LISTENS}; then exit 0; fi\n"
-            "  sleep 0.05\n"
-            "done\n"
-            f'echo "still there: process ${{pids:-(none)}}, or the listener on port {PORT}" >&2; exit 1'
-        )
-
-    def pause(self, node: Node) -> None:
-        """Stops the process with SIGSTOP."""
-        self._cluster.remote(node).run(f"kill -STOP $(pgrep -f '{PATTERN}')")
-
-    def resume(self, node: Node) -> None:
-        """Continues the process with SIGCONT, if there is one."""
-        self._cluster.remote(node).run(f"pids=$(pgrep -f '{PATTERN}') || exit 0; kill -CONT $pids")
-
-    def process_state(self, node: Node) -> tuple[int, str] | None:
-        """Reads the process' pid and state from the node's /proc."""
-        found = self._cluster.remote(node).run(
-            f"for pid in $(pgrep -f '{PATTERN}'); do cat /proc/$pid/stat 2>/dev/null; done", check=False
-        )
-        for line in found.stdout.splitlines():
-            pid, _, rest = line.partition(" ")
-            return int(pid), rest.rpartition(") ")[2][:1]
-        return None
-
-    def wipe(self, node: Node) -> None:
-        """Removes data and log, but not their directories: a fault may have mounted something there."""
-        self._cluster.remote(node).run(
-            f"for place in {DATA_DIR} {LOG_DIR}; do [ ! -d $place ] || find $place -mindepth 1 -delete || exit; done"
-        )
-
-    def log_files(self, node: Node) -> Sequence[str]:  # noqa: ARG002 - the same on each
-        """Returns the paths of the node's logs, the older ones last; not each is always there."""
-        return LOGS
-
     def fatal_log_patterns(self) -> Sequence[str]:
         """Returns what a JVM writes when it is broken, and what the node writes when the library gave up."""
         return FATAL
 
-    def data_dir(self, node: Node) -> str:  # noqa: ARG002 - the same on each
-        """Returns the directory of log, vote and snapshots."""
-        return DATA_DIR
-
-    def ports(self) -> Sequence[int]:
-        """Returns the one port that nodes and clients use."""
-        return (PORT,)
-
     def client(self, process: int, node: Node, *, pinned: bool = False) -> DLedgerClient:
         """Returns the client of a process."""
-        follows = not pinned and self._routing.follows(process, len(self._group.nodes))
-        return DLedgerClient(group=self._group, node=node, read_mode=self._read_mode, follows=follows)
+        follows = not pinned and self._options.routing.follows(process, len(self._group.nodes))
+        return DLedgerClient(group=self._group, node=node, read_mode=self._options.read_mode, follows=follows)
 
     async def status(self, node: Node, timeout_s: float) -> NodeStatus | None:
         """Asks a node for its own view; None if it does not answer in time."""

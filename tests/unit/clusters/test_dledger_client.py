@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusters.systems.dledger import outcomes
-from clusters.systems.dledger.client import DLedgerClient, Group, ReadMode, Routing
+from clusters.systems.dledger.client import DLedgerClient, Group
+from clusters.systems.dledger.options import ReadMode, Routing
 from harness.node import Node
 from harness.op import Fail, Info, Invocation, Ok
 from tests.unit.clusters.dledger_script import answer, frame, scripted

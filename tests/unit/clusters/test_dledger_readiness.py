@@ -77,7 +77,7 @@ def test_names_that_dledger_would_cut(name: str, address: str) -> None:
     """A member is written `id-host:port`, so a name or address that this cuts elsewhere is refused before anything runs."""
     cluster = cast("Cluster", SimpleNamespace(nodes=[Node(name=name, address=address)]))
     with pytest.raises(InputError, match="DLedger cannot use a node named") as raised:
-        DLedgerSystem(cluster, DLedgerOptions())
+        DLedgerSystem(cluster, DLedgerOptions(), "register")
     assert raised.value.exit_code is ExitCode.BAD_ARGUMENTS
 
 
