@@ -40,7 +40,7 @@ def status(
 def lacking(*statuses: NodeStatus | None) -> dict[str, str]:
     """What nodes n1, n2, ... lack."""
     views = {f"n{number}": status for number, status in enumerate(statuses, 1)}
-    system = DLedgerSystem(cast("Cluster", Paper(views)), DLedgerOptions(), "register")
+    system = DLedgerSystem(cast("Cluster", Paper(list(views))), DLedgerOptions(), "register")
     return nodes.lacking(views, asyncio.run(system.serving(views)))
 
 
