@@ -149,6 +149,7 @@ def compose(
         system=system.name,
         workload=workload.name,
         nodes=names,
+        answers=tuple(system.answers),
         refusals=tuple(system.refusals),
         versions={"labrys": version("labrys"), "python": platform.python_version(), **system.versions()},
         options={name: str(value) if isinstance(value, Path) else value for name, value in options.items()},

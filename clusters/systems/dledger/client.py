@@ -79,7 +79,7 @@ def _outcome(invocation: Invocation, body: Mapping[str, Value]) -> Outcome:
     if applied is True:
         return Ok(invocation.value)
     if applied is False and invocation.f == "cas":
-        return Fail(f"cas-mismatch: holds {value if holds else 'nothing'}")
+        return Fail(f"{outcomes.CAS_MISMATCH}: holds {value if holds else 'nothing'}")
     return Info(f"bad-answer: applied {str(applied)[:100]}")
 
 

@@ -25,7 +25,7 @@ from clusters.systems.dledger.routing import Group
 from harness.cluster import on_nodes
 from harness.daemon import LOG_TAIL_LINES, Daemon
 from harness.errors import InfrastructureError, InputError, NodeError
-from harness.system import System
+from harness.system import Program, System
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -95,6 +95,16 @@ class DLedgerNodes(System):
         group: The group of the nodes.
     """
 
+    programs = (
+        Program(
+            name="java",
+            package="openjdk-17-jre-headless",
+            purpose="running DLedger",
+            least_version=17,
+            version_pattern=r'version "(\d+)',
+        ),
+        Program(name="mvn", package="maven", purpose="building DLedger's node", build_only=True),
+    )
     refusals = REFUSALS
     reads_need_leader = True
     moves_leadership = True

@@ -23,6 +23,9 @@ TERM_NOT_READY = 416
 # client learns where to ask.
 NO_LEADER = "no-leader"
 REFUSALS = ("not-leader",)
+# What the state machine answers to a compare-and-set that does not match.
+CAS_MISMATCH = "cas-mismatch"
+ANSWERS = (CAS_MISMATCH,)
 MAX_LEADER_CHARACTERS = 100
 
 NAMES = {

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from clusters.systems.dledger.client import DLedgerClient
 from clusters.systems.dledger.nodes import DLedgerNodes
 from clusters.systems.dledger.options import DLedgerOptions
+from clusters.systems.dledger.outcomes import ANSWERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,6 +28,7 @@ class DLedgerSystem(DLedgerNodes):
         {"register": "read, write and cas are GET, PUT and CAS of a replicated map from texts to 64-bit integers"}
     )
     dumps_replicas = True
+    answers = ANSWERS
 
     def __init__(self, cluster: Cluster, options: DLedgerOptions, workload: str) -> None:
         super().__init__(cluster, options, workload)
