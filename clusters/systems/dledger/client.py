@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from clusters.systems.dledger.outcomes import CAS_MISMATCH
 from clusters.systems.dledger.remoting import Answer
 from clusters.systems.dledger.routing import Seat, no_answer
 from harness.op import Fail, Info, Ok
@@ -79,7 +80,7 @@ def _outcome(invocation: Invocation, body: Mapping[str, Value]) -> Outcome:
     if applied is True:
         return Ok(invocation.value)
     if applied is False and invocation.f == "cas":
-        return Fail(f"{outcomes.CAS_MISMATCH}: holds {value if holds else 'nothing'}")
+        return Fail(f"{CAS_MISMATCH}: holds {value if holds else 'nothing'}")
     return Info(f"bad-answer: applied {str(applied)[:100]}")
 
 
