@@ -51,7 +51,7 @@ def workloads(*, output: str) -> None:
 @_format
 def faults(*, output: str) -> None:
     """Lists the kinds of faults."""
-    from nemesis.kinds import KINDS
+    from nemesis.kinds import all_kinds
 
     rows = [
         {
@@ -61,7 +61,7 @@ def faults(*, output: str) -> None:
             "target": kind.target if kind.target is None or isinstance(kind.target, str) else "+".join(kind.target),
             "proof": kind.fault.PROOF,
         }
-        for kind in KINDS.values()
+        for kind in all_kinds().values()
     ]
     _show(rows, output)
 
