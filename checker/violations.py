@@ -13,12 +13,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from checker.result import operation_json
+from harness.counterexample import counterexample_of
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from checker.independent import KeyedAnalysis
+    from harness.counterexample import Counterexample
     from harness.faults import FaultRecord
     from harness.op import Operation, Value
 
@@ -41,6 +43,7 @@ class Violation:
     Attributes:
         key: The key; None where the history has only one object.
         kind: What sort of violation it is, e.g. `stale-read` or `lost`; None if the checker does not say.
+        subject: The element, offset or token that it is about; None if it is about the key as a whole.
         explanation: The sentence that shows it.
         operations: The few operations that it is about.
         decisive: The operation that could not have happened, given the others; None if the checker names none.
@@ -53,6 +56,7 @@ class Violation:
     explanation: str
     operations: Sequence[Operation]
     decisive: Operation | None
+    subject: Value = None
     when: When = When.BEFORE
     faults: tuple[int, ...] = ()
 
@@ -61,6 +65,7 @@ class Violation:
         return {
             "key": self.key,
             "kind": self.kind,
+            "subject": self.subject,
             "explanation": self.explanation,
             "when": str(self.when),
             "faults": list(self.faults),
@@ -78,6 +83,15 @@ def _short(operation: dict[str, Any] | None) -> dict[str, Any] | None:
         return operation
     value = operation["value"]
     return {**operation, "value": value[:MAX_MEMBERS], "members": len(value)}
+
+
+def counterexamples(violations: Iterable[Violation]) -> list[Counterexample]:
+    """Returns the violations that have operations as counterexamples."""
+    found = (
+        counterexample_of(each.operations, explanation=each.explanation, culprit=each.decisive, subject=each.subject)
+        for each in violations
+    )
+    return [example for example in found if example is not None]
 
 
 def of_keys(found: KeyedAnalysis) -> list[Violation]:

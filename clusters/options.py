@@ -1,7 +1,4 @@
-"""What can be chosen about where a test runs and what it tests, as options of the command line.
-
-A system brings its own options from its folder; here they are only gathered.
-"""
+"""What can be chosen about where a test runs, as options of the command line."""
 
 from __future__ import annotations
 
@@ -12,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clusters.systems.dledger.options import OPTIONS as DLEDGER_OPTIONS
-from clusters.systems.dledger.options import DLedgerOptions
 from harness.errors import InputError
 from harness.parameters import Whole, existing_file
 
@@ -22,10 +17,8 @@ if TYPE_CHECKING:
 
     from harness.cluster import Cluster
     from harness.options import Origin
-    from harness.system import System
 
 CLUSTERS = ("local", "vagrant", "ssh")
-SYSTEMS = ("dledger",)
 
 INVENTORY_OPTION = click.option(
     "--inventory",
@@ -50,15 +43,6 @@ OPTIONS = (
         help="How many nodes a local cluster has.",
     ),
     INVENTORY_OPTION,
-    click.option(
-        "--system",
-        "system_name",
-        type=click.Choice(SYSTEMS),
-        default="dledger",
-        show_default=True,
-        help="What is tested.",
-    ),
-    *DLEDGER_OPTIONS,
 )
 
 # They say nothing about what is tested, so they are not repeated in a reproduce line.
@@ -179,11 +163,3 @@ def _local(options: Mapping[str, Any]) -> Iterator[Cluster]:
             cluster.close()
         else:
             cluster.down()
-
-
-def make_system(cluster: Cluster, options: Mapping[str, Any]) -> System:
-    """Returns the system that the options name, on this cluster."""
-    from clusters.systems.dledger.system import DLedgerSystem  # noqa: PLC0415 - a system's own imports come when it is used
-
-    fields = DLedgerOptions.__dataclass_fields__
-    return DLedgerSystem(cluster, DLedgerOptions(**{name: options[name] for name in fields}))

@@ -9,12 +9,13 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from harness.node import Node
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from harness.capabilities import Capabilities
-    from harness.node import Node
     from harness.remote import Remote
 
 T = TypeVar("T")
@@ -52,6 +53,18 @@ class Cluster(Protocol):
     def close(self) -> None:
         """Closes the shells. The nodes stay."""
         ...
+
+
+class Paper:
+    """Nodes on paper: they have names, and addresses that nobody has. A plan is drawn with them before there are any.
+
+    It stands in for a `Cluster`, whose other methods it lacks.
+    """
+
+    name = "paper"
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.nodes = tuple(Node(name=name, address=f"192.0.2.{place}") for place, name in enumerate(names, 1))
 
 
 def on_nodes(nodes: Sequence[Node], action: Callable[[Node], T]) -> dict[str, T | Exception]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.system import ENVIRONMENT
+from harness.daemon import ENVIRONMENT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 from click.core import ParameterSource
@@ -70,20 +70,26 @@ def variable(prefix: str, option: click.Option) -> str:
     return f"{prefix}_{long_name(option)}".upper().replace("-", "_")
 
 
-def options_of(command: click.Command) -> list[click.Option]:
-    """Returns the options of a command, without its arguments."""
-    return [option for option in command.params if isinstance(option, click.Option)]
+def options_of(command: click.Command, ctx: click.Context | None = None) -> list[click.Option]:
+    """Returns the options of a command, without its arguments.
+
+    Args:
+        command: The command.
+        ctx: Its context, where options may depend on others; None: the command's own alone.
+    """
+    every = command.params if ctx is None else command.get_params(ctx)
+    return [option for option in every if isinstance(option, click.Option) and "--help" not in option.opts]
 
 
-def built_in(command: click.Command) -> dict[str, Any]:
+def built_in(ctx: click.Context) -> dict[str, Any]:
     """Returns the built-in defaults of a command's options by parameter name."""
-    return {str(option.name): option.default for option in options_of(command)}
+    return {str(option.name): option.default for option in options_of(ctx.command, ctx)}
 
 
 def origins(ctx: click.Context) -> dict[str, Origin]:
     """Returns where values come from, by parameter name; options that have their built-in default are not in it."""
     found = {}
-    for option in options_of(ctx.command):
+    for option in options_of(ctx.command, ctx):
         key = str(option.name)
         value = as_written(ctx.params[key])
         match ctx.get_parameter_source(key):
@@ -104,7 +110,7 @@ def from_file(ctx: click.Context) -> dict[str, Value] | None:
     """Returns which options `labrys.toml` decides, as results say it: `file`, and `options` by long name; None for none."""
     decided: dict[str, Value] = {
         long_name(option): _as_json(ctx.params[str(option.name)])
-        for option in options_of(ctx.command)
+        for option in options_of(ctx.command, ctx)
         if ctx.get_parameter_source(str(option.name)) is ParameterSource.DEFAULT_MAP
     }
     path: Path | None = ctx.find_root().params.get("config")
@@ -118,7 +124,13 @@ def _as_json(value: Any) -> Value:
 
 
 class ToldCommand(click.Command):
-    """A command that says which of its options `labrys.toml` decides, before it does anything."""
+    """A command that says which of its options `labrys.toml` decides, before it does anything.
+
+    Attributes:
+        finds_defaults: Whether the command finds its defaults itself, since its options depend on others.
+    """
+
+    finds_defaults: ClassVar[bool] = False
 
     def invoke(self, ctx: click.Context) -> Any:
         """Carries out the command."""
@@ -144,7 +156,7 @@ def command_line(
         always: Parameters that are named whatever their value is, since something else than the built-in default would decide.
     """
     words: list[str] = []
-    for option in options_of(ctx.command):
+    for option in options_of(ctx.command, ctx):
         key = str(option.name)
         if key in without or values[key] is None:
             continue

@@ -45,13 +45,17 @@ from harness.suggest import did_you_mean
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from pathlib import Path
+    from typing import TypeAlias
+
+    KnownOptions: TypeAlias = Callable[[Mapping[str, Any]], Collection[str]]
 
 TOP_KEYS = frozenset({"name", "defaults", "test"})
 KNOWN_FAILURES = "known-failures"
 DURING_FAULT = "expect-during-fault"
 OWN_KEYS = frozenset({"name", "repeat", "expect", DURING_FAULT, KNOWN_FAILURES})
+CHOOSING = ("system", "workload")
 MAX_CASES = 10_000
 MAX_NAME = 60
 NAME_RULE = f"a printable text of 1 to {MAX_NAME} characters"
@@ -167,13 +171,13 @@ class Suite:
     cases: Sequence[Case]
 
 
-def load_suite(path: Path, *, seed: int, known: Collection[str]) -> Suite:
+def load_suite(path: Path, *, seed: int, known: KnownOptions) -> Suite:
     """Reads a suite's file and spells out its cases.
 
     Args:
         path: The file.
         seed: The suite's root seed.
-        known: The long names of `labrys test`'s options.
+        known: Returns the long names of all options that a case can have, given its own ones.
 
     Raises:
         InputError: The file cannot be read, or says something that is not understood.
@@ -203,7 +207,7 @@ def _is_name(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and 0 < len(value) <= MAX_NAME and value.isprintable()
 
 
-def _cases(where: str, table: Mapping[str, Any], *, seed: int, known: Collection[str], room: int) -> Iterable[Case]:
+def _cases(where: str, table: Mapping[str, Any], *, seed: int, known: KnownOptions, room: int) -> Iterable[Case]:
     name = table.get("name")
     if not _is_name(name):
         raise InputError(f"{where}: expected a name, which is {NAME_RULE}")
@@ -213,8 +217,6 @@ def _cases(where: str, table: Mapping[str, Any], *, seed: int, known: Collection
     expect, during_fault, known_failures = _expected(f"{where} ({name})", table)
     options = {key: value for key, value in table.items() if key not in OWN_KEYS}
     for key, value in options.items():
-        if key not in known or key == "seed":
-            raise InputError(f"{where} ({name}): `labrys test` has no option {key!r} here. {did_you_mean(key, known)}")
         if not all(
             isinstance(item, str | int | float | bool) for item in (value if isinstance(value, list) else [value])
         ):
@@ -228,6 +230,7 @@ def _cases(where: str, table: Mapping[str, Any], *, seed: int, known: Collection
         raise InputError(f"{where} ({name}): more than {MAX_CASES} cases; split the suite")
     for choice in itertools.product(*(options[key] for key in dimensions)):
         chosen = dict(zip(dimensions, choice, strict=True))
+        _refuse_unknown(f"{where} ({name})", {**options, **chosen}, known)
         point = ",".join(f"{key}={value}" for key, value in chosen.items())
         base = f"{name}[{point}]" if point else name
         for turn in range(1, repeat + 1):
@@ -241,6 +244,16 @@ def _cases(where: str, table: Mapping[str, Any], *, seed: int, known: Collection
                 known_failures=known_failures,
                 expect_during_fault=during_fault,
             )
+
+
+def _refuse_unknown(where: str, options: Mapping[str, Any], known: KnownOptions) -> None:
+    """Refuses an option that `labrys test` does not have with the system and the workload of these options."""
+    names = known(options)
+    for key in options:
+        if key not in names or key == "seed":
+            with_these = " and ".join(f"the {which} {shown(options[which])}" for which in CHOOSING if which in options)
+            said = f" with {with_these}" if with_these else ""
+            raise InputError(f"{where}: `labrys test` has no option {key!r} here{said}. {did_you_mean(key, names)}")
 
 
 def _expected(where: str, table: Mapping[str, Any]) -> tuple[Verdict, bool, frozenset[str]]:

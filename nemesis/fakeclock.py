@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.system import ENVIRONMENT
+from harness.daemon import ENVIRONMENT
 from nemesis.errors import FaultError
 from nemesis.undo import SHELL_TIMEOUT_S
 

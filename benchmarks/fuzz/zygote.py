@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import cli
 import clusters.options
+import commands.suites
 import results.report
-import results.suites
 from harness.errors import InputError
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def main() -> None:
     `status` is the exit code, or a negative signal; `out` and `err` are files.
     """
     clusters.options.open_cluster = _no_cluster  # type: ignore[assignment]
-    results.suites.run_suite = _no_cases
+    commands.suites.run_suite = _no_cases
     for name in _MODULES:
         __import__(name)
     plots: Callable[[Any], dict[str, tuple[str, str]]] = results.report.plots_of

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from clusters.local import LocalCluster
-from clusters.systems.dledger.options import DLedgerOptions
+from clusters.systems.dledger.options import DLedgerOptions, ReadMode
 from clusters.systems.dledger.system import DLedgerSystem
 from harness.cluster import on_all
 from harness.op import Fail, Info, Invocation, Ok
@@ -61,10 +61,8 @@ async def write_on_the_other_side(system: DLedgerSystem, nodes: list[Node]) -> N
 
 def test_an_isolated_leader(cluster: LocalCluster) -> None:
     """While a new leader takes a write, the old one never answers a safe read with the old value; an unsafe one it does."""
-    modes = {
-        mode: DLedgerSystem(cluster, DLedgerOptions(read_mode=mode)) for mode in ("read-index", "raft-log", "unsafe")
-    }
-    system = modes["read-index"]
+    modes = {mode: DLedgerSystem(cluster, DLedgerOptions(read_mode=mode), "register") for mode in ReadMode}
+    system = modes[ReadMode.READ_INDEX]
     on_all(cluster.nodes, system.install)
     on_all(cluster.nodes, system.start)
     system.wait_ready(cluster.nodes, READY_S)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 
 from clusters.local import LocalCluster
-from clusters.systems.dledger.options import READ_MODES, DLedgerOptions
-from clusters.systems.dledger.system import DATA_DIR, LOG_DIR, PATTERN, PORT, DLedgerSystem
+from clusters.systems.dledger.nodes import DATA_DIR, LOG_DIR, PATTERN, PORT
+from clusters.systems.dledger.options import DLedgerOptions, ReadMode, Routing
+from clusters.systems.dledger.system import DLedgerSystem
 from harness.cluster import on_all
 from harness.errors import CommandFailed, InfrastructureError, NodeError
 from harness.op import Fail, Invocation, Ok
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.integration
 
+WORKLOAD = "register"
 READY_S = 60.0
 SETTLED_S = 15.0
 KEYS = (f"key-{number}" for number in itertools.count())
@@ -43,7 +45,7 @@ def cluster() -> Iterator[LocalCluster]:
 @pytest.fixture(scope="module")
 def installed(cluster: LocalCluster) -> DLedgerSystem:
     """DLedger with snapshots, on all nodes."""
-    system = DLedgerSystem(cluster, DLedgerOptions(snapshot_threshold=100))
+    system = DLedgerSystem(cluster, DLedgerOptions(snapshot_threshold=100), WORKLOAD)
     on_all(cluster.nodes, system.install)
     return system
 
@@ -122,15 +124,19 @@ def test_a_client_at_the_leader(system: DLedgerSystem, cluster: LocalCluster) ->
     assert outcomes == [Ok(None), Ok([None, 1]), Ok(5), Fail("cas-mismatch: holds 5"), Ok([5, -7]), Ok(-7)]
 
 
-@pytest.mark.parametrize("mode", READ_MODES)
-def test_read_modes(system: DLedgerSystem, cluster: LocalCluster, mode: str) -> None:
+@pytest.mark.parametrize("mode", ReadMode)
+def test_read_modes(system: DLedgerSystem, cluster: LocalCluster, mode: ReadMode) -> None:
     """Every mode reads at the leader; only the unsafe one reads at a follower."""
     key = next(KEYS)
-    reading = DLedgerSystem(cluster, DLedgerOptions(read_mode=mode, routing="pinned"))
+    reading = DLedgerSystem(cluster, DLedgerOptions(read_mode=mode, routing=Routing.PINNED), WORKLOAD)
     leader = leader_of(system, cluster)
     assert run(ask(reading.client(0, leader), ("write", key, 3), ("read", key, None))) == [Ok(3), Ok(3)]
     (at_follower,) = run(ask(reading.client(1, others(cluster, leader)[0]), ("read", key, None)))
-    assert isinstance(at_follower, Ok) if mode == "unsafe" else at_follower == Fail(f"not-leader: {leader.name} leads")
+    assert (
+        isinstance(at_follower, Ok)
+        if mode is ReadMode.UNSAFE
+        else at_follower == Fail(f"not-leader: {leader.name} leads")
+    )
 
 
 def test_a_pinned_client_stays_and_a_following_one_goes(system: DLedgerSystem, cluster: LocalCluster) -> None:
@@ -138,7 +144,7 @@ def test_a_pinned_client_stays_and_a_following_one_goes(system: DLedgerSystem, c
     key = next(KEYS)
     leader = leader_of(system, cluster)
     follower = others(cluster, leader)[0]
-    following = DLedgerSystem(cluster, DLedgerOptions(routing="leader")).client(0, follower)
+    following = DLedgerSystem(cluster, DLedgerOptions(routing=Routing.LEADER), WORKLOAD).client(0, follower)
     start_s = time.monotonic()
     refused = run(ask(system.client(0, follower, pinned=True), *[("write", key, 1)] * 3))
     assert refused == [Fail(f"not-leader: {leader.name} leads")] * 3
@@ -267,8 +273,8 @@ def test_a_command_line_that_ends_at_once_is_an_error(
     """A JVM that refuses its flags is reported with what it said, not waited for."""
     node = cluster.nodes[0]
     system.kill(node)
-    monkeypatch.setattr("clusters.systems.dledger.system.JVM_FLAGS", ("-XX:+NoSuchFlag",))
-    monkeypatch.setattr("clusters.systems.dledger.system.LAUNCH_WAIT_S", 1)
+    monkeypatch.setattr("clusters.systems.dledger.nodes.JVM_FLAGS", ("-XX:+NoSuchFlag",))
+    monkeypatch.setattr("harness.daemon.LAUNCH_WAIT_S", 1)
 
     def launch() -> None:
         system.start(node)  # says so, if the process is gone before it was seen

@@ -1,73 +1,49 @@
-"""What can be chosen about DLedger, as values and as options of the command line."""
+"""What can be chosen about DLedger."""
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass
 
-import click
+from harness.declare import option
 
-from harness.parameters import Whole
 
-READ_MODES = ("read-index", "raft-log", "unsafe")
-ROUTINGS = ("mixed", "pinned", "leader")
+class ReadMode(enum.StrEnum):
+    """How a node makes sure that a read is recent. `unsafe` does not: it is the negative control."""
+
+    READ_INDEX = "read-index"
+    RAFT_LOG = "raft-log"
+    UNSAFE = "unsafe"
+
+
+class Routing(enum.StrEnum):
+    """Which clients leave their node when it does not lead."""
+
+    PINNED = "pinned"
+    LEADER = "leader"
+    MIXED = "mixed"
+
+    def follows(self, process: int, nodes: int) -> bool:
+        """Returns whether the client of `process` follows the leader, on a cluster of so many nodes.
+
+        With `mixed`, both kinds are at every node that has two clients, whether processes are dealt out to the nodes in turn
+        (closed loop) or by the block (open loop). Every second process alone would not do for an even number of nodes.
+        """
+        turn = process if nodes % 2 else process + process // nodes
+        return self is Routing.LEADER or (self is Routing.MIXED and turn % 2 == 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DLedgerOptions:
-    """How the nodes and their clients are configured.
+    """How the nodes and their clients are configured."""
 
-    Attributes:
-        read_mode: How reads are made; see `READ_MODES`.
-        routing: Which clients leave a node that does not lead; see `ROUTINGS`.
-        snapshot_threshold: Log entries between snapshots; 0 makes none, as is the library's default.
-        heartbeat_ms: The leader's heartbeat interval; an election starts after three missed ones.
-        data_file_bytes: The size of one file of the log; small ones roll over often.
-    """
-
-    read_mode: str = "read-index"
-    routing: str = "mixed"
-    snapshot_threshold: int = 0
-    heartbeat_ms: int = 500
-    data_file_bytes: int = 4 * 1024 * 1024
-
-
-_DEFAULT = DLedgerOptions()
-
-# Named like the fields of DLedgerOptions.
-OPTIONS = (
-    click.option(
-        "--read-mode",
-        type=click.Choice(READ_MODES),
-        default=_DEFAULT.read_mode,
-        show_default=True,
-        help="How a node makes sure that a read is recent; unsafe does not, and is the negative control.",
-    ),
-    click.option(
-        "--routing",
-        type=click.Choice(ROUTINGS),
-        default=_DEFAULT.routing,
-        show_default=True,
-        help="Whether clients stay at their node, follow the leader, or half and half.",
-    ),
-    click.option(
-        "--snapshot-threshold",
-        type=Whole(0, 1_000_000),
-        default=_DEFAULT.snapshot_threshold,
-        show_default=True,
-        help="Log entries between snapshots; 0 makes none.",
-    ),
-    click.option(
-        "--heartbeat-ms",
-        type=Whole(20, 60_000),
-        default=_DEFAULT.heartbeat_ms,
-        show_default=True,
-        help="The leader's heartbeat interval; an election starts after three missed ones.",
-    ),
-    click.option(
-        "--data-file-bytes",
-        type=Whole(4096, 1 << 30),
-        default=_DEFAULT.data_file_bytes,
-        show_default=True,
-        help="The size of one log file.",
-    ),
-)
+    read_mode: ReadMode = option(
+        ReadMode.READ_INDEX,
+        "How a node makes sure that a read is recent; unsafe does not, and is the negative control.",
+    )
+    routing: Routing = option(Routing.MIXED, "Whether clients stay at their node, follow the leader, or half and half.")
+    snapshot_threshold: int = option(0, "Log entries between snapshots; 0 makes none.", low=0, high=1_000_000)
+    heartbeat_ms: int = option(
+        500, "The leader's heartbeat interval; an election starts after three missed ones.", low=20, high=60_000
+    )
+    data_file_bytes: int = option(4 * 1024 * 1024, "The size of one log file.", low=4096, high=1 << 30)

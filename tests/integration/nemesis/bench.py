@@ -12,10 +12,12 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from harness.daemon import ENVIRONMENT, Daemon
+from harness.declare import NoOptions
 from harness.faults import PlannedFault
 from harness.healing import CHAIN, UNDO_DIRECTORY
 from harness.node import Node
-from harness.system import ENVIRONMENT, NodeStatus
+from harness.system import NodeStatus, System
 from nemesis.conductor import Conductor
 
 if TYPE_CHECKING:
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
     from harness.cluster import Cluster
     from harness.faults import Begun, Proof
     from harness.remote import Remote
-    from harness.system import ReplicaState
 
 HOME = "/srv/echo"
 PORT = 7000
@@ -51,26 +52,31 @@ Server(("::", {PORT}), Echo).serve_forever()
 """
 
 
-class Echo:
-    """The smallest system there is: see the module."""
+class Echo(System):
+    """The smallest system there is: see the module. It trusts a pid file, which no system should."""
 
     name = "echo"
-    dumps_replicas = False
-    refusals: Sequence[str] = ()
-    reads_need_leader = False
-    moves_leadership = False
 
     def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+        super().__init__(cluster, NoOptions(), "none")
+
+    def processes(self, node: Node) -> Sequence[Daemon]:
+        return (
+            Daemon(
+                role="echo",
+                argv=(PYTHON, "server.py"),
+                pattern=f"^{PYTHON} server.py",
+                ports=(PORT,),
+                data_dir=f"{HOME}/data",
+                log_files=(f"{HOME}/log",),
+            ),
+        )
 
     def _run(self, node: Node, command: str, *, check: bool = True) -> str:
-        return self._cluster.remote(node).run(command, check=check).stdout.strip()
-
-    def versions(self) -> Mapping[str, str]:
-        return {"echo": "1"}
+        return self.cluster.remote(node).run(command, check=check).stdout.strip()
 
     def install(self, node: Node) -> None:
-        remote = self._cluster.remote(node)
+        remote = self.cluster.remote(node)
         remote.run(f"mkdir -p {HOME}/data")
         remote.write(f"{HOME}/server.py", SERVER)
         self.tell(node, leader=node.name == "n1", term=1)
@@ -78,9 +84,9 @@ class Echo:
     def tell(self, node: Node, *, leader: bool, term: int) -> None:
         """Lets the node's server say this of itself from now on."""
         role = json.dumps({"role": "leader" if leader else "follower", "term": term})
-        self._cluster.remote(node).write(f"{HOME}/role", role)
+        self.cluster.remote(node).write(f"{HOME}/role", role)
 
-    def start(self, node: Node) -> None:
+    def start(self, node: Node, role: str | None = None) -> None:
         if self.process_state(node) is None:
             command = f"env $(cat {ENVIRONMENT} 2>/dev/null) {PYTHON} server.py"
             self._run(node, f"rm -f {HOME}/pid; cd {HOME}; setsid nohup {command} >log 2>&1 </dev/null &")
@@ -90,39 +96,21 @@ class Echo:
             knock = f"bash -c '</dev/tcp/127.0.0.1/{PORT}' 2>/dev/null"
             self._run(node, f"for i in $(seq 100); do {knock} && exit 0; sleep 0.05; done; exit 1")
 
-    def stop(self, node: Node) -> None:
-        self.kill(node)
-
-    def kill(self, node: Node) -> None:
+    def kill(self, node: Node, role: str | None = None) -> None:
         self._run(node, f"[ ! -e {HOME}/pid ] || kill -9 $(cat {HOME}/pid) 2>/dev/null; true")
 
-    def pause(self, node: Node) -> None:
+    def pause(self, node: Node, role: str | None = None) -> None:
         self._run(node, f"kill -STOP $(cat {HOME}/pid)")
 
-    def resume(self, node: Node) -> None:
+    def resume(self, node: Node, role: str | None = None) -> None:
         self._run(node, f"[ ! -e {HOME}/pid ] || kill -CONT $(cat {HOME}/pid) 2>/dev/null; true")
 
-    def process_state(self, node: Node) -> tuple[int, str] | None:
+    def process_states(self, node: Node, role: str | None = None) -> Mapping[str, tuple[int, str] | None]:
         said = self._run(
             node, f"pid=$(cat {HOME}/pid) && echo $pid $(sed 's/.*) //' /proc/$pid/stat | cut -c1)", check=False
         )
         pid, *state = said.split() or [""]
-        return (int(pid), state[0]) if state and state[0] != "Z" else None
-
-    def wipe(self, node: Node) -> None:
-        self._run(node, f"rm -rf {HOME}/data; mkdir -p {HOME}/data")
-
-    def log_files(self, node: Node) -> Sequence[str]:
-        return [f"{HOME}/log"]
-
-    def fatal_log_patterns(self) -> Sequence[str]:
-        return []
-
-    def data_dir(self, node: Node) -> str:
-        return f"{HOME}/data"
-
-    def ports(self) -> Sequence[int]:
-        return [PORT]
+        return {"echo": (int(pid), state[0]) if state and state[0] != "Z" else None}
 
     def client(self, process: int, node: Node, *, pinned: bool = False) -> Client:
         raise NotImplementedError("no test asks for operations")
@@ -138,14 +126,11 @@ class Echo:
         return NodeStatus(node=node.name, role=said["role"], term=said["term"], details={"clock": said["clock"]})
 
     async def lead(self, node: Node, timeout_s: float) -> bool:
-        before = [status for status in [await self.status(each, 1.0) for each in self._cluster.nodes] if status]
+        before = [status for status in [await self.status(each, 1.0) for each in self.cluster.nodes] if status]
         term = max((status.term or 0 for status in before), default=0) + 1
-        for each in self._cluster.nodes:
+        for each in self.cluster.nodes:
             await asyncio.to_thread(self.tell, each, leader=each == node, term=term)
         return True
-
-    async def replica(self, node: Node, timeout_s: float) -> ReplicaState | None:
-        return None
 
 
 class Bench:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.capabilities import Capabilities
-from harness.system import ENVIRONMENT
+from harness.daemon import ENVIRONMENT
 from nemesis.conductor import Conductor
 from nemesis.errors import FaultError
 from tests.integration.nemesis.bench import Versatile, planned

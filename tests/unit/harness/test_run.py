@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from harness.clock import run_virtual
 from harness.combinators import from_function, limit, repeat
+from harness.declare import NoOptions
 from harness.errors import InfrastructureError
 from harness.faults import Begun, PlannedFault, Proof
 from harness.final_reads import FinalReads
@@ -18,16 +19,19 @@ from harness.load import ClosedLoop
 from harness.node import Node
 from harness.op import Invocation, Ok, OpType
 from harness.run import RunResult, Test, go
-from harness.system import NodeStatus, ReplicaState
+from harness.system import NodeStatus, ReplicaState, System
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    import harness.cluster
+    from harness.daemon import Daemon
+
 NODES = tuple(Node(name=f"n{number}", address=f"192.0.2.{number}") for number in (1, 2, 3))
 
 
-class Registers:
+class Registers(System):
     """One register in memory, as a system on three nodes; it writes down what is done to it."""
 
     name = "registers"
@@ -37,11 +41,16 @@ class Registers:
     moves_leadership = True
 
     def __init__(self) -> None:
+        super().__init__(cast("harness.cluster.Cluster", Cluster()), NoOptions(), "writes")
         self.calls: list[str] = []
         self.values: dict[str, Any] = {}
         self.unready = 0
         self.broken_install = False
         self.leader: str | None = "n1"
+
+    def processes(self, node: Node) -> Sequence[Daemon]:
+        """Has none: it is in memory."""
+        return ()
 
     def install(self, node: Node) -> None:
         """Installs, or fails if told so."""
@@ -49,19 +58,19 @@ class Registers:
             raise InfrastructureError(f"{node.name}: no space left")
         self.calls.append(f"install {node.name}")
 
-    def start(self, node: Node) -> None:
+    def start(self, node: Node, role: str | None = None) -> None:
         """Starts."""
         self.calls.append(f"start {node.name}")
 
-    def stop(self, node: Node) -> None:
+    def stop(self, node: Node, role: str | None = None) -> None:
         """Stops."""
         self.calls.append(f"stop {node.name}")
 
-    def kill(self, node: Node) -> None:
+    def kill(self, node: Node, role: str | None = None) -> None:
         """Kills."""
         self.calls.append(f"kill {node.name}")
 
-    def wipe(self, node: Node) -> None:
+    def wipe(self, node: Node, role: str | None = None) -> None:
         """Wipes."""
 
     def wait_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
@@ -71,7 +80,7 @@ class Registers:
             self.unready -= 1
             raise InfrastructureError("n2 sees no leader")
 
-    def log_files(self, node: Node) -> Sequence[str]:
+    def log_files(self, node: Node, role: str | None = None) -> Sequence[str]:
         """Has one log."""
         return ("/var/log/registers.log",)
 
@@ -274,6 +283,35 @@ def test_a_node_that_cannot_lead_is_left_out_of_the_final_reads(tmp_path: Path) 
 def finals(history: HistoryWriter) -> list[str | None]:
     """Returns the nodes that answered final reads, in order."""
     return [op.node for op in history.ops if op.phase == "final" and op.type is OpType.OK]
+
+
+def test_the_node_that_leads_is_read_first(tmp_path: Path) -> None:
+    """A change of leaders may not succeed in time; what the present leader has is read before one is asked for."""
+    system = Registers()
+    system.leader = "n2"
+
+    result, history, _ = perform(system, tmp_path)
+
+    assert finals(history) == ["n2", "n1"]
+    assert result.final_reads is not None
+    assert result.final_reads.through == ("n2", "n1")
+
+
+def test_the_test_bounds_its_final_reads(tmp_path: Path) -> None:
+    """The reads through a node, and its way to the leadership, end at their own deadlines."""
+
+    class ForEver(Writes):
+        def final_generator(self, *, history: Any, node: Node) -> Any:
+            return repeat(Invocation("read", None, "k", phase="final"))
+
+    result, history, _ = perform(
+        Registers(), tmp_path, workload=ForEver(), final_reads_timeout_s=4.0, lead_timeout_s=3.0
+    )
+
+    times_s = [op.time_ns / 1e9 for op in history.ops if op.phase == "final" and op.node == "n2"]
+    assert 3.8 <= max(times_s) - min(times_s) <= 4.2
+    assert result.final_reads is not None
+    assert result.final_reads.left_out == {"n3": "did not become leader in 3 s"}
 
 
 def test_where_reads_need_no_leader_every_node_is_read(tmp_path: Path) -> None:

@@ -10,9 +10,15 @@ from harness.errors import ExitCode, InputError
 from harness.suite import CaseResult, exit_code, load_suite
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
-KNOWN = frozenset({"seed", "time-limit", "nemesis", "read-mode", "final-reads"})
+
+def known(_: Mapping[str, object]) -> frozenset[str]:
+    """Returns the options of cases, whatever system they are of."""
+    return frozenset({"seed", "time-limit", "nemesis", "read-mode", "final-reads"})
+
+
 SUITE = """
 name = "nightly"
 [defaults]
@@ -38,7 +44,7 @@ def write(tmp_path: Path, text: str) -> Path:
 
 def test_lists_are_dimensions_and_defaults_are_overridden(tmp_path: Path) -> None:
     """Each combination is a case, repeated as asked, with a seed of its own."""
-    suite = load_suite(write(tmp_path, SUITE), seed=7, known=KNOWN)
+    suite = load_suite(write(tmp_path, SUITE), seed=7, known=known)
 
     assert [case.name for case in suite.cases] == [
         "faults[nemesis=kill]#1",
@@ -55,9 +61,9 @@ def test_lists_are_dimensions_and_defaults_are_overridden(tmp_path: Path) -> Non
 
 def test_a_new_case_shifts_no_seed(tmp_path: Path) -> None:
     """A case's seed depends on the suite's seed and the case's name alone."""
-    before = load_suite(write(tmp_path, SUITE), seed=7, known=KNOWN)
+    before = load_suite(write(tmp_path, SUITE), seed=7, known=known)
     more = SUITE.replace('["kill", "pause"]', '["bridge", "kill", "pause"]')
-    after = load_suite(write(tmp_path, more), seed=7, known=KNOWN)
+    after = load_suite(write(tmp_path, more), seed=7, known=known)
 
     seeds = {case.name: case.seed for case in after.cases}
     assert all(seeds[case.name] == case.seed for case in before.cases)
@@ -94,7 +100,7 @@ def test_a_new_case_shifts_no_seed(tmp_path: Path) -> None:
 def test_what_is_not_understood_is_refused(tmp_path: Path, text: str, message: str) -> None:
     """Every error names the file and what was expected."""
     with pytest.raises(InputError, match=message):
-        load_suite(write(tmp_path, text), seed=7, known=KNOWN)
+        load_suite(write(tmp_path, text), seed=7, known=known)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +115,7 @@ def test_what_is_not_understood_is_refused(tmp_path: Path, text: str, message: s
 )
 def test_a_definite_failure_is_never_masked(tmp_path: Path, codes: list[int], expected: ExitCode) -> None:
     """An unexpected verdict decides over an error, that over an unknown."""
-    suite = load_suite(write(tmp_path, SUITE), seed=7, known=KNOWN)
+    suite = load_suite(write(tmp_path, SUITE), seed=7, known=known)
     cases = [suite.cases[0], suite.cases[2], suite.cases[4]]
     results = [
         CaseResult(case=case, exit_code=code, reason="", seconds=1.0, run=None)
@@ -133,8 +139,8 @@ def test_a_definite_failure_is_never_masked(tmp_path: Path, codes: list[int], ex
 )
 def test_only_what_is_known_may_fail(tmp_path: Path, code: int, failures: list[str], passed: bool) -> None:
     """A case passes by known failures if there are no others, and a broken run never does."""
-    known = SUITE.replace("time-limit = 60", "known-failures = ['recovered=invalid', 'replicas-equal=unknown']")
-    suite = load_suite(write(tmp_path, known), seed=7, known=KNOWN)
+    text = SUITE.replace("time-limit = 60", "known-failures = ['recovered=invalid', 'replicas-equal=unknown']")
+    suite = load_suite(write(tmp_path, text), seed=7, known=known)
     result = CaseResult(case=suite.cases[0], exit_code=code, reason="", seconds=1.0, run=None, failures=failures)
     assert result.passed is passed
     control = CaseResult(case=suite.cases[4], exit_code=2, reason="", seconds=1.0, run=None, failures=failures)
@@ -156,11 +162,11 @@ def test_a_control_of_a_fault_is_invalid_by_the_fault(
 ) -> None:
     """With `expect-during-fault` an invalid verdict passes only with a violation during or after a fault."""
     asked = SUITE.replace('expect = "invalid"', 'expect = "invalid"\nexpect-during-fault = true')
-    (*_, control) = load_suite(write(tmp_path, asked), seed=7, known=KNOWN).cases
+    (*_, control) = load_suite(write(tmp_path, asked), seed=7, known=known).cases
     assert control.expect_during_fault
     assert "during" not in " ".join(control.arguments())
     result = CaseResult(case=control, exit_code=code, reason="Why.", seconds=1.0, run=None, fault_violations=seen)
     assert result.passed is (code == 1 and problem is None)
     assert result.why == ("Why." if problem is None else f"{problem}: Why.")
-    (*_, plain) = load_suite(write(tmp_path, SUITE), seed=7, known=KNOWN).cases
+    (*_, plain) = load_suite(write(tmp_path, SUITE), seed=7, known=known).cases
     assert CaseResult(case=plain, exit_code=1, reason="", seconds=1.0, run=None, fault_violations=seen).passed

@@ -14,6 +14,10 @@ import pytest
 
 import cli
 import clusters.options
+from commands import choosing
+from commands.session import Session
+from commands.suite import known_options
+from commands.test import run_test
 from harness import options as opt
 from harness.capabilities import NAMES, Capabilities
 from harness.errors import ExitCode, InfrastructureError
@@ -24,7 +28,6 @@ from results import record as records
 from results.document import build
 from results.publish import announce
 from results.record import RunRecord, TestInfo
-from results.session import Session
 from results.store import Store
 
 if TYPE_CHECKING:
@@ -75,7 +78,10 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         (["tset"], "No such command 'tset'. Did you mean 'test'?"),
         (["chek"], "No such command 'chek'. Did you mean 'check'?"),
         (["cluster", "statsu"], "No such command 'statsu'. Did you mean 'status'?"),
-        (["zzzz"], "Known are: analyze, check, cluster, doctor, plan, replay, report, serve, suite, test."),
+        (
+            ["zzzz"],
+            "Known are: analyze, check, cluster, doctor, faults, new, plan, replay, report, serve, suite, systems, test, ",
+        ),
         (["plan", "--sed", "4"], "--seed"),
         (["plan", "--read-mode", "unsave"], "unsafe"),
         (["plan", "--nemesis", "kil"], "Did you mean 'kill'"),
@@ -280,14 +286,14 @@ def test_a_test_records_what_the_file_decides(
     cluster = SimpleNamespace(nodes=nodes, capabilities=dict)
     monkeypatch.setattr(clusters.options, "open_cluster", lambda _: contextlib.nullcontext(cluster))
     system = SimpleNamespace(name="dledger", versions=dict, refusals=())
-    monkeypatch.setattr(clusters.options, "make_system", lambda *_: system)
+    monkeypatch.setattr(choosing, "system_of", lambda *_: system)
     begun: list[TestInfo] = []
 
     def carry_out(_: object, info: TestInfo, **__: object) -> None:
         begun.append(info)
         raise InfrastructureError("it ends here")
 
-    monkeypatch.setattr("results.session.carry_out", carry_out)
+    monkeypatch.setattr("commands.session.carry_out", carry_out)
     (elsewhere / "labrys.toml").write_text("[test]\nread-mode = 'unsafe'\nstore = 'runs'\n")
     run(capsys, "test")
     (info,) = begun
@@ -433,14 +439,14 @@ def test_what_all_leaves_out_is_told_before_the_run(
     cluster = SimpleNamespace(nodes=nodes, capabilities=lambda: dict.fromkeys(["n1", "n2", "n3"], can))
     monkeypatch.setattr(clusters.options, "open_cluster", lambda _: contextlib.nullcontext(cluster))
     system = SimpleNamespace(name="dledger", versions=dict, refusals=())
-    monkeypatch.setattr(clusters.options, "make_system", lambda *_: system)
+    monkeypatch.setattr(choosing, "system_of", lambda *_: system)
     begun: list[tuple[TestInfo, str]] = []
 
     def carry_out(_: object, info: TestInfo, *, plan: str, **__: object) -> None:
         begun.append((info, plan))
         raise InfrastructureError("it ends here")
 
-    monkeypatch.setattr("results.session.carry_out", carry_out)
+    monkeypatch.setattr("commands.session.carry_out", carry_out)
     code, _, err = run(capsys, "test", "--nodes", "3", "--nemesis", "all", "--time-limit", "300")
 
     assert code == ExitCode.INTERNAL
@@ -459,14 +465,14 @@ def test_what_broke_a_run_off_does_not_mask_an_invalid_verdict(
     """What was recorded before is a definite failure; without one the exit code is that of the error."""
     cluster = SimpleNamespace(nodes=(), capabilities=dict)
     monkeypatch.setattr(clusters.options, "open_cluster", lambda _: contextlib.nullcontext(cluster))
-    monkeypatch.setattr(cli, "_compose", lambda *_, **__: (None, SimpleNamespace(left_out={}, name="t"), ""))
+    monkeypatch.setattr("commands.test.compose", lambda *_, **__: (None, SimpleNamespace(left_out={}, name="t"), ""))
     session = Session(
         run=SimpleNamespace(report_html=None, path="run"),  # type: ignore[arg-type]
         document={"valid": valid, "reason": "because"},
         interrupted=False,
         error="the disk is full",
     )
-    monkeypatch.setattr("results.session.carry_out", lambda *_, **__: session)
+    monkeypatch.setattr("commands.session.carry_out", lambda *_, **__: session)
     monkeypatch.setattr("results.terminal.print_summary", lambda *_, **__: None)
     assert run(capsys, "test")[0] == code
 
@@ -474,8 +480,8 @@ def test_what_broke_a_run_off_does_not_mask_an_invalid_verdict(
 def stored_for_replay(capsys: pytest.CaptureFixture[str], folder: Path, reproduce: str, **changed: Any) -> Run:
     """Stores a run of three nodes; returns it. Some of its options are changed, or left out where they are `...`."""
     drawn = plan(capsys, "--seed", "5", "--nemesis", "kill", "--nodes", "3")["plan"]
-    run_test = cli.run_test.make_context("test", ["--nodes", "3", "--seed", "5"], auto_envvar_prefix=None)
-    options = {name: str(value) if isinstance(value, Path) else value for name, value in run_test.params.items()}
+    made = run_test.make_context("test", ["--nodes", "3", "--seed", "5"], auto_envvar_prefix=None)
+    options = {name: str(value) if isinstance(value, Path) else value for name, value in made.params.items()}
     options = {name: value for name, value in {**options, **changed}.items() if value is not ...}
     info = TestInfo(
         name="t", seed=5, reproduce=reproduce, started_utc=datetime(2026, 7, 29, tzinfo=UTC), system="dledger",
@@ -585,6 +591,23 @@ def test_options_of_a_run_are_held_to_their_flags(
     assert not list(stored.path.glob("replay-by-*"))
 
 
+def test_a_replay_imports_nothing_that_its_run_names(
+    capsys: pytest.CaptureFixture[str], elsewhere: Path, opened: list[dict[str, Any]]
+) -> None:
+    """A place in a module is the person's to name, and what is not installed cannot be replayed."""
+    (elsewhere / "evil.py").write_text("raise SystemExit(7)\n")
+    stored = stored_for_replay(capsys, elsewhere, "", system_name="evil:System")
+    err = " ".join(refused(capsys, "replay", str(stored.path)).split())
+    assert "the system evil:System is a place in a module, which labrys never takes from a file" in err
+    document = json.loads(stored.test_json.read_text())
+    document["options"] |= {"system_name": "dledger", "workload_name": "bank"}
+    stored.test_json.write_text(json.dumps(document))
+    assert "there is no workload bank" in refused(capsys, "replay", str(stored.path))
+    assert opened == []
+    run(capsys, "replay", str(stored.path), "--workload", "register")
+    assert [asked["workload_name"] for asked in opened] == ["register"]
+
+
 def test_a_run_of_an_earlier_version_is_replayed(
     capsys: pytest.CaptureFixture[str], elsewhere: Path, opened: list[dict[str, Any]]
 ) -> None:
@@ -607,7 +630,7 @@ def test_a_suite_knows_the_time_limit_that_its_cases_have(
         limits.append(time_limit_s)
         return []
 
-    monkeypatch.setattr("results.suites.run_suite", run_suite)
+    monkeypatch.setattr("commands.suites.run_suite", run_suite)
     (elsewhere / "s.toml").write_text('[[test]]\nname = "a"\n')
     run(capsys, "suite", "s.toml")
     (elsewhere / "labrys.toml").write_text("[test]\ntime-limit = 3600\n")
@@ -618,8 +641,7 @@ def test_a_suite_knows_the_time_limit_that_its_cases_have(
 @pytest.mark.parametrize("name", ["smoke", "nightly", "rip-59", "openchaos", "every-kind"])
 def test_the_suites_that_are_shipped_can_be_planned(capsys: pytest.CaptureFixture[str], name: str) -> None:
     """Every case of every suite has options that are understood, and a plan that there is room for."""
-    known = {option.removeprefix("--") for parameter in cli.run_test.params for option in parameter.opts}
-    suite = load_suite(ROOT / "suites" / f"{name}.toml", seed=1, known=known)
+    suite = load_suite(ROOT / "suites" / f"{name}.toml", seed=1, known=known_options)
 
     for case in suite.cases:
         arguments = case.arguments()

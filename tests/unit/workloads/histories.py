@@ -1,79 +1,77 @@
-"""Small random histories of one object, honest or nearly so."""
+"""Small histories of workloads, made by hand or by chance."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.op import Operation, OpType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from random import Random
+    import random
+    from collections.abc import Callable, Sequence
+
+    from harness.op import Value
+
+    Call = tuple[str, Value]
+    Answer = tuple[OpType, Value]
 
 MS = 1_000_000
 
 
-def operation(  # noqa: PLR0917 - as one says it: when, what, with which answer
-    begin: int,
+def done(  # noqa: PLR0917 - a table of operations is read line by line
+    start: int,
     end: int | None,
+    process: int,
     f: str,
-    value: Any = None,
-    result: Any = None,
+    value: Value = None,
+    result: Value = None,
+    *,
     kind: OpType = OpType.OK,
-    process: int = 0,
+    key: str | None = None,
+    phase: str | None = None,
 ) -> Operation:
-    """Returns an operation from event `begin` to event `end`; an event happens at as many milliseconds as its index says."""
+    """Returns an operation between two events, each in the millisecond of its index; without an end it is an info."""
+    kind = OpType.INFO if end is None else kind
     return Operation(
-        process=process, f=f, value=value, result=result if kind is OpType.OK else None, type=kind,
-        start_ns=begin * MS, end_ns=None if end is None else end * MS, invoke_index=begin,
-        complete_index=None if kind is OpType.INFO else end,
+        process=process, f=f, value=value, result=result if kind is OpType.OK else None, type=kind, start_ns=start * MS,
+        end_ns=None if end is None else end * MS, invoke_index=start,
+        complete_index=None if kind is OpType.INFO else end, key=key, phase=phase,
     )  # fmt: skip
 
 
-def random_history(
-    random: Random,
+def chance(
+    draws: random.Random,
+    count: int,
+    call: Callable[[int], Call],
+    answer: Callable[[int, Call], Answer],
     *,
-    size: int,
-    call: Callable[[int], tuple[str, Any]],
-    apply: Callable[[str, Any], Any],
-    spoil: Callable[[str, Any], Any],
-) -> list[Operation]:
-    """Returns the operations of a few processes, in the order of their invokes.
+    processes: int = 3,
+) -> Sequence[Operation]:
+    """Returns operations of sequential processes whose beginnings and ends come in a random order.
 
     Args:
-        random: Where chance comes from.
-        size: How many operations.
-        call: Returns the function and the argument of the n-th operation.
-        apply: Lets an operation take effect and returns its result.
-        spoil: Returns the result that is recorded, perhaps a wrong one.
+        draws: Where chance comes from.
+        count: How many operations there are.
+        call: Says what a process asks next.
+        answer: Says what becomes of it, at its end; after an info the process is replaced by another.
+        processes: How many work at a time.
     """
-    idle = list(range(3))
-    running: dict[int, list[Any]] = {}
-    made: list[Operation] = []
-    event = begun = 0
-    while begun < size or running:
-        if begun < size and idle and (not running or random.random() < 0.4):
-            process = idle.pop(random.randrange(len(idle)))
-            running[process] = [event, *call(begun), None, False]
-            begun += 1
-            event += 1
-            continue
-        process = random.choice(list(running))
-        begin, f, value, result, done = running[process]
-        if not done and random.random() < 0.7:
-            running[process][3:] = [apply(f, value), True]
-            continue
-        chance = random.random()
-        if (
-            not done
-        ):  # it fails, or nothing is known of it; it may take effect for all that, which is a bug if it failed
-            kind = OpType.FAIL if chance < 0.5 else OpType.INFO
-            if random.random() < 0.1:
-                apply(f, value)
+    operations = []
+    idle = list(range(processes))
+    flying: list[tuple[int, int, Call]] = []
+    event, following = 0, processes
+    while count or flying:
+        if count and idle and (not flying or draws.random() < 0.5):
+            process = idle.pop(draws.randrange(len(idle)))
+            flying.append((event, process, call(process)))
+            count -= 1
         else:
-            kind = OpType.OK if chance < 0.85 else OpType.INFO
-        del running[process]
-        idle.append(process if kind is not OpType.INFO else process + 3)
-        made.append(operation(begin, event, f, value, spoil(f, result), kind, process))
+            start, process, (f, value) = flying.pop(draws.randrange(len(flying)))
+            kind, result = answer(process, (f, value))
+            end = None if kind is OpType.INFO else event
+            operations.append(done(start, end, process, f, value, result, kind=kind))
+            if end is None:
+                process, following = following, following + 1
+            idle.append(process)
         event += 1
-    return sorted(made, key=lambda each: each.invoke_index)
+    return sorted(operations, key=lambda operation: operation.invoke_index)

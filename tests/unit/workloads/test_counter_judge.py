@@ -14,7 +14,7 @@ from checker.models import model
 from harness.errors import InputError
 from harness.op import Operation, OpType
 from harness.verdict import Verdict
-from tests.unit.workloads.histories import operation, random_history
+from tests.unit.workloads.spoiled_histories import operation, random_history
 from workloads.counter import CounterWorkload
 
 if TYPE_CHECKING:

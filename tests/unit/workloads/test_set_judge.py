@@ -16,7 +16,7 @@ from checker.models import model
 from harness.errors import InputError
 from harness.op import Operation, OpType
 from harness.verdict import Verdict
-from tests.unit.workloads.histories import MS, operation, random_history
+from tests.unit.workloads.spoiled_histories import MS, operation, random_history
 from workloads.set import SetOptions, SetWorkload
 
 SORTS = ("ok", "recovered", "stale", "lost", "never-read", "unconfirmed", "failed", "unexpected")

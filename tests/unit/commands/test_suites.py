@@ -13,12 +13,12 @@ from xml.etree import ElementTree as ET
 import pytest
 from rich.console import Console
 
+from commands.suites import SuiteFolder, _plain_name, _time_limit_s, print_table, run_suite, seed_of
 from harness.errors import ExitCode, InputError
 from harness.suite import Case, CaseResult, Suite, exit_code
 from harness.verdict import Verdict
 from results.errors import StoreError
 from results.store import Store
-from results.suites import SuiteFolder, _plain_name, _time_limit_s, print_table, run_suite, seed_of
 
 if TYPE_CHECKING:
     from pathlib import Path

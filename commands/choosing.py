@@ -1,0 +1,331 @@
+"""A command whose options depend on the system and the workload that it is given.
+
+The common options are the command's own. What `--system` and `--workload` name is found and imported when the command line is
+read, and brings its options with it. So `labrys test --system etcd --help` shows those of etcd, and an option of another
+system is refused with the name of who has it.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import click
+from click.core import ParameterSource
+
+from harness import options as opt
+from harness import plugins
+from harness.config import DEFAULTS_OF, as_defaults, load_config, refuse_unread
+from harness.declare import build, click_options
+from harness.errors import InputError, LabrysError
+from harness.parameters import PluginName
+from harness.plain import name as plain_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from harness.cluster import Cluster
+    from harness.system import System
+    from harness.workload import Workload
+
+SYSTEM, WORKLOAD = "system_name", "workload_name"
+ENVIRONMENT_PREFIX = "LABRYS"
+
+
+OPTIONS = (
+    click.option(
+        "--system",
+        SYSTEM,
+        type=PluginName(plugins.SYSTEMS),
+        metavar="NAME|MODULE:CLASS",
+        default="dledger",
+        show_default=True,
+        help="What is tested; `labrys systems` lists them.",
+    ),
+    click.option(
+        "--workload",
+        WORKLOAD,
+        type=PluginName(plugins.WORKLOADS),
+        metavar="NAME|MODULE:CLASS",
+        default="register",
+        show_default=True,
+        help="What clients do; `labrys workloads` lists them.",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """A system or a workload that was chosen, with its options.
+
+    Attributes:
+        group: `plugins.SYSTEMS` or `plugins.WORKLOADS`.
+        name: As it was named.
+        type: The class.
+        options: Its options.
+    """
+
+    group: str
+    name: str
+    type: Any
+    options: Sequence[click.Option]
+
+    @property
+    def said(self) -> str:
+        """Returns what it is called in sentences, e.g. `system dledger`."""
+        return f"{plugins.SINGULAR[self.group]} {plain_name(self.name)}"
+
+
+def chosen(group: str, name: str, *, by_place: bool) -> Chosen:
+    """Imports what was chosen.
+
+    Raises:
+        InputError: There is none of this name, or it cannot be loaded.
+    """
+    plugin = plugins.find(group, name, by_place=by_place)
+    found = plugin.load()
+    singular = plugins.SINGULAR[group]
+    lacking = [each for each in ("name", "summary", "Options") if not hasattr(found, each)]
+    if lacking:
+        raise InputError(
+            f"the {singular} {plain_name(name)} lacks {', '.join(lacking)}; docs/new-{singular}.md says what it has"
+        )
+    try:
+        options = click_options(found.Options)
+    except TypeError as error:
+        raise InputError(f"the options of the {singular} {plain_name(name)} cannot be used: {error}") from error
+    return Chosen(group=group, name=name, type=found, options=options)
+
+
+class ChoosingContext(click.Context):
+    """The context of a command with chosen options.
+
+    Attributes:
+        chosen: What was chosen.
+    """
+
+    chosen: tuple[Chosen, ...] = ()
+
+
+class ChoosingCommand(opt.ToldCommand):
+    """A command with the options `OPTIONS`, and those of the system and the workload that they name.
+
+    Attributes:
+        beside: The flags, without dashes, that its table of `labrys.toml` may have for other commands.
+    """
+
+    context_class = ChoosingContext
+    finds_defaults: ClassVar[bool] = True
+
+    def __init__(self, *args: Any, beside: frozenset[str] = frozenset(), **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.beside = beside
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Returns the command's own options and those of what was chosen."""
+        return [*super().get_params(ctx), *_options(ctx)]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Reads the command line.
+
+        Raises:
+            UsageError: It is not understood.
+            InputError: What it names cannot be loaded, or `labrys.toml` cannot be used.
+        """
+        assert isinstance(ctx, ChoosingContext)  # noqa: S101 - by `context_class`
+        if ctx.resilient_parsing:
+            try:
+                ctx.chosen = self._choose(ctx, args)
+            except LabrysError:
+                ctx.chosen = ()
+            return super().parse_args(ctx, args)
+        source, path, table = self._table(ctx)
+        own = [option for option in self.params if isinstance(option, click.Option)]
+        self._prepare(ctx, own, source, {key: table[key] for key in table if _flag(key) in _flags(own)}, path)
+        ctx.chosen = self._choose(ctx, args)
+        every = [*own, *_options(ctx)]
+        for key in table:
+            if _flag(key) not in _flags(every):
+                owner = _owner(_flag(key))
+                if owner is not None:
+                    raise InputError(f"{path}: [{source}] {key} is an option of {owner}, and this is {self._said(ctx)}")
+        self._prepare(ctx, every, source, table, path)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            owner = _owner(error.option_name)
+            if owner is None:
+                raise
+            raise click.UsageError(
+                f"{plain_name(error.option_name)} is an option of {owner}, and this is {self._said(ctx)}.", ctx
+            ) from None
+
+    def _table(self, ctx: click.Context) -> tuple[str, Path | None, Mapping[str, Any]]:
+        """Returns the name of the table of defaults, its file, and the table."""
+        refuse_unread(os.environ, ENVIRONMENT_PREFIX)
+        source = DEFAULTS_OF.get(str(self.name), str(self.name))
+        root = ctx.find_root()
+        path: Path | None = root.params.get("config")
+        if path is None or not isinstance(root.command, click.Group):
+            return source, None, {}
+        named = root.get_parameter_source("config") in {ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT}
+        return source, path, load_config(path, root.command.list_commands(root), named=named).get(source, {})
+
+    def _prepare(
+        self,
+        ctx: click.Context,
+        options: Sequence[click.Option],
+        source: str,
+        table: Mapping[str, Any],
+        path: Path | None,
+    ) -> None:
+        """Gives options the defaults of the environment and of `labrys.toml`."""
+        for option in options:
+            option.envvar = opt.variable(f"{ENVIRONMENT_PREFIX}_{source}", option)
+        if path is not None:
+            known = {opt.long_name(option): (str(option.name), option.multiple) for option in options}
+            taken = {key: value for key, value in table.items() if _flag(key) not in self.beside - set(known)}
+            ctx.default_map = as_defaults(path, source, taken, known)
+
+    def _choose(self, ctx: click.Context, args: list[str]) -> tuple[Chosen, ...]:
+        """Imports the system and the workload that the command line, the environment or the file of defaults names."""
+        parser = self.make_parser(ctx)
+        parser.ignore_unknown_options = True
+        given, _, _ = parser.parse_args(list(args))
+        found = []
+        for parameter in self.params:
+            if parameter.name not in {SYSTEM, WORKLOAD}:
+                continue
+            value, source = parameter.consume_value(ctx, given)
+            value = parameter.type_cast_value(ctx, value)
+            if plugins.PLACE_SEPARATOR in value and source is ParameterSource.DEFAULT_MAP:
+                raise InputError(
+                    f"{ctx.find_root().params.get('config')}: {parameter.opts[0]} {plain_name(value)} is a place in a module; "
+                    "give it on the command line, since a file of defaults never decides which code runs"
+                )
+            group = plugins.SYSTEMS if parameter.name == SYSTEM else plugins.WORKLOADS
+            found.append(chosen(group, value, by_place=True))
+        hold_together(found, self.params)
+        return tuple(found)
+
+    def _said(self, ctx: click.Context) -> str:
+        return "a test of " + " with ".join(f"the {each.said}" for each in getattr(ctx, "chosen", ()))
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes the common options, and those of each that was chosen under a head of its own."""
+        of_chosen = {id(option) for option in _options(ctx)}
+        records = [
+            record
+            for parameter in self.get_params(ctx)
+            if id(parameter) not in of_chosen and (record := parameter.get_help_record(ctx)) is not None
+        ]
+        with formatter.section("Options"):
+            formatter.write_dl(records)
+        for each in getattr(ctx, "chosen", ()):
+            own = [record for option in each.options if (record := option.get_help_record(ctx)) is not None]
+            if own:
+                with formatter.section(f"Options of the {each.said}"):
+                    formatter.write_dl(own)
+
+
+def hold_together(found: Sequence[Chosen], common: Sequence[click.Parameter]) -> None:
+    """Refuses what was chosen if two of them, or one and the command, have an option of one name.
+
+    Raises:
+        InputError: There is one.
+    """
+    owners = {parameter.name: "the command itself" for parameter in common}
+    for each in found:
+        for option in each.options:
+            other = owners.setdefault(option.name, f"the {each.said}")
+            if other != f"the {each.said}":
+                raise InputError(
+                    f"the {each.said} has an option {option.opts[0]}, and so has {other}; rename one of them"
+                )
+
+
+def _options(ctx: click.Context) -> list[click.Option]:
+    return [option for each in getattr(ctx, "chosen", ()) for option in each.options]
+
+
+def _flag(key: str) -> str:
+    return key.replace("_", "-")
+
+
+def _flags(options: Sequence[click.Option]) -> set[str]:
+    return {opt.long_name(option) for option in options}
+
+
+def _owner(flag: str) -> str | None:
+    """Returns the installed system or workload that has an option, in words; None if none has."""
+    wanted = flag.lstrip("-").removeprefix("no-")
+    for each in everything():
+        if wanted in _flags(each.options):
+            return f"the {each.said}"
+    return None
+
+
+def everything() -> Iterator[Chosen]:
+    """Yields all installed systems and workloads; those that cannot be loaded are left out."""
+    for group in (plugins.SYSTEMS, plugins.WORKLOADS):
+        for name in plugins.plugins(group):
+            try:
+                yield chosen(group, name, by_place=False)
+            except InputError:
+                continue
+
+
+def workload_of(options: Mapping[str, Any]) -> Workload:
+    """Makes the workload that the options name.
+
+    Raises:
+        InputError: It cannot be what the options say.
+    """
+    found = chosen(plugins.WORKLOADS, options[WORKLOAD], by_place=True).type
+    workload: Workload = found(build(found.Options, options))
+    return workload
+
+
+def system_of(cluster: Cluster, options: Mapping[str, Any]) -> System:
+    """Makes the system that the options name, on this cluster.
+
+    Raises:
+        InputError: It cannot be what the options say.
+    """
+    found = chosen(plugins.SYSTEMS, options[SYSTEM], by_place=True).type
+    system: System = found(cluster, build(found.Options, options), _workload_name(options))
+    return system
+
+
+def _workload_name(options: Mapping[str, Any]) -> str:
+    name: str = chosen(plugins.WORKLOADS, options[WORKLOAD], by_place=True).type.name
+    return name
+
+
+def check(options: Mapping[str, Any]) -> None:
+    """Refuses a system and a workload that do not go together, and options that they refuse.
+
+    Raises:
+        InputError: They cannot be tested together.
+    """
+    system = chosen(plugins.SYSTEMS, options[SYSTEM], by_place=True)
+    workload = _workload_name(options)
+    serves = getattr(system.type, "serves", {})
+    if workload not in serves:
+        others = [
+            each.name
+            for each in everything()
+            if each.group == plugins.SYSTEMS and workload in getattr(each.type, "serves", {})
+        ]
+        which = (
+            f"systems that serve {workload}: {', '.join(others)}"
+            if others
+            else f"no installed system serves {workload}"
+        )
+        raise InputError(
+            f"the {system.said} serves {', '.join(serves) or 'no workload'}, not {plain_name(workload)}; {which}"
+        )
+    build(system.type.Options, options)
+    workload_of(options)

@@ -1,0 +1,173 @@
+"""Puts a test together from the rooms: settles what options leave open, and refuses early what cannot be."""
+
+from __future__ import annotations
+
+import platform
+import re
+import shlex
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import clusters.options
+import harness.choices
+import nemesis.choices
+from commands import choosing
+from harness import options as opt
+from harness.parameters import folder
+from harness.randomness import fresh_seed
+from harness.terminal import echo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import TypeVar
+
+    from harness.cluster import Cluster
+    from harness.op import Value
+    from harness.run import Test
+    from nemesis.planfile import Plan
+    from results.record import TestInfo
+
+    Command = TypeVar("Command", bound="Callable[..., Any]")
+
+MAX_NAME = 100
+
+# What decides a run, in the order of `--help`; the reproduce line repeats it. Options of the system and the workload follow.
+RUN_OPTIONS = (
+    *clusters.options.OPTIONS,
+    *choosing.OPTIONS,
+    *nemesis.choices.OPTIONS,
+    *harness.choices.OPTIONS,
+)
+
+STORE_OPTION = click.option(
+    "--store",
+    "store_dir",
+    type=folder(),
+    default=Path("store"),
+    show_default=True,
+    help="Where runs are kept.",
+)
+
+# What says only where things are and go.
+OUTPUT_OPTIONS = (
+    *clusters.options.PLACE_OPTIONS,
+    click.option("--name", "test_name", default=None, help="The test's folder in the store.  [default: made from what runs]"),
+    STORE_OPTION,
+    click.option("--format", "output", type=click.Choice(["text", "json", "github"]), default="text", show_default=True,
+                 help="What is written to standard output."),
+)  # fmt: skip
+OUTPUT_FLAGS = frozenset({"cluster-name", "keep-cluster", "name", "store", "format"})
+NOT_REPRODUCED = frozenset({"seed", "cluster_name", "keep_cluster", "test_name", "store_dir", "output"})
+
+# What a replay never takes from the run that it replays: its folder may come from anyone.
+PLACES = (NOT_REPRODUCED - {"seed"}) | {"inventory", nemesis.choices.PLAN_FILE}
+
+
+def with_options(options: Iterable[Callable[[Command], Command]]) -> Callable[[Command], Command]:
+    """Returns a decorator that gives a command some options, in their order."""
+
+    def decorate(command: Command) -> Command:
+        for option in reversed(list(options)):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def settle(
+    ctx: click.Context, options: dict[str, Any], *, assume_nodes: bool = False
+) -> tuple[tuple[str, ...], Plan | None]:
+    """Settles what the options leave open, and refuses what cannot be before anything is opened.
+
+    A line on standard error tells each option that has no effect, and each that overrides a plan.
+
+    Returns:
+        The names of the nodes, and the plan that is given.
+    """
+    origins = opt.origins(ctx)
+    names, lines = clusters.options.settle_nodes(options, origins, assume=assume_nodes)
+    given = nemesis.choices.given_plan(options, names)
+    if given is not None:
+        lines += nemesis.choices.follow_plan(given, options, given=origins, built_in=opt.built_in(ctx))
+    for line in lines:
+        echo(line, err=True)
+    if options["seed"] is None:
+        options["seed"] = fresh_seed()
+    nemesis.choices.check(options, nodes=names, seed=options["seed"], time_limit_s=options["time_limit"], given=given)
+    choosing.check(options)
+    harness.choices.make_load(options, len(names))
+    return names, given
+
+
+def compose(
+    options: Mapping[str, Any],
+    cluster: Cluster,
+    given: Plan | None,
+    reproduce: str,
+    *,
+    defaults: Mapping[str, Value] | None,
+) -> tuple[Test, TestInfo, str]:
+    """Puts a test together from the rooms, or refuses it before anything is done."""
+    from importlib.metadata import version
+
+    from harness.run import Test
+    from nemesis.conductor import Conductor
+    from nemesis.planfile import to_json
+    from results.record import TestInfo
+
+    names = [node.name for node in cluster.nodes]
+    seed, time_limit_s = options["seed"], options["time_limit"]
+    system = choosing.system_of(cluster, options)
+    workload = choosing.workload_of(options)
+    plan = nemesis.choices.make_plan(
+        options, nodes=names, seed=seed, time_limit_s=time_limit_s, capabilities=cluster.capabilities(), given=given
+    )
+    nemesis.choices.refuse_impossible(plan, cluster.capabilities(), cluster.nodes)
+    test = Test(
+        seed=seed,
+        cluster=cluster,
+        system=system,
+        workload=workload,
+        nemesis=Conductor(cluster=cluster, system=system),
+        plan=plan.faults,
+        load=harness.choices.make_load(options, len(names)),
+        time_limit_s=time_limit_s,
+        operation_timeout_s=options["operation_timeout"],
+        recovery_timeout_s=options["recovery_timeout"],
+        final_reads=options["final_reads"],
+        final_reads_timeout_s=options["final_reads_timeout"],
+        lead_timeout_s=options["lead_timeout"],
+    )
+    info = TestInfo(
+        name=options["test_name"] or _test_name(options),
+        seed=seed,
+        reproduce=reproduce,
+        started_utc=datetime.now(UTC),
+        system=system.name,
+        workload=workload.name,
+        nodes=names,
+        answers=tuple(system.answers),
+        refusals=tuple(system.refusals),
+        versions={"labrys": version("labrys"), "python": platform.python_version(), **system.versions()},
+        options={name: str(value) if isinstance(value, Path) else value for name, value in options.items()},
+        left_out={left.kind: left.reason for left in plan.left_out},
+        defaults=defaults,
+    )
+    return test, info, to_json(plan)
+
+
+def _test_name(options: Mapping[str, Any]) -> str:
+    faults = "edited-plan" if options["plan_file"] else options["nemesis"].replace(",", "+").replace(":", "-")
+    name = f"{options[choosing.SYSTEM]}-{options[choosing.WORKLOAD]}-{faults or 'no-faults'}"
+    return re.sub(r"[^A-Za-z0-9._+-]", "_", name)[:MAX_NAME]
+
+
+def reproduce_line(ctx: click.Context, options: Mapping[str, Any]) -> str:
+    """Returns the command that runs the same again, after all options are settled."""
+    planned = options[nemesis.choices.PLAN_FILE] is not None
+    without = NOT_REPRODUCED | (nemesis.choices.DRAWING if planned else frozenset())
+    words = opt.command_line(ctx, options, without=without, always={"time_limit"} if planned else ())
+    return shlex.join(["labrys", "test", "--seed", str(options["seed"]), *words])

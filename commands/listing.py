@@ -1,0 +1,125 @@
+"""The commands `labrys systems`, `labrys workloads` and `labrys faults`: what there is, and what goes with what."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from commands.choosing import Chosen, chosen
+from harness import plugins
+from harness.errors import InputError
+from harness.options import ToldCommand
+from harness.plain import one_line
+from harness.terminal import echo
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_format = click.option(
+    "--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format."
+)
+
+
+@click.command("systems", cls=ToldCommand)
+@_format
+def systems(*, output: str) -> None:
+    """Lists the systems that can be tested, each with the workloads that it serves."""
+    _show([_system(name, found) for name, found in _all(plugins.SYSTEMS)], output)
+
+
+@click.command("workloads", cls=ToldCommand)
+@_format
+def workloads(*, output: str) -> None:
+    """Lists the workloads, each with its functions and the systems that serve it."""
+    serving = {
+        name: getattr(found.type, "serves", {}) for name, found in _all(plugins.SYSTEMS) if isinstance(found, Chosen)
+    }
+    rows = []
+    for name, found in _all(plugins.WORKLOADS):
+        row = _about(plugins.WORKLOADS, name, found)
+        if isinstance(found, Chosen):
+            row["functions"] = dict(found.type.functions)
+            row["model"] = found.type.model
+            row["systems"] = [system for system, serves in serving.items() if name in serves]
+        rows.append(row)
+    _show(rows, output)
+
+
+@click.command("faults", cls=ToldCommand)
+@click.argument("kind", required=False)
+@_format
+def faults(*, kind: str | None, output: str) -> None:
+    """Lists the kinds of faults; or says all about KIND: its target, its options, what nodes need, and how it is proved."""
+    from nemesis.kinds import KINDS, find_kind
+
+    if kind is None:
+        _show([{"name": each.name, "summary": each.fault.SUMMARY} for each in KINDS.values()], output)
+        return
+    found = find_kind(kind)
+    row: dict[str, Any] = {
+        "name": found.name,
+        "summary": found.fault.SUMMARY,
+        "aliases": list(found.aliases),
+        "target": found.target or "names of nodes, which must be given",
+        "in all": found.in_all,
+        "needs": sorted(found.fault.NEEDS),
+        "proof": found.fault.PROOF,
+        "options": {
+            name: f"{option.meaning} Takes {option.expected}"
+            + ("" if option.default is None else f"; {option.default} by default")
+            for name, option in found.fault.OPTIONS.items()
+        },
+    }
+    if output == "json":
+        echo(json.dumps(row, indent=2))
+        return
+    for word, said in row.items():
+        if isinstance(said, dict):
+            echo(f"{word}:" if said else f"{word}: none")
+            for name, text in said.items():
+                echo(f"  {name}: {one_line(text)}")
+        else:
+            echo(f"{word}: {one_line(', '.join(said) or 'none' if isinstance(said, list) else _yes(said))}")
+
+
+def _yes(said: object) -> str:
+    return {True: "yes", False: "no"}.get(said, "") if isinstance(said, bool) else str(said)
+
+
+def _all(group: str) -> Iterator[tuple[str, Chosen | InputError]]:
+    """Yields the installed plug-ins of a group by name, or why one cannot be loaded."""
+    for name in plugins.plugins(group):
+        try:
+            yield name, chosen(group, name, by_place=False)
+        except InputError as error:
+            yield name, error
+
+
+def _about(group: str, name: str, found: Chosen | InputError) -> dict[str, Any]:
+    package = plugins.plugins(group)[name].package
+    if isinstance(found, InputError):
+        return {"name": name, "package": package, "error": str(found)}
+    return {"name": name, "package": package, "summary": found.type.summary}
+
+
+def _system(name: str, found: Chosen | InputError) -> dict[str, Any]:
+    row = _about(plugins.SYSTEMS, name, found)
+    if isinstance(found, Chosen):
+        row["workloads"] = dict(getattr(found.type, "serves", {}))
+    return row
+
+
+def _show(rows: list[dict[str, Any]], output: str) -> None:
+    if output == "json":
+        echo(json.dumps(rows, indent=2))
+        return
+    width = max((len(row["name"]) for row in rows), default=0)
+    for row in rows:
+        echo(f"{row['name']:<{width}}  {one_line(row.get('error') or row['summary'])}")
+        for word in ("workloads", "functions"):
+            for name, said in row.get(word, {}).items():
+                echo(f"{'':<{width}}    {name}: {one_line(said)}")
+        if "systems" in row:
+            echo(f"{'':<{width}}    served by: {', '.join(row['systems']) or 'no installed system'}")

@@ -1,0 +1,44 @@
+"""The command `labrys plan`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+import harness.choices
+import nemesis.choices
+from commands import choosing
+from commands.choosing import ENVIRONMENT_PREFIX, ChoosingCommand
+from commands.compose import OUTPUT_FLAGS, RUN_OPTIONS, reproduce_line, settle, with_options
+from harness.terminal import echo
+
+PREVIEW_OPERATIONS = 20
+
+
+@click.command(
+    "plan",
+    cls=ChoosingCommand,
+    beside=OUTPUT_FLAGS,
+    context_settings={"auto_envvar_prefix": f"{ENVIRONMENT_PREFIX}_TEST"},
+)
+@with_options(RUN_OPTIONS)
+@click.pass_context
+def show_plan(ctx: click.Context, /, **options: Any) -> None:
+    """Prints what a seed would do: its faults, and the first operations of each stream.
+
+    The output is the same, byte for byte, whenever seed and options are. Nothing is started: `all` stands for every kind,
+    whatever nodes could take. Defaults are those of `labrys test`.
+    """
+    from nemesis.planfile import to_json
+
+    names, given = settle(ctx, options, assume_nodes=True)
+    reproduce = reproduce_line(ctx, options)
+    plan = nemesis.choices.make_plan(
+        options, nodes=names, seed=options["seed"], time_limit_s=options["time_limit"], given=given
+    )
+    workload = choosing.workload_of(options)
+    streams = harness.choices.make_load(options, len(names)).streams(len(names))
+    preview = workload.describe_streams(seed=options["seed"], streams=streams, count=PREVIEW_OPERATIONS)
+    echo(json.dumps({"reproduce": reproduce, "plan": json.loads(to_json(plan)), "streams": preview}, indent=2))

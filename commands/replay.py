@@ -1,0 +1,129 @@
+"""The command `labrys replay`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import clusters.options
+import nemesis.choices
+from commands import choosing
+from commands.compose import OUTPUT_OPTIONS, PLACES, with_options
+from commands.test import run_test
+from harness import options as opt
+from harness import plugins
+from harness.errors import InputError
+from harness.parameters import PluginName
+from harness.plain import message, name
+from harness.terminal import echo
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+MAX_PLAN_BYTES = 64 << 20
+
+
+@click.command("replay", cls=opt.ToldCommand)
+@click.argument("run", default="latest")
+@click.option(
+    "--targets",
+    type=click.Choice(["role", "name"]),
+    default="role",
+    show_default=True,
+    help="Whether a fault that was aimed at the leader is aimed at the leader again, or at the node that it hit.",
+)
+@click.option(
+    "--system",
+    choosing.SYSTEM,
+    type=PluginName(plugins.SYSTEMS),
+    metavar="NAME|MODULE:CLASS",
+    help="The system, where the run names a class in a module; a place in a module is never taken from a run.",
+)
+@click.option(
+    "--workload",
+    choosing.WORKLOAD,
+    type=PluginName(plugins.WORKLOADS),
+    metavar="NAME|MODULE:CLASS",
+    help="The workload, likewise.",
+)
+@with_options((clusters.options.INVENTORY_OPTION, *OUTPUT_OPTIONS))
+@click.pass_context
+def replay_run(ctx: click.Context, /, run: str, targets: str, store_dir: Path, **more: Any) -> None:
+    """Carries out the plan of RUN again, with its seed and options.
+
+    RUN is a run's folder, or within the store `latest`, `<test>`, `<test>/<time>`, or an index. The run says what is tested:
+    the options in its test.json, each held to the type and range of its flag, and the faults in its plan.json. You say where:
+    --config, --inventory, --cluster-name and --store are never taken from the run.
+    """
+    from dataclasses import replace
+
+    from nemesis.planfile import by_name, from_json, to_json
+    from results.load import load_record
+    from results.store import Store
+
+    replaced = {name: more[name] for name in (choosing.SYSTEM, choosing.WORKLOAD) if more[name] is not None}
+    found = Store(store_dir).open_run(run)
+    record = load_record(found)
+    try:
+        plan = from_json(
+            found.read_bytes(found.plan_json, MAX_PLAN_BYTES).decode("utf-8"),
+            nodes=record.test.nodes,
+            source=str(found.plan_json),
+        )
+    except UnicodeDecodeError as error:
+        raise InputError(f"{found.path} has no plan that could be replayed: {error}") from error
+    path = found.path / f"replay-by-{targets}.json"
+    faults = by_name(plan.faults, record.faults) if targets == "name" else plan.faults
+    known = {**record.test.options, "seed": record.test.seed, **replaced}
+    options = [*opt.options_of(run_test), *_chosen(known, replaced, str(found.test_json))]
+    if plan.time_limit_s is not None:
+        known.setdefault("time_limit", plan.time_limit_s)
+    known["nodes"] = len(record.test.nodes) if known.get("cluster_kind", "local") == "local" else None
+    if known["nodes"] is None:
+        options = [option for option in options if option.name != "nodes"]
+        del known["nodes"]
+    values, missing = opt.recorded(options, known, places=PLACES, source=str(found.test_json))
+    given = opt.origins(ctx)
+    for line in _untaken(known, values, missing, given, str(found.test_json)):
+        echo(message(line), err=True)
+    limit_s = values["time_limit"]
+    found.write_text(path, to_json(replace(plan, faults=faults, seed=record.test.seed, time_limit_s=limit_s)))
+    own = [option for option in opt.options_of(ctx.command) if option.name in given and option.name in PLACES]
+    drawn = [option for option in options if option.name not in nemesis.choices.DRAWING]
+    words = [*opt.spelled_out(drawn, values), *opt.spelled_out(own, {**ctx.params, "store_dir": None})]
+    words += ["--plan", str(path), "--store", str(store_dir)]
+    with run_test.make_context("test", words, parent=ctx.find_root()) as test:
+        run_test.invoke(test)
+
+
+def _chosen(known: Mapping[str, Any], replaced: Mapping[str, str], source: str) -> list[click.Option]:
+    """Returns the options of the run's system and workload.
+
+    Raises:
+        InputError: One of them is not installed, or is a place in a module that the person does not name.
+    """
+    options: list[click.Option] = []
+    for parameter, group in ((choosing.SYSTEM, plugins.SYSTEMS), (choosing.WORKLOAD, plugins.WORKLOADS)):
+        try:
+            by_person = parameter in replaced
+            name = replaced.get(parameter) or str(known.get(parameter))
+            options += choosing.chosen(group, name, by_place=by_person).options
+        except InputError as error:
+            raise InputError(f"{source}: {error}") from error
+    return options
+
+
+def _untaken(
+    known: Mapping[str, Any], values: Mapping[str, Any], missing: Sequence[str], given: Collection[str], source: str
+) -> Iterator[str]:
+    """Says what a replay does not take from its run, and what the person has to give instead."""
+    if missing:
+        yield f"{source} says nothing of {', '.join(missing)}; built-in defaults are used"
+    if values["cluster_kind"] == "ssh" and "inventory" not in given:
+        yield "the run was on --cluster ssh; give --inventory FILE, since hosts are never taken from a run"
+    if known.get("cluster_name") is not None and "cluster_name" not in given:
+        yield (
+            f"the run was on the cluster {name(str(known['cluster_name']))!r}; give --cluster-name to use one that is up"
+        )

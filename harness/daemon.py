@@ -1,0 +1,179 @@
+"""One process of a system on a node: how it is started, ended, paused, and looked at.
+
+A process is found by its command line in the node's own process table, never by a pid file's word. It is ended with SIGKILL,
+and is gone only when nobody listens on its ports any more. `System` works through these descriptions, so that a system says
+what its processes are, and not how a process is killed.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from harness.errors import NodeError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from harness.remote import Remote
+
+# Lines NAME=value without spaces, which a fault has left for a process of the system, e.g. a library that it is to load. In a
+# shell: `env $(cat /run/labrys/environment 2>/dev/null) COMMAND`. A system that does not take them can have no such fault.
+ENVIRONMENT = "/run/labrys/environment"
+LAUNCH_WAIT_S = 5
+KILL_WAIT_S = 10
+ZOMBIE = "Z"
+PORT_TAKEN = 98
+NOT_LAUNCHED = 97
+LOG_TAIL_LINES = 12
+# The place of a daemon, then the beginning of its /proc/PID/stat; a program's name may hold spaces and parentheses.
+_STAT = re.compile(r"(?P<number>\d+) (?P<pid>\d+) \(.*\) (?P<state>\S)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Daemon:
+    """A process that a node runs for the system.
+
+    Attributes:
+        role: What it is to the system, e.g. `broker`; a node has one process of a role at most.
+        argv: Its command line. The program is looked up on the node's PATH.
+        pattern: An extended regular expression that finds it by its command line, as `pgrep -f` does. It finds no shell that
+            speaks of the process: begin it with `^` and the program.
+        ports: The TCP ports that it listens on.
+        data_dir: The absolute path of the directory that holds what must survive a crash. It is this process' own.
+        log_files: The absolute paths of its logs. The first gets what it writes to its standard output and error.
+        environment: Variables that it gets beside those of the node.
+        working_dir: Where it is started; None: in `data_dir`.
+        config_files: Absolute path to content, written before each start.
+    """
+
+    role: str
+    argv: Sequence[str]
+    pattern: str
+    ports: Sequence[int]
+    data_dir: str
+    log_files: Sequence[str]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    working_dir: str | None = None
+    config_files: Mapping[str, str] = field(default_factory=dict)
+
+    def start(self, remote: Remote) -> None:
+        """Starts it in a session of its own, and waits until it is in the process table. Does nothing if it already runs.
+
+        Raises:
+            NodeError: A port is taken, or it was not launched; the message has the last lines of its log.
+        """
+        launch_log = shlex.quote(self.log_files[0])
+        started = remote.run(
+            f"{self.found()} >/dev/null && exit 0\n"
+            f"for port in {self._ports()}; do\n"
+            f'  if {_listens("$port")}; then echo "$port"; exit {PORT_TAKEN}; fi\n'
+            "done\n"
+            f"mkdir -p {_quoted(self._directories())} || exit\n"
+            f"{self._configure()}"
+            f"cd {shlex.quote(self.working_dir or self.data_dir)} || exit\n"
+            f"setsid nohup {self._command()} </dev/null >>{launch_log} 2>&1 &\n"
+            f"for turn in $(seq {LAUNCH_WAIT_S * 50}); do {self.found()} >/dev/null && exit 0; sleep 0.02; done\n"
+            f"tail -n {LOG_TAIL_LINES} {launch_log} >&2; exit {NOT_LAUNCHED}",
+            check=False,
+        )
+        if started.status == PORT_TAKEN:
+            port = started.stdout.strip()
+            raise NodeError(remote.node, f"port {port} is taken by another process; `ss -ltnp` on the node shows which")
+        if started.status != 0:
+            raise NodeError(
+                remote.node,
+                f"the process {self.role!r} could not be launched: {started.stderr.strip() or '(it said nothing)'}",
+            )
+
+    def kill(self, remote: Remote) -> None:
+        """Ends it with SIGKILL and waits until it is gone, and its ports with it. Does nothing if it does not run.
+
+        A process whose first thread has ended has no command line any more, while its other threads may still hold a port.
+
+        Raises:
+            CommandFailed: It, or somebody who listens on its ports, is still there at the deadline.
+        """
+        listening = " || ".join(_listens(str(port)) for port in self.ports) or "false"
+        remote.run(
+            f"for turn in $(seq {KILL_WAIT_S * 20}); do\n"
+            f"  if pids=$({self.found()}); then kill -9 $pids 2>/dev/null\n"
+            f"  elif ! {{ {listening}; }}; then exit 0; fi\n"
+            "  sleep 0.05\n"
+            "done\n"
+            f'echo "still there: process ${{pids:-(none)}}, or the listener on port {self._ports()}" >&2; exit 1'
+        )
+
+    def pause(self, remote: Remote) -> None:
+        """Stops it with SIGSTOP.
+
+        Raises:
+            CommandFailed: There is no such process.
+        """
+        remote.run(f"kill -STOP $({self.found()})")
+
+    def resume(self, remote: Remote) -> None:
+        """Continues it with SIGCONT. Does nothing if it does not run."""
+        remote.run(f"pids=$({self.found()}) || exit 0; kill -CONT $pids")
+
+    def wipe(self, remote: Remote) -> None:
+        """Removes its data, its logs, and what lies beside a log under its name and a dot, such as an older one.
+
+        Directories stay, since a fault may have mounted something there.
+        """
+        data_dir = shlex.quote(self.data_dir)
+        logs = " ".join(f"{shlex.quote(path)} {shlex.quote(path)}.*" for path in self.log_files)
+        remote.run(f"[ ! -d {data_dir} ] || find {data_dir} -mindepth 1 -delete || exit\nrm -f {logs}")
+
+    def found(self) -> str:
+        """Returns a shell command that prints its pids, and fails where there is none."""
+        return f"pgrep -f {shlex.quote(self.pattern)}"
+
+    def _ports(self) -> str:
+        return " ".join(map(str, self.ports))
+
+    def _directories(self) -> list[str]:
+        parents = [path.rpartition("/")[0] for path in (*self.log_files, *self.config_files)]
+        return list(dict.fromkeys([self.data_dir, *([self.working_dir] if self.working_dir else []), *parents]))
+
+    def _configure(self) -> str:
+        return "".join(
+            f"printf %s {shlex.quote(content)} > {shlex.quote(path)} || exit\n"
+            for path, content in self.config_files.items()
+        )
+
+    def _command(self) -> str:
+        own = " ".join(f"{name}={shlex.quote(value)}" for name, value in self.environment.items())
+        return f"env $(cat {ENVIRONMENT} 2>/dev/null) {own} {shlex.join(self.argv)}"
+
+
+def states(remote: Remote, daemons: Iterable[Daemon]) -> dict[str, tuple[int, str] | None]:
+    """Reads several processes from the node's process table, in one command.
+
+    Returns:
+        Role to pid and state letter as in /proc/PID/stat (`T` is stopped), or None where there is no such process.
+    """
+    described = list(daemons)
+    if not described:
+        return {}
+    script = "\n".join(
+        f"for pid in $({daemon.found()}); do\n"
+        f"  read -r stat < /proc/$pid/stat && printf '%s %s\\n' {number} \"$stat\"\ndone"
+        for number, daemon in enumerate(described)
+    )
+    found: dict[str, tuple[int, str] | None] = {daemon.role: None for daemon in described}
+    for said in map(_STAT.match, remote.run(f"{script}\ntrue").stdout.splitlines()):
+        if said and said["state"] != ZOMBIE:
+            role = described[int(said["number"])].role
+            found[role] = found[role] or (int(said["pid"]), said["state"])
+    return found
+
+
+def _listens(port: str) -> str:
+    return f'ss -Hltn "sport = :{port}" 2>/dev/null | grep -q .'
+
+
+def _quoted(paths: Iterable[str]) -> str:
+    return shlex.join(list(paths))

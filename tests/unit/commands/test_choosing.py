@@ -1,0 +1,216 @@
+"""Systems and workloads of other packages and of one's own modules are chosen like those of Labrys."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import cli
+from harness import plugins
+from harness.errors import ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+MODULE = """
+from dataclasses import dataclass
+from harness.declare import option
+from workloads.register.workload import RegisterWorkload
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    lease_ms: int = option(50, "How long a lease is.", low=1, high=1000)
+    fsync: bool = option(True, "Whether the store syncs.")
+
+class Store:
+    name = "kv"
+    summary = "a store of one's own"
+    Options = Options
+    serves = {"register": "GET and PUT"}
+
+class Greedy(Store):
+    name = "greedy"
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Options:
+        rate: int = option(1, "A name that is taken.", low=1, high=2)
+
+class Loose(Store):
+    name = "loose"
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Options:
+        size: int = option(1, "A number without ends.")
+"""
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Works in an empty folder, with fresh knowledge of plug-ins before and after."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    plugins.plugins.cache_clear()
+    yield tmp_path
+    plugins.plugins.cache_clear()
+    for name in ("kvpack", "kvmine"):
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Installs a package with entry points, as far as `importlib.metadata` can tell."""
+
+    def install(name: str, points: str, module: str = "") -> None:
+        place = tmp_path / f"site-{name}"
+        info = place / f"{name}-1.0.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(points)
+        if module:
+            (place / f"{name}.py").write_text(module)
+        monkeypatch.syspath_prepend(str(place))
+        plugins.plugins.cache_clear()
+
+    return install
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """Runs the command line in this process; returns its exit code, and what it wrote to both outputs."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main(list(arguments))
+    captured = capsys.readouterr()
+    assert isinstance(ended.value.code, int)
+    return ended.value.code, captured.out, captured.err
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """What a command that is refused writes to standard error, as one line."""
+    code, out, err = run(capsys, *arguments)
+    assert (code, out) == (ExitCode.BAD_ARGUMENTS, "")
+    assert "Traceback" not in err
+    return " ".join(err.split())
+
+
+def planned(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    """What `labrys plan` prints."""
+    code, out, err = run(capsys, "plan", *arguments)
+    assert code == ExitCode.VALID, err
+    document = json.loads(out)
+    assert isinstance(document, dict)
+    return document
+
+
+def test_a_system_of_another_package_brings_its_options(
+    capsys: pytest.CaptureFixture[str], package: Callable[..., None]
+) -> None:
+    """In the help, on the command line, in the reproduce line, from the environment and in `labrys systems`."""
+    package("kvpack", "[labrys.systems]\nkv = kvpack:Store\n", MODULE)
+    _, told, _ = run(capsys, "test", "--system", "kv", "--help")
+    assert "Options of the system kv" in told
+    assert "--lease-ms" in told
+    assert "--read-mode" not in told
+    line = planned(capsys, "--system", "kv", "--seed", "1", "--lease-ms", "70", "--no-fsync")["reproduce"]
+    assert line == "labrys test --seed 1 --system kv --lease-ms 70 --no-fsync"
+    rows = {row["name"]: row for row in json.loads(run(capsys, "systems", "--format", "json")[1])}
+    assert rows["kv"] == {
+        "name": "kv", "package": "kvpack", "summary": "a store of one's own", "workloads": {"register": "GET and PUT"},
+    }  # fmt: skip
+
+
+def test_options_come_from_the_environment_and_the_file(
+    capsys: pytest.CaptureFixture[str],
+    package: Callable[..., None],
+    elsewhere: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As those of Labrys do, each under the name of its flag."""
+    package("kvpack", "[labrys.systems]\nkv = kvpack:Store\n", MODULE)
+    (elsewhere / "labrys.toml").write_text('[test]\nsystem = "kv"\nlease-ms = 90\n')
+    monkeypatch.setenv("LABRYS_TEST_FSYNC", "no")
+    assert planned(capsys, "--seed", "1")["reproduce"].endswith("--system kv --lease-ms 90 --no-fsync")
+    (elsewhere / "labrys.toml").write_text('[test]\nsystem = "kv"\nlease-ms = "long"\n')
+    assert "'long' is not a valid integer" in refused(capsys, "plan")
+
+
+def test_an_option_of_another_system_is_refused_with_its_owner(
+    capsys: pytest.CaptureFixture[str], package: Callable[..., None], elsewhere: Path
+) -> None:
+    """On the command line and in `labrys.toml`."""
+    package("kvpack", "[labrys.systems]\nkv = kvpack:Store\n", MODULE)
+    expected = "is an option of the system kv, and this is a test of the system dledger with the workload register"
+    assert f"--lease-ms {expected}" in refused(capsys, "plan", "--lease-ms", "3")
+    assert f"--no-fsync {expected}" in refused(capsys, "test", "--no-fsync")
+    assert "of the system dledger" in refused(capsys, "test", "--system", "kv", "--read-mode", "unsafe")
+    (elsewhere / "labrys.toml").write_text("[test]\nlease-ms = 90\n")
+    assert f"[test] lease-ms {expected}" in refused(capsys, "plan")
+
+
+def test_a_broken_plugin_is_named_and_hinders_nothing_else(
+    capsys: pytest.CaptureFixture[str], package: Callable[..., None]
+) -> None:
+    """With its package and its error, where it is chosen and in the list."""
+    package("kvpack", "[labrys.systems]\nbroken = kvpack:Nothing\nkv = kvpack:Store\n", MODULE)
+    said = "the system broken of the package kvpack cannot be loaded from kvpack:Nothing: AttributeError"
+    assert said in refused(capsys, "test", "--system", "broken")
+    assert planned(capsys, "--system", "kv", "--seed", "1")
+    code, out, _ = run(capsys, "systems")
+    assert code == ExitCode.VALID
+    assert said in out
+    assert "a store of one's own" in out
+
+
+def test_two_plugins_of_one_name_cannot_be_chosen(
+    capsys: pytest.CaptureFixture[str], package: Callable[..., None]
+) -> None:
+    """The message names both packages; all others can be chosen."""
+    package("kvpack", "[labrys.systems]\nkv = kvpack:Store\n", MODULE)
+    package("other", "[labrys.systems]\nkv = other:Store\n")
+    err = refused(capsys, "plan", "--system", "kv")
+    assert "several packages have a system named kv" in err
+    assert "kvpack" in err
+    assert "other" in err
+    assert planned(capsys, "--seed", "1")
+
+
+def test_a_class_in_a_module_needs_no_package(capsys: pytest.CaptureFixture[str], elsewhere: Path) -> None:
+    """It is named by its place, in the working folder or wherever modules are found."""
+    (elsewhere / "kvmine.py").write_text(MODULE)
+    line = planned(capsys, "--system", "kvmine:Store", "--seed", "1", "--lease-ms", "7")["reproduce"]
+    assert line == "labrys test --seed 1 --system kvmine:Store --lease-ms 7"
+    assert "has an option --rate, and so has the command" in refused(capsys, "plan", "--system", "kvmine:Greedy")
+    assert "number without two ends" in refused(capsys, "plan", "--system", "kvmine:Loose")
+    assert "No module named 'nowhere'" in refused(capsys, "plan", "--system", "nowhere:Store")
+
+
+def test_a_file_of_defaults_names_no_code(capsys: pytest.CaptureFixture[str], elsewhere: Path) -> None:
+    """Whoever can write it would decide what is imported."""
+    (elsewhere / "kvmine.py").write_text("raise SystemExit(7)\n")
+    (elsewhere / "labrys.toml").write_text('[test]\nsystem = "kvmine:Store"\n')
+    assert "a file of defaults never decides which code runs" in refused(capsys, "plan")
+
+
+def test_a_system_that_cannot_serve_the_workload_is_refused(
+    capsys: pytest.CaptureFixture[str], package: Callable[..., None]
+) -> None:
+    """With what it serves, and which systems serve the workload."""
+    package("kvpack", "[labrys.workloads]\nbank = kvpack:Bank\n", BANK)
+    err = refused(capsys, "plan", "--workload", "bank")
+    assert "the system dledger serves register, not bank; no installed system serves bank" in err
+
+
+BANK = """
+from workloads.register.workload import RegisterWorkload
+
+class Bank(RegisterWorkload):
+    name = "bank"
+"""
+
+
+def test_a_name_that_nothing_has_is_refused_with_a_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
+    """For systems and workloads alike."""
+    assert "Did you mean 'dledger'?" in refused(capsys, "test", "--system", "dleger")
+    assert "Did you mean 'register'?" in refused(capsys, "plan", "--workload", "registr")

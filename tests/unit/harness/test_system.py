@@ -1,0 +1,160 @@
+"""What a system says about its processes is all that is needed to start, break and look at them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from harness.clock import run_virtual
+from harness.cluster import Paper
+from harness.daemon import NOT_LAUNCHED, PORT_TAKEN, Daemon, states
+from harness.declare import NoOptions
+from harness.errors import InputError, NodeError
+from harness.node import Node
+from harness.system import System
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.client import Client
+    from harness.cluster import Cluster
+    from harness.remote import Remote
+
+N1 = Node(name="n1", address="10.0.0.1")
+N2 = Node(name="n2", address="10.0.0.2")
+FRONT = Daemon(
+    role="front", argv=("front", "--at", "a b"), pattern="^front ", ports=(8001, 8002), data_dir="/d/front",
+    log_files=("/l/front.log",), environment={"HEAP": "1 g"}, config_files={"/etc/front/it's.conf": "a = 'b'\n"},
+)  # fmt: skip
+BACK = replace(FRONT, role="back", argv=("back",), pattern="^back$", ports=(9000,), data_dir="/d/back")
+
+
+class Shell:
+    """A shell that keeps what it is told to run, and answers what it is told to answer."""
+
+    node = "n1"
+
+    def __init__(self) -> None:
+        self.scripts: list[str] = []
+        self.answer = SimpleNamespace(status=0, stdout="", stderr="")
+
+    def run(self, command: str, **_: Any) -> Any:
+        """Keeps the command."""
+        self.scripts.append(command)
+        return self.answer
+
+
+class Pair(System):
+    """A system with two processes on n1 and one on all others."""
+
+    name = "pair"
+
+    def processes(self, node: Node) -> Sequence[Daemon]:
+        """Returns a front, and on the first node a back before it."""
+        return (BACK, FRONT) if node.name == "n1" else (FRONT,)
+
+    def install(self, node: Node) -> None:
+        """Has nothing to install."""
+
+    def wait_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
+        """Is ready."""
+
+    def client(self, process: int, node: Node, *, pinned: bool = False) -> Client:
+        """Has no clients."""
+        raise NotImplementedError
+
+
+@pytest.fixture
+def shell() -> Shell:
+    """The shell on every node."""
+    return Shell()
+
+
+@pytest.fixture
+def pair(shell: Shell) -> Pair:
+    """The system on two nodes."""
+    cluster = cast("Cluster", SimpleNamespace(nodes=(N1, N2), remote=lambda node: shell))
+    return Pair(cluster, NoOptions(), "register")
+
+
+def test_what_a_system_need_not_say(pair: Pair) -> None:
+    """A system that only describes its processes has a default for all else."""
+    assert pair.workload == "register"
+    assert dict(pair.versions()) == {}
+    assert dict(pair.serves) == {}
+    assert pair.fatal_log_patterns() == ()
+    assert not (pair.dumps_replicas)
+    assert not (pair.reads_need_leader)
+    assert not (pair.moves_leadership)
+    assert not (pair.refusals)
+
+    async def asked() -> list[Any]:
+        return [await pair.status(N1, 1.0), await pair.statuses(N1, 1.0), await pair.lead(N1, 1.0)]
+
+    assert run_virtual(asked()) == [None, (), False]
+
+
+def test_processes_start_in_their_order_and_end_the_other_way(pair: Pair, shell: Shell) -> None:
+    """A process starts after those that it may need, and is ended before them; a role picks one."""
+    pair.start(N1)
+    pair.kill(N1)
+    assert ["'^back$'" in script for script in shell.scripts] == [True, False, False, True]
+    shell.scripts.clear()
+    pair.start(N1, "front")
+    pair.pause(N1, "front")
+    assert len(shell.scripts) == 2
+    assert not any("^back" in script for script in shell.scripts)
+
+
+def test_ports_logs_and_data_belong_to_roles(pair: Pair) -> None:
+    """Without a role they are those of all processes; data cannot be, where there are several."""
+    assert pair.ports() == [9000, 8001, 8002]
+    assert pair.ports("front") == [8001, 8002]
+    assert pair.log_files(N1, "front") == ["/l/front.log"]
+    assert pair.data_dir(N1, "back") == "/d/back"
+    assert pair.data_dir(N2) == "/d/front"
+    with pytest.raises(
+        InputError, match=r"the role of one process of pair on n1, not None; its processes are: back, front"
+    ):
+        pair.data_dir(N1)
+
+
+def test_roles_are_known_without_nodes() -> None:
+    """A plan is drawn before there are nodes, so which nodes have which role follows from their names alone."""
+    assert Pair.roles(["n1", "n2", "n3"], NoOptions(), "register") == {"back": ("n1",), "front": ("n1", "n2", "n3")}
+    assert [node.address for node in Paper(["a", "b"]).nodes] == ["192.0.2.1", "192.0.2.2"]
+
+
+def test_states_are_read_from_the_process_table(shell: Shell) -> None:
+    """A program's name may hold anything; a process that has ended, but was not waited for, is none."""
+    shell.answer.stdout = "0 17 (a) T (b) S 1 1\n0 18 (front) R 1 1\nnonsense\n1 19 (back) Z 1 1\n"
+    assert states(cast("Remote", shell), (FRONT, BACK)) == {"front": (17, "S"), "back": None}
+    assert states(cast("Remote", shell), ()) == {}
+
+
+def test_a_start_writes_what_the_process_reads(shell: Shell) -> None:
+    """Configuration is written before the start, and the process gets its variables and those that a fault left."""
+    FRONT.start(cast("Remote", shell))
+    (script,) = shell.scripts
+    assert script.index("/etc/front/it") < script.index("setsid nohup env ")
+    assert "env $(cat /run/labrys/environment" in script
+    assert "HEAP='1 g' front --at 'a b'" in script
+
+
+@pytest.mark.parametrize(
+    ("status", "stdout", "stderr", "said"),
+    [
+        (PORT_TAKEN, "8002\n", "", "n1: port 8002 is taken by another process"),
+        (NOT_LAUNCHED, "", "no such flag\n", "n1: the process 'front' could not be launched: no such flag"),
+        (NOT_LAUNCHED, "", "", "(it said nothing)"),
+    ],
+)
+def test_a_start_that_fails_says_why(shell: Shell, status: int, stdout: str, stderr: str, said: str) -> None:
+    """The port that is taken, or the last lines of the log."""
+    shell.answer = SimpleNamespace(status=status, stdout=stdout, stderr=stderr)
+    with pytest.raises(NodeError) as raised:
+        FRONT.start(cast("Remote", shell))
+    assert said in str(raised.value)
