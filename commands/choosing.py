@@ -19,13 +19,12 @@ from harness import plugins
 from harness.config import DEFAULTS_OF, as_defaults, load_config, refuse_unread
 from harness.declare import build, click_options
 from harness.errors import InputError, LabrysError
+from harness.parameters import PluginName
 from harness.plain import name as plain_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
-
-    from click.shell_completion import CompletionItem
 
     from harness.cluster import Cluster
     from harness.system import System
@@ -33,32 +32,6 @@ if TYPE_CHECKING:
 
 SYSTEM, WORKLOAD = "system_name", "workload_name"
 ENVIRONMENT_PREFIX = "LABRYS"
-
-
-class PluginName(click.ParamType[str]):
-    """The name of an installed plug-in, or `module:Class`."""
-
-    def __init__(self, group: str) -> None:
-        """Takes one of the groups of `harness.plugins`."""
-        self.name = plugins.SINGULAR[group]
-        self.group = group
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Returns the name.
-
-        Raises:
-            click.BadParameter: There is no such plug-in.
-        """
-        try:
-            return plugins.find(self.group, str(value), by_place=True).name
-        except InputError as error:
-            self.fail(str(error), param, ctx)
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
-        """Returns the installed plug-ins whose names begin like that."""
-        from click.shell_completion import CompletionItem
-
-        return [CompletionItem(each) for each in plugins.plugins(self.group) if each.startswith(incomplete)]
 
 
 OPTIONS = (

@@ -138,6 +138,8 @@ def compose(
         operation_timeout_s=options["operation_timeout"],
         recovery_timeout_s=options["recovery_timeout"],
         final_reads=options["final_reads"],
+        final_reads_timeout_s=options["final_reads_timeout"],
+        lead_timeout_s=options["lead_timeout"],
     )
     info = TestInfo(
         name=options["test_name"] or _test_name(options),
@@ -147,6 +149,7 @@ def compose(
         system=system.name,
         workload=workload.name,
         nodes=names,
+        answers=tuple(system.answers),
         refusals=tuple(system.refusals),
         versions={"labrys": version("labrys"), "python": platform.python_version(), **system.versions()},
         options={name: str(value) if isinstance(value, Path) else value for name, value in options.items()},
