@@ -3,6 +3,8 @@
 #   make demo   five local nodes, a partition, a verdict, a report
 #   make test   all tests; those on real nodes too, where this user may make network namespaces (root)
 #
+# `make dist` builds a wheel and a source distribution in dist/.
+#
 # Every step leaves a stamp under build/ and runs again only if what it depends on has changed.
 
 .DELETE_ON_ERROR:
@@ -25,7 +27,7 @@ TEST_TARGET := build/cargo-test
 
 export MATURIN_NO_INSTALL_RUST := 1
 
-.PHONY: demo test lint bench clean setup
+.PHONY: demo test lint bench dist clean setup
 
 demo: setup $(JAR)
 	$(SUDO) $(BIN)/labrys test --cluster local --system dledger --workload register \
@@ -44,8 +46,13 @@ lint: setup
 bench: setup $(JAR)
 	$(BIN)/python -m benchmarks
 
+dist: setup $(JAR)
+	rm -rf dist
+	$(BIN)/maturin sdist --quiet --out dist
+	$(BIN)/maturin build --quiet --release --out dist
+
 clean:
-	rm -rf build $(VENV) checker/_kernel*.so checker/kernel/target $(NODE)/target .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf build dist $(VENV) checker/_kernel*.so checker/kernel/target $(NODE)/target .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 setup: build/kernel.stamp
 

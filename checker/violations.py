@@ -10,18 +10,21 @@ from __future__ import annotations
 import enum
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from checker.result import operation_json
+from harness.counterexample import counterexample_of
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from checker.independent import KeyedAnalysis
+    from harness.counterexample import Counterexample
     from harness.faults import FaultRecord
     from harness.op import Operation, Value
 
+MAX_MEMBERS: Final = 200
 _UNEXPLAINED: Final = 1 << 30  # counts as larger than any counterexample
 
 
@@ -40,6 +43,7 @@ class Violation:
     Attributes:
         key: The key; None where the history has only one object.
         kind: What sort of violation it is, e.g. `stale-read` or `lost`; None if the checker does not say.
+        subject: The element, offset or token that it is about; None if it is about the key as a whole.
         explanation: The sentence that shows it.
         operations: The few operations that it is about.
         decisive: The operation that could not have happened, given the others; None if the checker names none.
@@ -52,6 +56,7 @@ class Violation:
     explanation: str
     operations: Sequence[Operation]
     decisive: Operation | None
+    subject: Value = None
     when: When = When.BEFORE
     faults: tuple[int, ...] = ()
 
@@ -60,12 +65,33 @@ class Violation:
         return {
             "key": self.key,
             "kind": self.kind,
+            "subject": self.subject,
             "explanation": self.explanation,
             "when": str(self.when),
             "faults": list(self.faults),
-            "op": operation_json(self.decisive),
-            "operations": [operation_json(operation) for operation in self.operations],
+            "op": _short(operation_json(self.decisive)),
+            "operations": [_short(operation_json(operation)) for operation in self.operations],
         }
+
+
+def _short(operation: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Returns an operation whose value has `MAX_MEMBERS` at most; `members` is how many there are, where some are left out.
+
+    A read of all may return a hundred thousand elements. The history has them all.
+    """
+    if operation is None or not isinstance(operation["value"], list) or len(operation["value"]) <= MAX_MEMBERS:
+        return operation
+    value = operation["value"]
+    return {**operation, "value": value[:MAX_MEMBERS], "members": len(value)}
+
+
+def counterexamples(violations: Iterable[Violation]) -> list[Counterexample]:
+    """Returns the violations that have operations as counterexamples."""
+    found = (
+        counterexample_of(each.operations, explanation=each.explanation, culprit=each.decisive, subject=each.subject)
+        for each in violations
+    )
+    return [example for example in found if example is not None]
 
 
 def of_keys(found: KeyedAnalysis) -> list[Violation]:

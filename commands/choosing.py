@@ -19,13 +19,12 @@ from harness import plugins
 from harness.config import DEFAULTS_OF, as_defaults, load_config, refuse_unread
 from harness.declare import build, click_options
 from harness.errors import InputError, LabrysError
+from harness.parameters import PluginName
 from harness.plain import name as plain_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
-
-    from click.shell_completion import CompletionItem
 
     from harness.cluster import Cluster
     from harness.system import System
@@ -33,32 +32,6 @@ if TYPE_CHECKING:
 
 SYSTEM, WORKLOAD = "system_name", "workload_name"
 ENVIRONMENT_PREFIX = "LABRYS"
-
-
-class PluginName(click.ParamType[str]):
-    """The name of an installed plug-in, or `module:Class`."""
-
-    def __init__(self, group: str) -> None:
-        """Takes one of the groups of `harness.plugins`."""
-        self.name = plugins.SINGULAR[group]
-        self.group = group
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Returns the name.
-
-        Raises:
-            click.BadParameter: There is no such plug-in.
-        """
-        try:
-            return plugins.find(self.group, str(value), by_place=True).name
-        except InputError as error:
-            self.fail(str(error), param, ctx)
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
-        """Returns the installed plug-ins whose names begin like that."""
-        from click.shell_completion import CompletionItem
-
-        return [CompletionItem(each) for each in plugins.plugins(self.group) if each.startswith(incomplete)]
 
 
 OPTIONS = (
@@ -324,6 +297,24 @@ def system_of(cluster: Cluster, options: Mapping[str, Any]) -> System:
     found = chosen(plugins.SYSTEMS, options[SYSTEM], by_place=True).type
     system: System = found(cluster, build(found.Options, options), _workload_name(options))
     return system
+
+
+def roles_of(options: Mapping[str, Any], nodes: Sequence[str]) -> Mapping[str, Sequence[str]]:
+    """Returns which nodes run a process of each role of the system that the options name; starts and asks none of them.
+
+    Raises:
+        InputError: It cannot be what the options say, or cannot run on nodes of these names.
+    """
+    from harness.system import System
+
+    system = chosen(plugins.SYSTEMS, options[SYSTEM], by_place=True)
+    found = system.type
+    if not isinstance(found, type) or not issubclass(found, System):
+        raise InputError(f"the {system.said} is no class below harness.system.System; docs/new-system.md shows one")
+    if found.__abstractmethods__:
+        lacking = ", ".join(sorted(found.__abstractmethods__))
+        raise InputError(f"the {system.said} lacks {lacking}; docs/new-system.md says what it has")
+    return found.roles(nodes, build(found.Options, options), _workload_name(options))
 
 
 def _workload_name(options: Mapping[str, Any]) -> str:

@@ -89,15 +89,18 @@ def settle(
     """
     origins = opt.origins(ctx)
     names, lines = clusters.options.settle_nodes(options, origins, assume=assume_nodes)
-    given = nemesis.choices.given_plan(options, names)
+    choosing.check(options)
+    roles = choosing.roles_of(options, names)
+    given = nemesis.choices.given_plan(options, names, roles)
     if given is not None:
         lines += nemesis.choices.follow_plan(given, options, given=origins, built_in=opt.built_in(ctx))
     for line in lines:
         echo(line, err=True)
     if options["seed"] is None:
         options["seed"] = fresh_seed()
-    nemesis.choices.check(options, nodes=names, seed=options["seed"], time_limit_s=options["time_limit"], given=given)
-    choosing.check(options)
+    nemesis.choices.check(
+        options, nodes=names, seed=options["seed"], time_limit_s=options["time_limit"], given=given, roles=roles
+    )
     harness.choices.make_load(options, len(names))
     return names, given
 
@@ -123,7 +126,13 @@ def compose(
     system = choosing.system_of(cluster, options)
     workload = choosing.workload_of(options)
     plan = nemesis.choices.make_plan(
-        options, nodes=names, seed=seed, time_limit_s=time_limit_s, capabilities=cluster.capabilities(), given=given
+        options,
+        nodes=names,
+        seed=seed,
+        time_limit_s=time_limit_s,
+        capabilities=cluster.capabilities(),
+        given=given,
+        roles=choosing.roles_of(options, names),
     )
     nemesis.choices.refuse_impossible(plan, cluster.capabilities(), cluster.nodes)
     test = Test(
@@ -138,6 +147,8 @@ def compose(
         operation_timeout_s=options["operation_timeout"],
         recovery_timeout_s=options["recovery_timeout"],
         final_reads=options["final_reads"],
+        final_reads_timeout_s=options["final_reads_timeout"],
+        lead_timeout_s=options["lead_timeout"],
     )
     info = TestInfo(
         name=options["test_name"] or _test_name(options),
@@ -147,6 +158,7 @@ def compose(
         system=system.name,
         workload=workload.name,
         nodes=names,
+        answers=tuple(system.answers),
         refusals=tuple(system.refusals),
         versions={"labrys": version("labrys"), "python": platform.python_version(), **system.versions()},
         options={name: str(value) if isinstance(value, Path) else value for name, value in options.items()},

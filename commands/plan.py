@@ -36,7 +36,12 @@ def show_plan(ctx: click.Context, /, **options: Any) -> None:
     names, given = settle(ctx, options, assume_nodes=True)
     reproduce = reproduce_line(ctx, options)
     plan = nemesis.choices.make_plan(
-        options, nodes=names, seed=options["seed"], time_limit_s=options["time_limit"], given=given
+        options,
+        nodes=names,
+        seed=options["seed"],
+        time_limit_s=options["time_limit"],
+        given=given,
+        roles=choosing.roles_of(options, names),
     )
     workload = choosing.workload_of(options)
     streams = harness.choices.make_load(options, len(names)).streams(len(names))

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 MAX_OPERATIONS = 40_000
 MAX_TEXT = 80
+MAX_SUBJECTS = 40
 REFUSED = len(TYPES)
 _US = 1_000
 
@@ -60,6 +61,7 @@ def timeline(
     marked: Sequence[int] = (),
     culprit: int | None = None,
     refusals: AbstractSet[str] = frozenset(),
+    subjects: Sequence[Value] = (),
 ) -> dict[str, Value]:
     """Returns the timeline's data, JSON-like; times in microseconds since the workload's start.
 
@@ -71,6 +73,7 @@ def timeline(
         marked: Invoke indices of the operations of the counterexample.
         culprit: The one of them that could not have happened.
         refusals: Codes of `fail` errors by which a node names another to ask; such operations have a type of their own.
+        subjects: The elements, offsets or tokens that the verdict is about; each gets the list of its operations.
     """
     shown = _stretch(operations, marked, faults)
     end_ns = max([*(end_ns_of(operation) for operation in shown), *(fault.end_ns for fault in faults), 1])
@@ -100,6 +103,8 @@ def timeline(
         "t": [REFUSED if refused(op, refusals) else TYPES.index(op.type) for op in shown],
         "k": [keys.place(op.key) for op in shown],
         "v": [_text(_said(op)) for op in shown],
+        "a": [_text(op.value) if _answers(op) else None for op in shown],
+        "subjects": _subjects(shown, subjects),
         "e": [errors.place(op.error if op.error is None else op.error[:MAX_TEXT]) for op in shown],
         "i": [op.invoke_index for op in shown],
         "functions": [None if text is None else label(text) for text in functions.texts()],
@@ -214,6 +219,40 @@ def _led(sightings: Sequence[Sighting]) -> list[tuple[int, int, str | None, int 
         (start_ns, max(start_ns, last_ns), name, term)
         for (start_ns, name, term), last_ns in zip(changes, [*lasts_ns, end_ns], strict=False)
     ]
+
+
+def _answers(operation: Operation) -> bool:
+    """Returns whether an operation has an argument, and an answer that is another value."""
+    return operation.value is not None and operation.result is not None and operation.result != operation.value
+
+
+def _subjects(shown: Sequence[Operation], subjects: Sequence[Value]) -> list[Value]:
+    """Returns each subject with the places of the operations whose argument or result holds it."""
+    places: dict[str, list[int]] = {_json(subject): [] for subject in subjects[:MAX_SUBJECTS]}
+    if places:
+        for place, operation in enumerate(shown):
+            for text in _members(operation.value) | _members(operation.result):
+                if text in places:
+                    places[text].append(place)
+    return [[label(text.strip('"')), found] for text, found in places.items()]
+
+
+def _json(value: Value) -> str:
+    return str(value) if type(value) is int else json.dumps(value, sort_keys=True, default=str)
+
+
+def _members(value: Value) -> set[str]:
+    """Returns a value and, if it is a list, what it holds at any depth, as JSON."""
+    found: set[str] = set()
+    due = [value]
+    while due:
+        one = due.pop()
+        if one is None:
+            continue
+        found.add(_json(one))
+        if isinstance(one, list | tuple):
+            due += one
+    return found
 
 
 def _said(operation: Operation) -> Value:

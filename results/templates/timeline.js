@@ -33,7 +33,7 @@
     const seen = (lane) => {
       const ops = laneOps[lane];
       for (let n = firstVisible(ops); n < ops.length && start[ops[n]] <= to; n++) {
-        if (chosen === null || data.k[ops[n]] === chosen || marked.has(ops[n])) return true;
+        if (wanted(ops[n]) || marked.has(ops[n])) return true;
       }
       return false;
     };
@@ -62,9 +62,24 @@
   const overview = document.getElementById("overview");
   const tip = document.getElementById("tip");
   const keySelect = document.getElementById("key");
+  const functionSelect = document.getElementById("function");
+  const valueInput = document.getElementById("value");
   const context = canvas.getContext("2d");
   const small = overview.getContext("2d");
   let width = 0, height = 0, from = 0, to = total, chosen = null, colours = {}, hovered = -1, queued = false;
+
+  // What the person wants to see: one key, one function, one value. A value that the verdict is about has the list of its
+  // operations; any other is looked for among what is shown of arguments and results.
+  const subjects = new Map(data.subjects.map(([label, places]) => [label, new Set(places)]));
+  let wantedFunction = null, wantedValue = "";
+  const holds = (value) => Array.isArray(value) ? value.some(holds) : value !== null && String(value) === wantedValue;
+  function wanted(i) {
+    if (chosen !== null && data.k[i] !== chosen) return false;
+    if (wantedFunction !== null && data.f[i] !== wantedFunction) return false;
+    if (wantedValue === "") return true;
+    const known = subjects.get(wantedValue);
+    return known ? known.has(i) : holds(data.v[i]) || holds(data.a[i]);
+  }
 
   // A canvas takes no CSS variables: ask an element what they are.
   function readColours() {
@@ -233,7 +248,7 @@
         const x2 = Math.max(x1 + 1.2, Math.min(width, x(end[i])));
         if (perPixel > 300 && x2 <= last[type] + 0.6 && !marked.has(i)) continue;
         last[type] = x2;
-        const dim = chosen !== null && data.k[i] !== chosen;
+        const dim = !wanted(i);
         const read = isRead(i);
         const h = read ? Math.max(1, Math.round(laneHeight * 0.42)) : laneHeight - (laneHeight < 9 ? 1 : 2 * GAP);
         const style = `${type} ${dim ? "dim" : read ? "read" : "full"}`;
@@ -447,7 +462,8 @@
     return value === null ? "nil" : typeof value === "object" ? JSON.stringify(value) : String(value);
   }
   function said(i) {
-    const f = data.functions[data.f[i]], v = data.v[i];
+    const f = data.functions[data.f[i]], v = data.v[i], a = data.a[i];
+    if (a !== null) return `${f} ${shown(a)} → ${shown(v)}`;
     if (f === "cas" && Array.isArray(v)) return `cas ${shown(v[0])} → ${shown(v[1])}`;
     if (isRead(i)) return data.t[i] === 0 ? `${f} → ${shown(v)}` : f;
     return v === null ? f : `${f} ${shown(v)}`;
@@ -591,6 +607,20 @@
     keySelect.append(option);
   });
   keySelect.addEventListener("change", () => { chosen = keySelect.value === "" ? null : Number(keySelect.value); queue(); });
+  data.functions.forEach((name, place) => {
+    const option = document.createElement("option");
+    option.value = String(place);
+    option.textContent = name;
+    functionSelect.append(option);
+  });
+  functionSelect.addEventListener("change", () => { wantedFunction = functionSelect.value === "" ? null : Number(functionSelect.value); queue(); });
+  valueInput.addEventListener("input", () => { wantedValue = valueInput.value.trim(); queue(); });
+  const listed = document.getElementById("subjects");
+  for (const label of subjects.keys()) {
+    const option = document.createElement("option");
+    option.value = label;
+    listed.append(option);
+  }
   const press = (id, action) => document.getElementById(id)?.addEventListener("click", action);
   press("in", () => zoom(0.5));
   press("out", () => zoom(2));

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 MODULE = """
 from dataclasses import dataclass
+from harness.daemon import Daemon
 from harness.declare import option
+from harness.system import System
 from workloads.register.workload import RegisterWorkload
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,11 +28,23 @@ class Options:
     lease_ms: int = option(50, "How long a lease is.", low=1, high=1000)
     fsync: bool = option(True, "Whether the store syncs.")
 
-class Store:
+class Store(System):
     name = "kv"
     summary = "a store of one's own"
     Options = Options
     serves = {"register": "GET and PUT"}
+
+    def processes(self, node):
+        ports, logs = {"api": (1,), "disk": (2,)}, ("/var/log/kv.log",)
+        roles = ("api", "disk") if node.name in {"n1", "n2"} else ("api",)
+        return [
+            Daemon(role=role, argv=("kv", role), pattern=f"^kv {role}", ports=ports[role], data_dir="/kv", log_files=logs)
+            for role in roles
+        ]
+
+    def install(self, node): ...
+    def wait_ready(self, nodes, timeout_s): ...
+    def client(self, process, node, *, pinned=False): ...
 
 class Greedy(Store):
     name = "greedy"
@@ -38,6 +52,19 @@ class Greedy(Store):
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Options:
         rate: int = option(1, "A name that is taken.", low=1, high=2)
+
+class Half(System):
+    name = "half"
+    summary = "a class that is not done"
+    serves = {"register": "GET"}
+
+    def processes(self, node): ...
+
+class Foreign:
+    name = "foreign"
+    summary = "a class of another kind"
+    serves = {"register": "GET"}
+    Options = Options
 
 class Loose(Store):
     name = "loose"
@@ -174,6 +201,41 @@ def test_two_plugins_of_one_name_cannot_be_chosen(
     assert "kvpack" in err
     assert "other" in err
     assert planned(capsys, "--seed", "1")
+
+
+def test_faults_aim_at_the_roles_of_a_system(capsys: pytest.CaptureFixture[str], elsewhere: Path) -> None:
+    """A plan is drawn on the nodes that run the role, without any node; a role that is not there is refused."""
+    (elsewhere / "kvmine.py").write_text(MODULE)
+    aimed = ("--system", "kvmine:Store", "--seed", "1", "--nemesis")
+    faults = planned(capsys, *aimed, "kill:disks,pause:api+leader")["plan"]["faults"]
+    disks = [fault for fault in faults if fault["kind"] == "kill"]
+    assert disks
+    assert all(fault["options"]["role"] == "disk" and set(fault["target"]) <= {"n1", "n2"} for fault in disks)
+    code, _, err = run(capsys, "plan", *aimed, "kill:dsk")
+    assert code == ExitCode.BAD_ARGUMENTS
+    assert "unknown target 'dsk'. Did you mean 'disk'?" in err
+    plan = {"faults": [{"kind": "kill", "target": ["n1"], "start_s": 5, "end_s": 9, "options": {"role": "proxy"}}]}
+    (elsewhere / "plan.json").write_text(json.dumps(plan))
+    code, _, err = run(capsys, "plan", *aimed[:2], "--plan", "plan.json")
+    assert code == ExitCode.BAD_ARGUMENTS
+    assert "there is no role 'proxy'; the roles are: api on n1, n2, n3, n4, n5; disk on n1, n2" in err
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("Half", "lacks client, install, wait_ready; docs/new-system.md"),
+        ("Foreign", "no class below harness.system.System"),
+    ],
+)
+def test_a_class_that_is_no_system_is_refused(
+    capsys: pytest.CaptureFixture[str], elsewhere: Path, name: str, said: str
+) -> None:
+    """With what it lacks, before anything is opened."""
+    (elsewhere / "kvmine.py").write_text(MODULE)
+    code, _, err = run(capsys, "plan", "--system", f"kvmine:{name}")
+    assert code == ExitCode.BAD_ARGUMENTS
+    assert said in err
 
 
 def test_a_class_in_a_module_needs_no_package(capsys: pytest.CaptureFixture[str], elsewhere: Path) -> None:

@@ -68,8 +68,8 @@ def test_what_can_be_said(text: str, role: str | None, target: object, label: st
         ("kill:broker+broker", "unknown target 'broker'"),
         ("kill:n1+broker", "unknown target 'broker'"),
         ("fixed-kill:controller", "needs the names of its nodes, e.g. fixed-kill:controller+n1"),
-        ("packet-loss:broker", "packet-loss cannot be aimed at the role broker: it drops a part of all packets that reach a node"),
-        ("packet-delay:broker+n2", "it shapes all that a node sends, whichever process sends it. Aim it at nodes, e.g. packet-delay:n2"),
+        ("packet-loss:broker", "packet-loss cannot be aimed at the role broker: it drops a part of all"),
+        ("packet-delay:broker+n2", "whichever process sends it. Aim it at nodes, e.g. packet-delay:n2"),
         ("leadership-transfer:controller", "cannot be aimed at the role controller"),
         ("partition-leader:controller+minority", "cannot be aimed at 'minority'"),
     ],
@@ -138,7 +138,10 @@ def test_two_roles_of_a_node_do_not_exclude_each_other() -> None:
     assert not overlaps(drawn("kill:controller,pause"), "kill", "pause")
 
 
-@given(st.integers(0, 2**32), st.sampled_from(["kill:broker,pause,crash:controller", "disk-full:broker,power-loss,kill:broker"]))
+@given(
+    st.integers(0, 2**32),
+    st.sampled_from(["kill:broker,pause,crash:controller", "disk-full:broker,power-loss,kill:broker"]),
+)
 def test_faults_that_hold_the_same_never_share_a_node(seed: int, text: str) -> None:
     """Whatever is drawn."""
     plan = drawn(text, seed=seed)
@@ -170,7 +173,9 @@ def test_files_are_damaged_on_a_minority_of_each_role() -> None:
     for fault in plan:
         hit.setdefault(fault.options["role"], set()).update(fault.target)
     assert {role: len(nodes) for role, nodes in hit.items()} == {"broker": 1, "controller": 1}
-    with pytest.raises(PlanError, match="files would be damaged on n2, n3; at most 1 of 4 nodes of the role broker may be"):
+    with pytest.raises(
+        PlanError, match="files would be damaged on n2, n3; at most 1 of 4 nodes of the role broker may be"
+    ):
         drawn("file-truncate:broker+n2+n3")
 
 
@@ -329,7 +334,10 @@ def test_each_role_has_a_leader_of_its_own(conductor: Conductor) -> None:
     """A node that runs two processes may lead with one of them only."""
 
     async def hit() -> list[Begun]:
-        return [await conductor.begin(planned(1, "leader", "back")), await conductor.begin(planned(2, "leader", "front"))]
+        return [
+            await conductor.begin(planned(1, "leader", "back")),
+            await conductor.begin(planned(2, "leader", "front")),
+        ]
 
     back, front = run_virtual(hit())
     assert (back.targets, back.details) == (("n2",), {"members": ["n1", "n2"], "port": 2})

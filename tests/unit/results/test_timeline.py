@@ -18,6 +18,7 @@ from results.timeline import embedded, end_ns_of, timeline
 if TYPE_CHECKING:
     import pytest
 
+    from harness.op import Value
     from results.record import RunRecord
 
 
@@ -190,3 +191,25 @@ def test_bars_of_earlier_files_end_with_the_watch() -> None:
     ]
     data = timeline(operations=(), faults=(), sightings=seen, nodes=("n1",))
     assert data["leaders"] == [[0, 5, 0, 1], [5, 9, None, None]]
+
+
+def test_a_value_that_the_verdict_is_about_has_its_operations() -> None:
+    """Those whose argument or result holds it, at any depth; an answer that is another value stands beside the argument."""
+
+    def operation(place: int, f: str, value: Value, result: Value) -> Operation:
+        return Operation(
+            process=place, f=f, value=value, result=result, type=OpType.OK, start_ns=place, end_ns=place,
+            invoke_index=2 * place, complete_index=2 * place + 1, node="n1",
+        )  # fmt: skip
+
+    operations = [
+        operation(0, "append", 7, 12),
+        operation(1, "append", 12, 13),
+        operation(2, "read", [12, 13], [[12, 7], [13, 12]]),
+        operation(3, "add", "x", "x"),
+        operation(4, "read", None, ["x", 7]),
+        operation(5, "read", 99, [77]),
+    ]
+    data = timeline(operations=operations, faults=(), sightings=(), nodes=("n1",), subjects=[7, "x", True])
+    assert data["subjects"] == [["7", [0, 2, 4]], ["x", [3, 4]], ["true", []]]
+    assert data["a"] == [7, 12, [12, 13], None, None, 99]

@@ -1,0 +1,1 @@
+"""Tests kv-store with Labrys."""

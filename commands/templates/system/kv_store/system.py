@@ -1,0 +1,90 @@
+"""kv-store as a system under test: what is installed, which processes run, when they are ready, and how a client is made."""
+
+from __future__ import annotations
+
+import time
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.daemon import Daemon
+from harness.declare import option
+from harness.errors import InfrastructureError
+from harness.system import System
+from kv_store.client import KvStoreClient
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from harness.node import Node
+
+PORT = 8070
+SERVER = "/opt/labrys/kv_store_server.py"
+DATA_DIR = "/var/lib/labrys/kv_store"
+LOG = "/var/log/labrys/kv_store/server.log"
+POLL_S = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KvStoreOptions:
+    """CHANGE: the options of your system. Each is a flag of `labrys test --system kv-store`."""
+
+    sync: bool = option(False, "Whether the primary writes to disk before it answers.")
+
+
+class KvStoreSystem(System):
+    """kv-store on a cluster."""
+
+    name = "kv-store"
+    summary = "Registers over HTTP, held by the first node."
+    Options = KvStoreOptions
+    # CHANGE: the workloads that your client can carry out, each with what an operation becomes; see `labrys workloads`.
+    serves: ClassVar[Mapping[str, str]] = {"register": "read, write and cas are POST requests to the key's path"}
+    answers = ("cas-mismatch",)
+
+    def install(self, node: Node) -> None:
+        """CHANGE: put everything on the node that the system needs, e.g. a package or a jar."""
+        remote = self.cluster.remote(node)
+        remote.run(f"mkdir -p {Path(SERVER).parent}")
+        remote.put(Path(__file__).parent / "server.py", SERVER)
+
+    def processes(self, node: Node) -> Sequence[Daemon]:
+        """CHANGE: the processes of a node. Faults kill, pause and restart what this says."""
+        arguments = ["python3", SERVER, "--address", node.address, "--port", str(PORT)]
+        arguments += ["--primary", self.cluster.nodes[0].address]
+        if self.options.sync:
+            arguments += ["--file", f"{DATA_DIR}/registers.json"]
+        return [
+            Daemon(
+                role="store",
+                argv=arguments,
+                pattern=r"^python3 /opt/labrys/kv_store_server\.py",
+                ports=[PORT],
+                data_dir=DATA_DIR,
+                log_files=[LOG],
+            )
+        ]
+
+    def wait_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
+        """CHANGE: wait until all nodes serve together, and say at the deadline which node lacks what."""
+        deadline_s = time.monotonic() + timeout_s
+        waiting = {node.name: node for node in nodes}
+        while waiting:
+            for node in list(waiting.values()):
+                if self._serves(node):
+                    del waiting[node.name]
+            if waiting and time.monotonic() > deadline_s:
+                raise InfrastructureError(f"{', '.join(waiting)} did not answer on port {PORT} within {timeout_s:g} s")
+            time.sleep(POLL_S if waiting else 0)
+
+    def _serves(self, node: Node) -> bool:
+        try:
+            with urllib.request.urlopen(f"http://{node.address}:{PORT}/", timeout=1):
+                return True
+        except OSError:
+            return False
+
+    def client(self, process: int, node: Node, *, pinned: bool = False) -> KvStoreClient:
+        """Returns a client that asks its own node; it never leaves it, so a pinned one is the same."""
+        return KvStoreClient(node, PORT)

@@ -1,0 +1,101 @@
+"""The client against a store in this process: each outcome, and a whole run that must be linearizable."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from typing import TYPE_CHECKING
+
+from kv_store.client import OUTCOMES, KvStoreClient
+from kv_store.server import make_server
+
+from harness.clock import Clock
+from harness.combinators import limit
+from harness.history import MemoryHistory, pair
+from harness.interpreter import drive
+from harness.load import ClosedLoop
+from harness.node import Node
+from harness.op import Fail, Info, Invocation, Ok
+from harness.verdict import Verdict, worst
+from harness.workload import Observed
+from workloads.register import RegisterWorkload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from harness.op import Operation, Outcome
+
+PRIMARY = "127.0.0.1"
+
+
+@contextlib.contextmanager
+def store(nodes: int = 3) -> Iterator[tuple[list[Node], int]]:
+    """Runs a server for each node on loopback; yields the nodes and their port."""
+    first = make_server(PRIMARY, 0, primary=PRIMARY)
+    port = int(first.server_address[1])
+    servers = [first, *(make_server(f"127.0.0.{number}", port, primary=PRIMARY) for number in range(2, nodes + 1))]
+    threads = [threading.Thread(target=server.serve_forever, daemon=True) for server in servers]
+    for thread in threads:
+        thread.start()
+    try:
+        yield [Node(name=f"n{number}", address=f"127.0.0.{number}") for number in range(1, nodes + 1)], port
+    finally:
+        for server in servers:
+            server.shutdown()
+            server.server_close()
+
+
+def ask(node: Node, port: int, f: str, value: object = None) -> Outcome:
+    """Carries out one operation."""
+    return asyncio.run(KvStoreClient(node, port).invoke(Invocation(f, value, "k")))
+
+
+def test_each_operation_has_its_answer() -> None:
+    """Through the primary and through a node that forwards."""
+    with store() as (nodes, port):
+        assert ask(nodes[1], port, "read") == Ok(None)
+        assert ask(nodes[0], port, "write", 1) == Ok(1)
+        assert ask(nodes[2], port, "cas", [1, 2]) == Ok([1, 2])
+        assert ask(nodes[0], port, "cas", [1, 3]) == Fail("cas-mismatch: holds 2")
+        assert ask(nodes[1], port, "read") == Ok(2)
+
+
+def test_what_never_happened_is_fail_and_all_else_is_info() -> None:
+    """A node that is not there was sent nothing; a node without its primary has sent nothing on."""
+    with store(nodes=1) as (_, port):
+        outcome = ask(Node(name="n9", address="127.0.0.9"), port, "write", 1)
+        assert isinstance(outcome, Fail)
+    alone = make_server("127.0.0.2", 0, primary="127.0.0.3")
+    threading.Thread(target=alone.serve_forever, daemon=True).start()
+    outcome = ask(Node(name="n2", address="127.0.0.2"), int(alone.server_address[1]), "write", 1)
+    alone.shutdown()
+    assert isinstance(outcome, Fail)
+    assert {503: Fail, 504: Info} == OUTCOMES
+
+
+def test_a_run_without_faults_is_linearizable() -> None:
+    """Three hundred operations of six workers, judged as `labrys test` judges."""
+    workload = RegisterWorkload()
+    with store() as (nodes, port):
+        operations = asyncio.run(carry_out(workload, nodes, port))
+    assert len(operations) == 300
+    parts = workload.check(operations, Observed())
+    assert worst(part.verdict for part in parts) is Verdict.VALID, parts
+
+
+async def carry_out(workload: RegisterWorkload, nodes: list[Node], port: int) -> Sequence[Operation]:
+    """Drives the clients in real time and returns what they did."""
+    history = MemoryHistory()
+    await drive(
+        generator=limit(300, workload.generator(seed=1, streams=6)),
+        clients=lambda process, node: KvStoreClient(node, port),
+        nodes=nodes,
+        load=ClosedLoop(concurrency=6),
+        seed=1,
+        clock=Clock(asyncio.get_running_loop()),
+        history=history,
+        timeout_s=20.0,
+        stop=asyncio.Event(),
+    )
+    return pair(history.ops)

@@ -1,0 +1,51 @@
+"""The workload against services in memory and in virtual time: a right one is never accused, and each mistake is found."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from unique_ids.workload import UniqueIdsWorkload
+
+from harness.combinators import limit
+from harness.history import pair
+from harness.op import Info, Ok
+from harness.randomness import stream
+from harness.simulation import simulate
+from harness.verdict import Verdict
+from harness.workload import Observed
+
+
+def run(respond, seed):
+    """Runs three hundred operations against a service, and returns the part of the verdict."""
+    workload = UniqueIdsWorkload()
+    ops = simulate(limit(300, workload.generator(seed=seed, streams=3)), respond=respond, seed=seed)
+    (part,) = workload.check(pair(ops), Observed())
+    return part
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_right_service_is_never_accused(seed):
+    """Whatever answers are lost."""
+    numbers, draws = itertools.count(), stream(seed, "service")
+    part = run(lambda *_: Info("lost") if draws.random() < 0.1 else Ok(next(numbers)), seed)
+    assert part.verdict is Verdict.VALID
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_an_identifier_that_is_given_twice_is_found(seed):
+    """The mistake: now and then a service answers the number before."""
+    numbers, draws = itertools.count(1), stream(seed, "service")
+
+    def respond(process, invocation):
+        number = next(numbers)
+        return Ok(number - 1 if draws.random() < 0.05 else number)
+
+    part = run(respond, seed)
+    assert part.verdict is Verdict.INVALID
+    assert part.details["counterexample"]["kind"] == "given-twice"
+
+
+def test_nothing_tested_is_unknown():
+    """A service that never answers is not right."""
+    assert run(lambda *_: Info("lost"), 1).verdict is Verdict.UNKNOWN

@@ -1,0 +1,1 @@
+"""The workload unique-ids for Labrys."""
