@@ -11,6 +11,7 @@ import pytest
 import cli
 from harness import plugins
 from harness.errors import ExitCode
+from nemesis.kinds import registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -81,9 +82,11 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     plugins.plugins.cache_clear()
+    registry.cache_clear()
     yield tmp_path
     plugins.plugins.cache_clear()
-    for name in ("kvpack", "kvmine"):
+    registry.cache_clear()
+    for name in ("kvpack", "kvmine", "mischief", "wreck", "twin"):
         sys.modules.pop(name, None)
 
 
@@ -219,6 +222,51 @@ def test_faults_aim_at_the_roles_of_a_system(capsys: pytest.CaptureFixture[str],
     code, _, err = run(capsys, "plan", *aimed[:2], "--plan", "plan.json")
     assert code == ExitCode.BAD_ARGUMENTS
     assert "there is no role 'proxy'; the roles are: api on n1, n2, n3, n4, n5; disk on n1, n2" in err
+
+
+MISCHIEF = """
+from nemesis import targets
+from nemesis.faults.process import Pause
+from nemesis.kinds import Kind
+
+def kinds():
+    return [Kind(name="nap", fault=Pause, target=targets.ONE, aliases=("doze",)), Kind(name="coma", fault=Pause, target=None)]
+"""
+
+
+def test_kinds_of_faults_of_another_package(capsys: pytest.CaptureFixture[str], package: Callable[..., None]) -> None:
+    """They stand beside those of Labrys; a package that is broken is named and hinders nothing."""
+    package("mischief", "[labrys.faults]\nmischief = mischief:kinds\n", MISCHIEF)
+    package("wreck", "[labrys.faults]\nwreck = wreck:KINDS\n", "raise RuntimeError('no luck today')\n")
+    package("odd", "[labrys.faults]\nodd = math:pi\n")
+    registry.cache_clear()
+    faults = planned(capsys, "--seed", "1", "--nemesis", "doze,kill", "--time-limit", "200")["plan"]["faults"]
+    assert {fault["kind"] for fault in faults} == {"nap", "kill"}
+    assert {len(fault["target"]) for fault in faults if fault["kind"] == "nap"} == {1}
+    _, out, _ = run(capsys, "faults")
+    assert "SIGSTOP" in next(line for line in out.splitlines() if line.startswith("nap "))
+    assert "package wreck cannot be loaded from wreck:KINDS: RuntimeError: no luck today" in out
+    assert "package odd cannot be loaded from math:pi: TypeError" in out
+    code, _, err = run(capsys, "plan", "--nemesis", "nop")
+    assert code == ExitCode.BAD_ARGUMENTS
+    assert "unknown fault 'nop'. Did you mean 'nap'?" in err
+    assert "Also, the kind of fault wreck of the package wreck cannot be loaded from wreck:KINDS: RuntimeError" in err
+    code, _, err = run(capsys, "plan", "--nemesis", "coma")
+    assert "coma needs the names of its nodes" in err
+
+
+def test_a_kind_that_two_packages_have_is_refused(
+    capsys: pytest.CaptureFixture[str], package: Callable[..., None]
+) -> None:
+    """Nobody can tell which is meant; all other kinds go on."""
+    package(
+        "twin", "[labrys.faults]\ntwin = twin:KIND\n", MISCHIEF + 'KIND = Kind(name="kill", fault=Pause, target=None)\n'
+    )
+    registry.cache_clear()
+    code, _, err = run(capsys, "plan", "--nemesis", "kill")
+    assert code == ExitCode.BAD_ARGUMENTS
+    assert "several packages have a kind of fault named 'kill': labrys, twin; uninstall all but one" in err
+    assert planned(capsys, "--nemesis", "pause")["plan"]["faults"]
 
 
 @pytest.mark.parametrize(
