@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import re
 import shlex
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from harness.randomness import fresh_seed
 from harness.terminal import echo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import TypeVar
 
     from harness.cluster import Cluster
@@ -77,15 +78,28 @@ def with_options(options: Iterable[Callable[[Command], Command]]) -> Callable[[C
     return decorate
 
 
-def settle(
-    ctx: click.Context, options: dict[str, Any], *, assume_nodes: bool = False
-) -> tuple[tuple[str, ...], Plan | None]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """What follows from the options before anything is opened.
+
+    Attributes:
+        nodes: The names of the nodes.
+        roles: Role to the names of the nodes that run a process of it.
+        given: The plan that is carried out instead of a drawn one; None: one is drawn.
+    """
+
+    nodes: tuple[str, ...]
+    roles: Mapping[str, Sequence[str]]
+    given: Plan | None
+
+
+def settle(ctx: click.Context, options: dict[str, Any], *, assume_nodes: bool = False) -> Settled:
     """Settles what the options leave open, and refuses what cannot be before anything is opened.
 
     A line on standard error tells each option that has no effect, and each that overrides a plan.
 
-    Returns:
-        The names of the nodes, and the plan that is given.
+    Raises:
+        InputError: The options cannot be had together.
     """
     origins = opt.origins(ctx)
     names, lines = clusters.options.settle_nodes(options, origins, assume=assume_nodes)
@@ -102,13 +116,13 @@ def settle(
         options, nodes=names, seed=options["seed"], time_limit_s=options["time_limit"], given=given, roles=roles
     )
     harness.choices.make_load(options, len(names))
-    return names, given
+    return Settled(nodes=names, roles=roles, given=given)
 
 
 def compose(
     options: Mapping[str, Any],
     cluster: Cluster,
-    given: Plan | None,
+    settled: Settled,
     reproduce: str,
     *,
     defaults: Mapping[str, Value] | None,
@@ -131,8 +145,8 @@ def compose(
         seed=seed,
         time_limit_s=time_limit_s,
         capabilities=cluster.capabilities(),
-        given=given,
-        roles=choosing.roles_of(options, names),
+        given=settled.given,
+        roles=settled.roles,
     )
     nemesis.choices.refuse_impossible(plan, cluster.capabilities(), cluster.nodes)
     test = Test(

@@ -52,12 +52,12 @@ def workloads(*, output: str) -> None:
 @_format
 def faults(*, kind: str | None, output: str) -> None:
     """Lists the kinds of faults; or says all about KIND: its target, its options, what nodes need, and how it is proved."""
-    from nemesis.kinds import find_kind, registry
+    from nemesis.kinds import all_kinds, find_kind, registry
 
     if kind is None:
-        known = registry()
-        rows = [{"name": each.name, "summary": each.fault.SUMMARY} for each in known.kinds.values()]
-        _show([*rows, *({"name": name, "error": error} for name, error in known.broken.items())], output)
+        for why in registry().broken.values():
+            echo(one_line(why), err=True)
+        _show([{"name": each.name, "summary": each.fault.SUMMARY} for each in all_kinds().values()], output)
         return
     found = find_kind(kind)
     row: dict[str, Any] = {
@@ -65,7 +65,6 @@ def faults(*, kind: str | None, output: str) -> None:
         "summary": found.fault.SUMMARY,
         "aliases": list(found.aliases),
         "target": found.target or "names of nodes, which must be given",
-        "at a role": found.fault.WHOLE_NODE is None,
         "in all": found.in_all,
         "needs": sorted(found.fault.NEEDS),
         "proof": found.fault.PROOF,

@@ -19,9 +19,11 @@ from harness.healing import CHAIN
 from harness.system import NodeStatus, System
 from nemesis.conductor import Conductor
 from nemesis.errors import FaultError
+from tests.slow_faults import forget_plugins, install_slow_faults
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from harness.client import Client
     from harness.faults import Begun, Proof
@@ -97,6 +99,13 @@ class Site:
         """Returns the processes of a role by node."""
         found = {node.name: self.system.process_states(node, role) for node in self.cluster.nodes}
         return {name: states[role] for name, states in found.items() if role in states}
+
+    def nices(self, name: str) -> dict[str, int]:
+        """Returns the nice value of each process of a node, by role."""
+        remote = self.cluster.remote(self.node(name))
+        states = self.system.process_states(self.node(name))
+        shown = {role: remote.run(f"ps -o ni= -p {state[0]}").stdout for role, state in states.items() if state}
+        return {role: int(text) for role, text in shown.items()}
 
     def get(self, source: str, target: str, role: str) -> str:
         """Asks a server for its page, from another node; empty where no answer comes."""
@@ -315,3 +324,17 @@ def test_the_clock_of_one_role_is_set_aside(site: Site) -> None:
     assert both.effective, both.reason
     assert set(both.measured["off_s"]) == {"n1 (front)", "n1 (back)"}
     assert all(float(each) < -4.8 for each in all_moved)
+
+
+def test_the_fault_of_the_docs_works(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """docs/new-fault.md: its code breaks, proves and heals, on the processes of one role alone."""
+    install_slow_faults(tmp_path, monkeypatch)
+    try:
+        _, proof, nices = site.through(planned("low-priority", ["n2"], "front", nice=7), lambda: site.nices("n2"))
+        assert proof.effective, proof.reason
+        assert proof.reason == "1 processes have nice 7."
+        assert nices["front"] == 7
+        assert nices["back"] != 7
+        assert site.nices("n2")["front"] == nices["back"]
+    finally:
+        forget_plugins()
