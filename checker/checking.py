@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from checker.deciders import SAY_IT, Decider, Wanted
 from checker.edn.reader import loads
 from checker.errors import CheckFailed, Disagreement
 from checker.formats.conventions import OWN
@@ -23,35 +24,34 @@ from checker.formats.read import EDN, ETCD_LOG, PARQUET, History, detect, from_p
 from checker.formats.source import STANDARD_INPUT, opened
 from checker.formats.values import PlainValues
 from checker.independent import check_keys
-from checker.models import MODELS, model
+from checker.models import model
 from checker.solving import Limits
 from checker.weakening import weakened
 from harness import below
-from harness.documents import parse_json, shown
+from harness.documents import parse_json
 from harness.errors import InputError, LabrysError
-from harness.suggest import did_you_mean
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from checker.formats.source import Source
     from checker.independent import KeyedAnalysis
+    from checker.judged import Judged
     from checker.models import Model
 
-DEFAULT_MODEL: Final = "cas-register"
 RUN_HISTORY: Final = "history.jsonl"
 RUN_TEST: Final = "test.json"
 MAX_TEST_BYTES: Final = 16 << 20
 LONG_ROWS: Final = 20_000  # from here on arrays are worth their start-up; below, the general way shows more
 EXPLAIN_S: Final = 10.0  # for the counterexamples of one history
 _SHOWS_ALL: Final = "linear"
+_AUTO: Final = "auto"
 
 _CONVENTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     EDN: {"nil_read": "any", "failed_cas": "drop", "crashed_dequeue": "never"},
     ETCD_LOG: {"nil_read": "exact", "failed_cas": "observe", "crashed_dequeue": "takes"},
 }
-WORKLOAD_MODELS: Final = {"register": "cas-register"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class Request:
     """What is asked of each history.
 
     Attributes:
-        model: The model's name; None: the run's own, or a compare-and-set register.
+        wanted: What decides, where that is not what the run says, or a compare-and-set register.
         initial: The initial state in EDN; None: the model's own.
         conventions: `nil_read`, `failed_cas` and `crashed_dequeue`, where they are not those of the file or of its format.
         keyed: Whether values are pairs of a key and a value; None: as the history shows it.
@@ -72,7 +72,7 @@ class Request:
         empty: The verdict on a history without operations: unknown, or valid as knossos has it.
     """
 
-    model: str | None
+    wanted: Wanted
     initial: str | None
     conventions: Mapping[str, str]
     keyed: bool | None
@@ -103,6 +103,26 @@ class Checked:
     weakened: Mapping[str, int]
     read_s: float
 
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict on the whole history."""
+        return self.analysis.valid
+
+    @property
+    def operations(self) -> int:
+        """How many operations there are."""
+        return self.analysis.operations
+
+    @property
+    def seconds(self) -> float:
+        """Wall time of the check."""
+        return self.analysis.seconds
+
+    @property
+    def analyzers(self) -> Sequence[str]:
+        """What decided, sorted."""
+        return sorted({of_key.analyzer for of_key in self.analysis.keys.values()})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
@@ -117,7 +137,7 @@ class Refused:
     error: LabrysError
 
 
-def check_file(name: str, request: Request) -> Iterator[Checked | Refused]:
+def check_file(name: str, request: Request) -> Iterator[Checked | Judged | Refused]:
     """Decides the history in a file, in a run's folder or on standard input; or each run's in a file that holds several.
 
     What goes wrong with the history of one run of several is a result of that run, and the others are decided.
@@ -126,18 +146,20 @@ def check_file(name: str, request: Request) -> Iterator[Checked | Refused]:
         LabrysError: It cannot be read, does not fit the model, or the checker failed.
     """
     began_s = time.perf_counter()
-    path, chosen = name, request.model
+    path = name
     run: Path | None = None
     if name != STANDARD_INPUT and os.path.isdir(name):  # noqa: PTH112 - says no to what it cannot look at
         run = Path(name)
         path = _history_of_run(run)
-        chosen = chosen or _model_of_run(run)
+    decider = request.wanted.of_history() if run is None else _decider_of_run(run, request.wanted)
+    if decider.judge is not None:
+        _hold_to_judges(decider, request)
     with opened(path, request.unpack_limit, within=run) as source:
         if detect(source) == PARQUET:
-            yield from _check_parquet(source, chosen or DEFAULT_MODEL, request)
+            yield from _check_parquet(source, decider, request)
             return
         histories = read_source(source, keyed=request.keyed)
-    yield from _check_each(histories, chosen or DEFAULT_MODEL, request, began_s)
+    yield from _check_each(histories, decider, request, began_s)
 
 
 def refusal(error: BaseException) -> LabrysError:
@@ -152,11 +174,13 @@ def refusal(error: BaseException) -> LabrysError:
     return error if isinstance(error, LabrysError) else CheckFailed(error).with_traceback(error.__traceback__)
 
 
-def _check_each(histories: list[History], name: str, request: Request, began_s: float) -> Iterator[Checked | Refused]:
+def _check_each(
+    histories: list[History], decider: Decider, request: Request, began_s: float
+) -> Iterator[Checked | Judged | Refused]:
     for history in histories:
-        found: Checked | Refused
+        found: Checked | Judged | Refused
         try:
-            found = _check_one(history, name, request, began_s)
+            found = _check_one(history, decider, request, began_s)
         except BaseException as error:
             if len(histories) == 1:
                 raise
@@ -165,10 +189,14 @@ def _check_each(histories: list[History], name: str, request: Request, began_s: 
         began_s = time.perf_counter()
 
 
-def _check_one(history: History, name: str, request: Request, began_s: float) -> Checked:
+def _check_one(history: History, decider: Decider, request: Request, began_s: float) -> Checked | Judged:
     read_s = time.perf_counter() - began_s
+    if decider.judge is not None:
+        from checker.judged import judge_history  # noqa: PLC0415 - brings pyarrow, which models do without
+
+        return judge_history(history, decider.judge, empty=request.empty, read_s=read_s)
     conventions = {**conventions_of(history.format), **history.conventions, **request.conventions}
-    chosen = make_model(name, request.initial, conventions)
+    chosen = make_model(decider.name, request.initial, conventions)
     try:
         analysis = check_keys(
             chosen,
@@ -188,17 +216,26 @@ def _check_one(history: History, name: str, request: Request, began_s: float) ->
     return Checked(history=history, conventions=conventions, analysis=analysis, weakened=weak, read_s=read_s)
 
 
-def _check_parquet(source: Source, name: str, request: Request) -> Iterator[Checked | Refused]:
+def _check_parquet(source: Source, decider: Decider, request: Request) -> Iterator[Checked | Judged | Refused]:
     """Decides the history of each run in a Parquet file; a long one from arrays, if they can say it."""
     began_s = time.perf_counter()
     with on_disk(source) as path:
+        if decider.judge is not None:
+            from checker.judged import judge_table  # noqa: PLC0415 - brings pyarrow, which models do without
+
+            judged = judge_table(path, source.name, decider.judge, empty=request.empty)
+            if judged is not None:
+                yield judged
+                return
+            yield from _check_each(from_parquet(path, source.name), decider, request, began_s)
+            return
         # Configurations at the end, which `linear` is asked for, and legal orders are made of objects.
         if request.algorithm != _SHOWS_ALL and not request.certificate and rows_of(path, source.name) >= LONG_ROWS:
-            checked = _check_long(path, source.name, name, request, began_s)
+            checked = _check_long(path, source.name, decider.name, request, began_s)
             if checked is not None:
                 yield checked
                 return
-        yield from _check_each(from_parquet(path, source.name), name, request, began_s)
+        yield from _check_each(from_parquet(path, source.name), decider, request, began_s)
 
 
 def _check_long(path: Path, file: str, name: str, request: Request, began_s: float) -> Checked | None:
@@ -262,19 +299,40 @@ def _history_of_run(run: Path) -> str:
     return str(path)
 
 
-def _model_of_run(run: Path) -> str:
-    """Returns the model that a run's workload works on."""
+def _decider_of_run(run: Path, wanted: Wanted) -> Decider:
+    """Returns what decides a run's history."""
+    if wanted.model is not None:
+        return wanted.of_history()
     path = run / RUN_TEST
     try:
         with below.open_file(run, path) as file:
-            workload = parse_json(file.read(MAX_TEST_BYTES), str(path))["workload"]
-    except (InputError, OSError, LookupError, TypeError) as error:
+            test = parse_json(file.read(MAX_TEST_BYTES), str(path))
+        workload, options = test["workload"], test.get("options")
+    except (InputError, OSError, LookupError, TypeError, AttributeError) as error:
+        if wanted.workload is not None:
+            return wanted.of_history()
+        raise InputError(f"{path}: expected the workload's name, to know what decides: {error}; {SAY_IT}") from error
+    return wanted.of_run(workload, options, str(path))
+
+
+def _hold_to_judges(decider: Decider, request: Request) -> None:
+    """Refuses what is asked of models alone, since it would change nothing.
+
+    Raises:
+        InputError: Something of that kind is asked for.
+    """
+    asked = {
+        "--initial": request.initial is not None,
+        **{f"--{name.replace('_', '-')}": True for name in request.conventions},
+        "--algorithm": request.algorithm != _AUTO,
+        "--time-limit": request.time_limit_s is not None,
+        "--memory-limit": request.memory_limit is not None,
+        "--cross-check": request.cross_check,
+        "--certificate": request.certificate,
+    }
+    given = [name for name, is_asked in asked.items() if is_asked]
+    if given:
         raise InputError(
-            f"{path}: expected the workload's name, to know the model: {error}; say it with --model"
-        ) from error
-    found = WORKLOAD_MODELS.get(str(workload), str(workload))
-    if found not in MODELS:
-        raise InputError(
-            f"{path}: no model is known for the workload {shown(workload)}; say it with --model. {did_you_mean(found, MODELS)}"
+            f"{', '.join(given)}: models alone take this, and the workload {decider.name} has a checker of its own; "
+            "leave it out, or name a model with --model"
         )
-    return found

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from checker.checking import Checked, Refused, Request
     from checker.errors import Disagreement
+    from checker.judged import Judged
     from harness.errors import LabrysError
 
 # Written out here, so that `--help` needs neither models nor kernel; a test holds them to those.
@@ -40,12 +41,20 @@ MAX_TIME_LIMIT_S = 1e9
 MAX_MEMORY_LIMIT_MIB = 1 << 30
 
 
-@click.command(cls=ToldCommand, short_help="Decide whether a history is linearizable.")
+@click.command(cls=ToldCommand, short_help="Decide whether a history is right.")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option(
     "--model",
     type=click.Choice(MODEL_NAMES),
     help="What the history's object does.  [default: that of a run's workload, else cas-register]",
+)
+@click.option("--workload", metavar="NAME", help="The workload whose checker decides.  [default: the run's own]")
+@click.option(
+    "--workload-option",
+    "workload_options",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="An option of the workload that its verdict depends on; may be repeated.  [default: as the run says]",
 )
 @click.option("--initial", metavar="EDN", help="The object's state at the beginning, e.g. 0 or '{:x 0 :y 0}'.")
 @click.option(
@@ -112,6 +121,8 @@ def check(
     *,
     files: tuple[str, ...],
     model: str | None,
+    workload: str | None,
+    workload_options: tuple[str, ...],
     initial: str | None,
     nil_read: str | None,
     failed_cas: str | None,
@@ -126,7 +137,7 @@ def check(
     empty: str,
     output: str,
 ) -> None:
-    """Decides whether histories are linearizable.
+    """Decides whether histories are right: linearizable by a model, or as the workload's own checker says.
 
     A FILE is a history.jsonl or an operations.parquet of Labrys, a history in EDN from Jepsen or knossos, or a log of the
     kinds that porcupine reads; its content tells which, and it may be gzip. A run's folder stands for the history in it, and
@@ -138,12 +149,15 @@ def check(
 
     from checker import presentation
     from checker.checking import Request
+    from checker.deciders import Wanted
     from checker.sayable import sayable
     from harness.verdict import Verdict
 
+    context = click.get_current_context()
+    said = context.get_parameter_source("workload") is not click.core.ParameterSource.DEFAULT_MAP
     given = {"nil_read": nil_read, "failed_cas": failed_cas, "crashed_dequeue": crashed_dequeue}
     request = Request(
-        model=model,
+        wanted=Wanted(model=model, workload=workload, settings=workload_options, by_place=said),
         initial=initial,
         conventions={name: value for name, value in given.items() if value is not None},
         keyed=keyed,
@@ -156,8 +170,7 @@ def check(
         empty=Verdict(empty),
     )
     results = _results(files, request)
-    context = click.get_current_context()
-    show: dict[str, Callable[[Sequence[Checked | Refused]], str]] = {
+    show: dict[str, Callable[[Sequence[Checked | Judged | Refused]], str]] = {
         "text": presentation.as_text,
         "json": partial(presentation.as_json, defaults=from_file(context)),
         "edn": presentation.as_edn,
@@ -166,11 +179,11 @@ def check(
     context.exit(int(presentation.exit_code(results)))
 
 
-def _results(files: tuple[str, ...], request: Request) -> list[Checked | Refused]:
+def _results(files: tuple[str, ...], request: Request) -> list[Checked | Judged | Refused]:
     """Decides each file. The error of a single one is raised; beside other results it is a result."""
     from checker.checking import Refused, check_file, refusal
 
-    results: list[Checked | Refused] = []
+    results: list[Checked | Judged | Refused] = []
     for file in files:
         try:
             for found in check_file(file, request):
@@ -187,7 +200,7 @@ def _results(files: tuple[str, ...], request: Request) -> list[Checked | Refused
     return results
 
 
-def _tell(found: Checked | Refused) -> None:
+def _tell(found: Checked | Judged | Refused) -> None:
     """Says on standard error what a result has beside its verdict: warnings, and where a mistake of our own happened."""
     from checker.checking import Refused
     from checker.errors import CheckFailed

@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final, Protocol
 
 from checker.formats.parquet import decode_value
-from checker.violations import Violation, count, ranked
+from checker.violations import Violation, count, counterexamples, ranked
 from harness.op import Operation, OpType
 from harness.verdict import Part, Verdict, worst
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from checker.formats.columns import Columns, Int64s, Values
+    from harness.counterexample import Counterexample
     from harness.faults import FaultRecord
     from harness.op import Value
 
@@ -113,15 +114,36 @@ def part_of(
         operation: Returns the operation of a row; None: made of the columns, without what they do not hold.
         faults: What became of the run's faults; of several anomalies the part shows one during or after a fault first.
     """
-    found = judge_keys(judge, history)
+    at = cache(operation or (lambda row: operation_at(history, row)))
+    return composed(judge.name, judge_keys(judge, history), len(history), operation=at, faults=faults)
+
+
+def composed(
+    name: str,
+    found: Mapping[str | None, tuple[Judgement, Int64s]],
+    operations: int,
+    *,
+    operation: Callable[[int], Operation],
+    faults: Sequence[FaultRecord] = (),
+) -> Part:
+    """Returns what is known about each object as a part of a verdict.
+
+    Args:
+        name: The judge's name.
+        found: What `judge_keys` has found.
+        operations: How many operations there are.
+        operation: Returns the operation of a row of the history.
+        faults: See `part_of`.
+    """
     verdict = worst(judgement.verdict for judgement, _ in found.values())
     deciding = [key for key, (judgement, _) in found.items() if judgement.verdict is verdict]
     counts: Counter[str] = Counter()
     for judgement, _ in found.values():
         counts.update(judgement.counts)
     details: dict[str, Value] = {
-        "operations": len(history),
+        "operations": operations,
         "keys": len(found),
+        "verdicts": {str(each): sum(judged.verdict is each for judged, _ in found.values()) for each in Verdict},
         "counts": dict(counts),
         "figures": {
             key or "": dict(judgement.figures)
@@ -131,16 +153,17 @@ def part_of(
     }
     if not found:
         return Part(
-            name=judge.name, verdict=verdict, reason="There were no operations, so nothing was tested.", details=details
+            name=name, verdict=verdict, reason="There were no operations, so nothing was tested.", details=details
         )
     first = found[deciding[0]][0].reason
-    at = cache(operation or (lambda row: operation_at(history, row)))
-    violations = ranked(_violations(found, at), faults)
+    examples: Sequence[Counterexample] = ()
+    violations = ranked(_violations(found, operation), faults)
     shown = violations[0].key if violations else deciding[0]
     if (drawn := found[shown][0].plot) is not None:
         details["plot"] = {**drawn, "key": shown}
     if violations:
         told = [violation.to_json() for violation in violations[:MAX_ANOMALIES]]
+        examples = counterexamples(violations[:MAX_ANOMALIES])
         details["violations"] = count(violations)
         details["counterexample"], details["counterexamples"] = told[0], told
         first = violations[0].explanation
@@ -159,7 +182,7 @@ def part_of(
         reason = f"{first}{more} In all: {told_counts}."
     else:
         reason = f"{where}{first}{more}"
-    return Part(name=judge.name, verdict=verdict, reason=reason, details=details)
+    return Part(name=name, verdict=verdict, reason=reason, details=details, counterexamples=examples)
 
 
 def _violations(

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from checker.checking import Checked, Refused
 from checker.edn.values import EdnMap, Keyword
-from checker.edn.writer import dumps
+from checker.edn.writer import dumps, keywordized
 from checker.identity import same
+from checker.judged import Judged
+from checker.knossos import completion
 from checker.weakening import sentences
 from checker.words import value_text
 from harness.errors import ExitCode
 from harness.op import OpType
 from harness.plain import message, name, one_line, plain
+from harness.units import NS_PER_S
 from harness.verdict import Verdict, worst
 
 if TYPE_CHECKING:
@@ -26,20 +29,20 @@ if TYPE_CHECKING:
 
     from harness.op import Operation, Value
 
-_NS_PER_S: Final = 1_000_000_000
+Result: TypeAlias = Checked | Judged | Refused
 _SHOWN_CHARACTERS: Final = 60
 
 
-def exit_code(results: Sequence[Checked | Refused]) -> ExitCode:
+def exit_code(results: Sequence[Result]) -> ExitCode:
     """Returns the code that says how it went."""
-    verdict = worst(result.analysis.valid for result in results if isinstance(result, Checked))
+    verdict = worst(result.verdict for result in results if not isinstance(result, Refused))
     if verdict is Verdict.INVALID:
         return ExitCode.INVALID
     refused = [result.error.exit_code for result in results if isinstance(result, Refused)]
     return max(refused, default=verdict.exit_code)
 
 
-def as_json(results: Sequence[Checked | Refused], *, defaults: Mapping[str, Value] | None = None) -> str:
+def as_json(results: Sequence[Result], *, defaults: Mapping[str, Value] | None = None) -> str:
     """Returns one JSON object: the result of the one history, or those of all with a total.
 
     Args:
@@ -55,19 +58,25 @@ def _dump(document: Mapping[str, Any]) -> str:
     return json.dumps(document, default=str)
 
 
-def _document(result: Checked | Refused) -> dict[str, Any]:
+def _document(result: Result) -> dict[str, Any]:
     if isinstance(result, Refused):
         return {"file": result.name, "valid": "unknown", "error": str(result.error)}
-    history, analysis = result.history, result.analysis
+    history = result.history
+    read = {
+        "format": history.format,
+        "events": history.events,
+        "timed": history.timed,
+        "read_seconds": result.read_s,
+    }
+    if isinstance(result, Judged):
+        return {"file": history.name, **result.to_json(), **read, "warnings": list(history.warnings)}
+    analysis = result.analysis
     of_one = analysis.worst if not history.keyed else None
     document = {
         "file": history.name,
         **(analysis if of_one is None else of_one).to_json(),
         "seconds": analysis.seconds,
-        "format": history.format,
-        "events": history.events,
-        "timed": history.timed,
-        "read_seconds": result.read_s,
+        **read,
         "conventions": dict(result.conventions),
         "weakened": dict(result.weakened),
         "warnings": list(history.warnings),
@@ -82,11 +91,11 @@ def _document(result: Checked | Refused) -> dict[str, Any]:
     return document
 
 
-def _total(results: Sequence[Checked | Refused]) -> dict[str, Any]:
-    checked = [result for result in results if isinstance(result, Checked)]
-    verdicts = Counter(str(result.analysis.valid) for result in checked)
+def _total(results: Sequence[Result]) -> dict[str, Any]:
+    checked = [result for result in results if not isinstance(result, Refused)]
+    verdicts = Counter(str(result.verdict) for result in checked)
     refused = len(results) - len(checked)
-    verdict = worst(result.analysis.valid for result in checked)
+    verdict = worst(result.verdict for result in checked)
     if refused and verdict is Verdict.VALID:
         verdict = Verdict.UNKNOWN
     weakened: Counter[str] = Counter()
@@ -94,21 +103,21 @@ def _total(results: Sequence[Checked | Refused]) -> dict[str, Any]:
         weakened.update(result.weakened)
     return {
         "valid": verdict.as_json,
-        "analyzer": ", ".join(sorted({key.analyzer for result in checked for key in result.analysis.keys.values()})),
-        "operations": sum(result.analysis.operations for result in checked),
-        "seconds": sum(result.analysis.seconds for result in checked),
+        "analyzer": ", ".join(sorted({analyzer for result in checked for analyzer in result.analyzers})),
+        "operations": sum(result.operations for result in checked),
+        "seconds": sum(result.seconds for result in checked),
         "read_seconds": sum(result.read_s for result in checked),
         "weakened": dict(weakened),
         "total": {"histories": len(results), **{str(v): verdicts[str(v)] for v in Verdict}, "errors": refused},
     }
 
 
-def as_edn(results: Sequence[Checked | Refused]) -> str:
+def as_edn(results: Sequence[Result]) -> str:
     """Returns knossos' result map of each history on its line; for one over keys, that of Jepsen's independent checker."""
     return "\n".join(dumps(_edn(result, alone=len(results) == 1)) for result in results)
 
 
-def _edn(result: Checked | Refused, *, alone: bool) -> EdnMap:
+def _edn(result: Result, *, alone: bool) -> EdnMap:
     unknown = Keyword("unknown")
     entries: list[tuple[Any, Any]] = []
     if isinstance(result, Refused):
@@ -117,6 +126,9 @@ def _edn(result: Checked | Refused, *, alone: bool) -> EdnMap:
         )
     if not alone:
         entries.append((Keyword("file"), result.history.name))
+    if isinstance(result, Judged):
+        entries += _judged_map(result)
+        return EdnMap(entries)
     analysis = result.analysis
     if not result.history.keyed and analysis.worst is not None:
         entries += analysis.worst.to_edn_map().items()
@@ -130,7 +142,21 @@ def _edn(result: Checked | Refused, *, alone: bool) -> EdnMap:
     return EdnMap(entries)
 
 
-def as_text(results: Sequence[Checked | Refused]) -> str:
+def _judged_map(result: Judged) -> list[tuple[Any, Any]]:
+    """Returns what a judge has found, with the names that knossos' result maps have for it."""
+    found = result.to_json()
+    valid = Keyword("unknown") if result.verdict is Verdict.UNKNOWN else result.verdict is Verdict.VALID
+    entries: list[tuple[Any, Any]] = [(Keyword("valid?"), valid), (Keyword("analyzer"), Keyword(result.part.name))]
+    entries += [(Keyword(name), found[name]) for name in ("explanation", "kind", "cause", "failures") if name in found]
+    entries.append((Keyword("counts"), keywordized(found["counts"])))
+    if result.part.counterexamples:
+        example = result.part.counterexamples[0]
+        entries.append((Keyword("op"), None if example.culprit is None else completion(example.culprit)))
+        entries.append((Keyword("counterexample"), tuple(completion(op) for op in example.operations)))
+    return entries
+
+
+def as_text(results: Sequence[Result]) -> str:
     """Returns what a person wants to know: the verdict and why, and a table of several.
 
     Values of a foreign history come to a terminal here, so what could steer it is spelled out, and no name breaks a line.
@@ -138,22 +164,20 @@ def as_text(results: Sequence[Checked | Refused]) -> str:
     return plain(_text(results))
 
 
-def _text(results: Sequence[Checked | Refused]) -> str:
-    if len(results) == 1 and isinstance(results[0], Checked):
+def _text(results: Sequence[Result]) -> str:
+    if len(results) == 1 and not isinstance(results[0], Refused):
         return "\n".join(_story(results[0]))
     rows = [("verdict", "operations", "analyzer", "seconds", "history")]
     for result in results:
         if isinstance(result, Refused):
             rows.append(("error", "", "", "", one_line(str(result.error))))
             continue
-        analysis = result.analysis
-        analyzers = sorted({of_key.analyzer for of_key in analysis.keys.values()})
         rows.append(
             (
-                str(analysis.valid),
-                str(analysis.operations),
-                "+".join(analyzers) or "none",
-                f"{analysis.seconds:.3f}",
+                str(result.verdict),
+                str(result.operations),
+                "+".join(result.analyzers) or "none",
+                f"{result.seconds:.3f}",
                 name(result.history.name),
             )
         )
@@ -162,12 +186,12 @@ def _text(results: Sequence[Checked | Refused]) -> str:
         "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[4]]) for row in rows
     ]
     for result in results:
-        if isinstance(result, Checked) and result.analysis.valid is not Verdict.VALID:
+        if not isinstance(result, Refused) and result.verdict is not Verdict.VALID:
             lines += ["", *_story(result)]
     return "\n".join([*lines, "", *sentences(_total(results)["weakened"]), _sum(results)])
 
 
-def _sum(results: Sequence[Checked | Refused]) -> str:
+def _sum(results: Sequence[Result]) -> str:
     total = _total(results)
     counts = ", ".join(f"{count} {kind}" for kind, count in total["total"].items() if kind != "histories")
     return (
@@ -176,7 +200,21 @@ def _sum(results: Sequence[Checked | Refused]) -> str:
     )
 
 
-def _story(result: Checked) -> list[str]:
+def _story(result: Checked | Judged) -> list[str]:
+    return _story_of_judge(result) if isinstance(result, Judged) else _story_of_model(result)
+
+
+def _story_of_judge(result: Judged) -> list[str]:
+    history, part = result.history, result.part
+    facts = f"{part.name}, {result.operations} operations, {result.seconds:.3f} s"
+    lines = [f"{name(history.name)}: {part.verdict} ({facts})", message(part.reason)]
+    if result.shown:
+        lines.append("These operations show it:")
+        lines += _table(result.shown, timed=history.timed)
+    return lines
+
+
+def _story_of_model(result: Checked) -> list[str]:
     history, analysis = result.history, result.analysis
     deciding = analysis.worst
     decided_by = "nothing to decide" if deciding is None else f"by {deciding.analyzer}"
@@ -221,4 +259,4 @@ def _span(operation: Operation, *, timed: bool) -> str:
         events += f", {operation.type}"
     if not timed or operation.end_ns is None:
         return events
-    return f"{operation.start_ns / _NS_PER_S:.6f} s to {operation.end_ns / _NS_PER_S:.6f} s ({events})"
+    return f"{operation.start_ns / NS_PER_S:.6f} s to {operation.end_ns / NS_PER_S:.6f} s ({events})"

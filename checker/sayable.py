@@ -10,13 +10,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from checker.checking import Checked, Refused
+from checker.judged import Judged
 from checker.result import Analysis
 from harness.errors import InputError, sentence
+from harness.verdict import Part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    Result = Checked | Refused
+    Result = Checked | Judged | Refused
     Show = Callable[[Sequence[Result]], str]
 
 
@@ -37,6 +39,11 @@ def _sayable(result: Result, show: Show) -> Result:
         return result
     if isinstance(result, Refused):
         return Refused(name=_plain(result.name), error=InputError(_plain(sentence(result.error))))
+    history = replace(
+        result.history, name=_plain(result.history.name), warnings=[*map(_plain, result.history.warnings)]
+    )
+    if isinstance(result, Judged):
+        return replace(result, history=history, part=_bare_part(result.part, reason))
     names: dict[str | None, str | None] = {}
     for key in result.analysis.keys:
         name = None if key is None else _plain(key)
@@ -45,9 +52,6 @@ def _sayable(result: Result, show: Show) -> Result:
         names[key] = name
     keys = {names[key]: _bare(analysis, reason) for key, analysis in result.analysis.keys.items()}
     analysis = replace(result.analysis, keys=keys, worst_key=names.get(result.analysis.worst_key))
-    history = replace(
-        result.history, name=_plain(result.history.name), warnings=[*map(_plain, result.history.warnings)]
-    )
     return replace(result, history=history, analysis=analysis)
 
 
@@ -62,6 +66,16 @@ def _bare(analysis: Analysis, reason: str) -> Analysis:
         cause=analysis.cause,
         kind=analysis.kind,
         explanation=f"The history is {analysis.valid}; {reason}.",
+    )
+
+
+def _bare_part(part: Part, reason: str) -> Part:
+    kept = {name: part.details[name] for name in ("keys", "verdicts")}
+    return Part(
+        name=part.name,
+        verdict=part.verdict,
+        reason=f"The history is {part.verdict}; {reason}.",
+        details={**kept, "counts": {}, "figures": {}},
     )
 
 

@@ -94,7 +94,7 @@ def read_table(path: Path, name: str, model: Model) -> Table | None:
         return None
     file = open_parquet(path, name=name)
     reader = ColumnReader(name)
-    rules = _Rules()
+    rules = Rules()
     weak = _WeakRows(model)
     try:
         coder = Coder(model, reader)
@@ -147,7 +147,7 @@ class _WeakRows:
         return {name: count for name, count in self._counts.items() if count}
 
 
-class _Rules:
+class Rules:
     """Holds operations to the rules of `checker.formats.pairing.hold_to_rules`, and counts their events."""
 
     def __init__(self) -> None:

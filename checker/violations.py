@@ -13,12 +13,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from checker.result import operation_json
+from harness.counterexample import counterexample_of
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from checker.independent import KeyedAnalysis
+    from harness.counterexample import Counterexample
     from harness.faults import FaultRecord
     from harness.op import Operation, Value
 
@@ -81,6 +83,15 @@ def _short(operation: dict[str, Any] | None) -> dict[str, Any] | None:
         return operation
     value = operation["value"]
     return {**operation, "value": value[:MAX_MEMBERS], "members": len(value)}
+
+
+def counterexamples(violations: Iterable[Violation]) -> list[Counterexample]:
+    """Returns the violations that have operations as counterexamples."""
+    found = (
+        counterexample_of(each.operations, explanation=each.explanation, culprit=each.decisive, subject=each.subject)
+        for each in violations
+    )
+    return [example for example in found if example is not None]
 
 
 def of_keys(found: KeyedAnalysis) -> list[Violation]:

@@ -12,12 +12,12 @@ import asyncio
 import selectors
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from harness.units import NS_PER_S
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
 T = TypeVar("T")
-
-NS_PER_S = 1_000_000_000
 
 
 class Clock:

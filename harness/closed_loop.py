@@ -11,10 +11,10 @@ import asyncio
 import heapq
 from typing import TYPE_CHECKING
 
-from harness.clock import NS_PER_S
 from harness.driver import Driver
 from harness.errors import LabrysError
 from harness.op import Invocation
+from harness.units import NS_PER_S
 
 if TYPE_CHECKING:
     from harness.clock import Clock

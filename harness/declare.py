@@ -23,11 +23,15 @@ import click
 
 from harness.errors import InputError
 from harness.parameters import Number, Whole, existing_file
+from harness.plain import name as plain_name
+from harness.plain import one_line
+from harness.suggest import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 _META: Final = "labrys"
+_KINDS: Final[Mapping[Any, str]] = {str: "a text", bool: "true or false", (int, float): "a number"}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,3 +153,73 @@ def build(options: type, values: Mapping[str, Any]) -> Any:
         return options(**given)
     except ValueError as error:
         raise InputError(f"{error}") from error
+
+
+def recorded(options: type, values: Mapping[str, Any], source: str) -> dict[str, Any]:
+    """Returns what a file says of the options that a verdict depends on, held to their types and ranges.
+
+    The file may come from anyone. What it says of other options changes no verdict, and is not looked at.
+
+    Args:
+        options: The dataclass.
+        values: What the file says, by the names of the fields.
+        source: The file, for errors.
+
+    Raises:
+        InputError: A value is not of its option's type, or outside of its range.
+    """
+    found = {}
+    for each in click_options(options, judging=True):
+        name = str(each.name)
+        if name not in values or (values[name] is None and each.default is None):
+            continue
+        found[name] = _held(each, values[name], f"{source}: the option {name.replace('_', '-')}")
+    return found
+
+
+def assigned(options: type, settings: Sequence[str], *, flag: str, owner: str) -> dict[str, Any]:
+    """Returns the values of settings `NAME=VALUE` that a person gives for options that a verdict depends on.
+
+    Args:
+        options: The dataclass.
+        settings: What the person gives; of two settings of one name the later one holds.
+        flag: The option by which they are given, for errors.
+        owner: Who has the options, for errors, e.g. `the workload set`.
+
+    Raises:
+        InputError: A setting is not of this form, names no such option, or has a value that the option does not take.
+    """
+    known = {str(each.name).replace("_", "-"): each for each in click_options(options, judging=True)}
+    found = {}
+    for setting in settings:
+        said, equals, text = setting.partition("=")
+        if not said or not equals:
+            raise InputError(f"{flag}: expected NAME=VALUE, found {plain_name(setting)}")
+        each = known.get(said.replace("_", "-"))
+        if each is None:
+            told = did_you_mean(said, known) if known else "It has no option that a verdict depends on."
+            raise InputError(f"{flag}: {owner} has no option {plain_name(said)} that a verdict depends on. {told}")
+        found[str(each.name)] = _of_type(each, text, f"{flag} {plain_name(said)}")
+    return found
+
+
+def _held(option_of: click.Option, value: Any, where: str) -> Any:
+    """Returns a value of a document as its option takes it; a text is no number there, and a number is no text."""
+    if isinstance(option_of.type, click.Path):
+        raise InputError(f"{where} is a path, which labrys never takes from a file; give it on the command line")
+    kind: type | tuple[type, ...] = str
+    if option_of.is_flag:
+        kind = bool
+    elif isinstance(option_of.type, click.IntRange | click.FloatRange):
+        kind = (int, float)
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise InputError(f"{where}: expected {_KINDS[kind]}, found {plain_name(repr(value))}")
+    return _of_type(option_of, value, where)
+
+
+def _of_type(option_of: click.Option, value: Any, where: str) -> Any:
+    kind = click.BOOL if option_of.is_flag else option_of.type
+    try:
+        return kind.convert(value, option_of, None)
+    except click.BadParameter as error:
+        raise InputError(f"{where}: {one_line(error.message)}") from error

@@ -19,10 +19,10 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from harness.client import via_of
-from harness.clock import NS_PER_S
 from harness.errors import InputError
 from harness.generator import Asker
 from harness.op import Fail, Info, Invocation, Ok, OpType
+from harness.units import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence

@@ -11,10 +11,10 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING
 
-from harness.clock import NS_PER_S
 from harness.driver import Driver
 from harness.op import Invocation
 from harness.randomness import stream
+from harness.units import NS_PER_S
 
 if TYPE_CHECKING:
     from harness.driver import Seat, Setting

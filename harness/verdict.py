@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from harness.errors import ExitCode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from harness.counterexample import Counterexample
     from harness.op import Value
 
 
@@ -67,9 +68,12 @@ class Part:
         verdict: What this part says.
         reason: One sentence: why it says so, with numbers.
         details: JSON-like data behind the sentence.
+        counterexamples: Those of `details`, as the operations that they were made of; empty where the part was read from a
+            file.
     """
 
     name: str
     verdict: Verdict
     reason: str
     details: Mapping[str, Value] = field(default_factory=dict)
+    counterexamples: Sequence[Counterexample] = field(default=(), compare=False, repr=False)

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from harness.op import OpType
+from harness.units import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,8 +34,7 @@ if TYPE_CHECKING:
 SUSTAINED_S = 2.0
 SUSTAINED_RATIO = 0.95
 BEFORE_S = 10.0
-_NS = 1_000_000_000
-_SPAN_NS = int(SUSTAINED_S * _NS)
+_SPAN_NS = int(SUSTAINED_S * NS_PER_S)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,14 +142,14 @@ class _Asked:
         appeared = dict.fromkeys(codes[np.sort(np.unique(codes, return_index=True)[1])].tolist())
         errors = Counter({code: int(numbers[place]) for place in appeared if (code := self._codes[place]) is not None})
         return Window(
-            start_s=start_ns / _NS,
-            end_s=end_ns / _NS,
+            start_s=start_ns / NS_PER_S,
+            end_s=end_ns / NS_PER_S,
             operations=last - first,
             answered=int(until - good),
             refused=len(codes) - (last - first),
-            first_ok_s=(first_ns - start_ns) / _NS if good < until else None,
+            first_ok_s=(first_ns - start_ns) / NS_PER_S if good < until else None,
             sustained_ok_s=self._sustained_s(first, last, start_ns, end_ns),
-            longest_gap_s=gap_ns / _NS,
+            longest_gap_s=gap_ns / NS_PER_S,
             errors=dict(errors.most_common()),
         )
 
@@ -164,7 +164,7 @@ class _Asked:
         if found == len(self._sustained) or self._sustained[found] >= last:
             return None
         at_ns = self.times[self._sustained[found]]
-        return None if at_ns + _SPAN_NS > end_ns else (at_ns - start_ns) / _NS
+        return None if at_ns + _SPAN_NS > end_ns else (at_ns - start_ns) / NS_PER_S
 
 
 def wanted_ns(operation: Operation) -> int:
@@ -267,7 +267,7 @@ def stretch_before(fault: FaultRecord, faults: Sequence[FaultRecord]) -> tuple[i
     if any(other.start_ns <= start_ns < other.end_ns for other in others):
         return None
     healed_ns = max((other.end_ns for other in others if other.end_ns <= start_ns), default=0)
-    begin_ns = max(healed_ns, start_ns - int(BEFORE_S * _NS), 0)
+    begin_ns = max(healed_ns, start_ns - int(BEFORE_S * NS_PER_S), 0)
     return (begin_ns, start_ns) if begin_ns < start_ns else None
 
 

@@ -10,6 +10,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from harness.op import OpType
+from harness.units import NS_PER_S
 from results.leadership import leaders
 from results.spoken import seconds
 from results.timeline import end_ns_of
@@ -17,14 +18,13 @@ from results.timeline import end_ns_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from harness.counterexample import Counterexample
     from harness.faults import FaultRecord
     from harness.op import Operation
     from harness.watch import Positions, Sighting
-    from results.counterexample import Counterexample
     from results.record import RunRecord
 
-_S = 1_000_000_000
-POLL_NS = 2 * _S  # a poll that lies further back says nothing about an operation
+POLL_NS = 2 * NS_PER_S  # a poll that lies further back says nothing about an operation
 
 
 def circumstances(example: Counterexample, record: RunRecord) -> list[str]:
@@ -56,16 +56,16 @@ def _faults(faults: Sequence[FaultRecord], first_ns: int, last_ns: int) -> Itera
     yield "No fault was on."
     before = max((fault for fault in began if fault.end_ns <= first_ns), key=lambda fault: fault.end_ns, default=None)
     if before is not None:
-        yield f"{_named(before)} had ended {seconds((first_ns - before.end_ns) / _S)} before."
+        yield f"{_named(before)} had ended {seconds((first_ns - before.end_ns) / NS_PER_S)} before."
     else:
         first = min(began, key=lambda fault: fault.start_ns)
-        yield f"The first fault, {_named(first)}, began {seconds((first.start_ns - last_ns) / _S)} later."
+        yield f"The first fault, {_named(first)}, began {seconds((first.start_ns - last_ns) / NS_PER_S)} later."
 
 
 def _leaders(sightings: Sequence[Sighting], first_ns: int, last_ns: int) -> Iterator[str]:
     changes = leaders(sightings)
     seen = [change for change in changes if change[0] <= first_ns][-1:]
-    seen += [change for change in changes if first_ns < change[0] <= last_ns + _S]
+    seen += [change for change in changes if first_ns < change[0] <= last_ns + NS_PER_S]
     for time_ns, name, term in seen:
         who = "No node said that it led" if name is None else f"{name} led" + (f" in term {term}" if term else "")
         yield f"{who}, as seen at {_at(time_ns)}."
@@ -120,4 +120,4 @@ def _named(fault: FaultRecord) -> str:
 
 
 def _at(time_ns: int) -> str:
-    return f"{time_ns / _S:.3f} s"
+    return f"{time_ns / NS_PER_S:.3f} s"

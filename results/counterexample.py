@@ -15,39 +15,23 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from harness.counterexample import counterexample_of
 from harness.op import Operation, OpType
+from harness.units import NS_PER_MS, NS_PER_S
+from harness.verdict import Verdict
 from results.timeline import end_ns_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from harness.counterexample import Counterexample
     from harness.op import Value
+    from results.record import RunRecord
 
-MAX_SHOWN = 12
 LEFT, RIGHT, ROW, BAR, BAND = 148, 34, 54, 26, 34
 LEAST_COLUMN, WIDTH = 58, 900
-_MS = 1_000_000
 _WRITES = {"write", "w", "put", "set"}
 _READS = {"read", "r", "get"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counterexample:
-    """The part of a history that shows the violation.
-
-    Attributes:
-        key: The independent key it is about.
-        explanation: The sentence that the checker gave.
-        operations: In the order of their invokes.
-        culprit: The operation that could not have happened, given the others.
-        subject: The element, offset or token that it is about; None if it is about the key as a whole.
-    """
-
-    key: str | None
-    explanation: str
-    operations: Sequence[Operation]
-    culprit: Operation | None
-    subject: Value = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +58,29 @@ def by_index(operations: Sequence[Operation]) -> Mapping[int, Operation]:
     return found
 
 
+def counterexamples_of(record: RunRecord, reason: str) -> Sequence[Counterexample]:
+    """Returns the counterexamples of a run's first invalid part that has any.
+
+    Args:
+        record: The run. A part that was read from a file has them as JSON alone, and names operations by their indexes.
+        reason: The run's sentence, where a counterexample has no explanation.
+    """
+    for part in record.parts:
+        found = part.details.get("counterexample")
+        if part.verdict is not Verdict.INVALID or not found:
+            continue
+        if part.counterexamples:
+            return part.counterexamples
+        operations = by_index(record.operations)
+        first = read_counterexample(found, operations, reason)
+        others = part.details.get("counterexamples")
+        read = (
+            [read_counterexample(each, operations, reason) for each in others[1:]] if isinstance(others, list) else []
+        )
+        return [] if first is None else [first, *(example for example in read if example is not None)]
+    return []
+
+
 def read_counterexample(found: Value, operations: Mapping[int, Operation], reason: str) -> Counterexample | None:
     """Makes a counterexample of what a checker put into its part's details.
 
@@ -90,19 +97,11 @@ def read_counterexample(found: Value, operations: Mapping[int, Operation], reaso
     if not isinstance(listed, list):
         return None
     chosen = {id(op): op for op in (_find(entry, operations) for entry in listed) if op is not None}
-    ordered = sorted(chosen.values(), key=lambda op: (op.start_ns, op.invoke_index))
-    if not ordered:
-        return None
     said: Mapping[str, Value] = found if isinstance(found, dict) else {}
-    culprit = _find(said.get("op"), operations)
-    if culprit is None or all(op is not culprit for op in ordered):
-        culprit = max((op for op in ordered if op.end_ns is not None), key=end_ns_of, default=None)
-    keys = {op.key for op in ordered}
-    return Counterexample(
-        key=keys.pop() if len(keys) == 1 else None,
+    return counterexample_of(
+        list(chosen.values()),
         explanation=str(said.get("explanation") or reason),
-        operations=ordered[:MAX_SHOWN],
-        culprit=culprit,
+        culprit=_find(said.get("op"), operations),
         subject=said.get("subject"),
     )
 
@@ -315,7 +314,7 @@ def _axis(columns: Mapping[int, float], y: float) -> list[Markup]:
     instants = list(columns)
     labels = [
         Markup('<text class="time" x="{:.1f}" y="{}">{:.6f} s</text>').format(
-            columns[instant], y + (15 if number % 2 == 0 else 29), instant / 1e9
+            columns[instant], y + (15 if number % 2 == 0 else 29), instant / NS_PER_S
         )
         for number, instant in enumerate(instants)
     ]
@@ -329,6 +328,6 @@ def _axis(columns: Mapping[int, float], y: float) -> list[Markup]:
 
 
 def _span(span_ns: int) -> str:
-    if span_ns >= 1000 * _MS:
-        return f"{span_ns / 1e9:.2f} s"
-    return f"{span_ns / _MS:.1f} ms" if span_ns >= _MS else f"{span_ns / 1000:.0f} µs"
+    if span_ns >= NS_PER_S:
+        return f"{span_ns / NS_PER_S:.2f} s"
+    return f"{span_ns / NS_PER_MS:.1f} ms" if span_ns >= NS_PER_MS else f"{span_ns / 1000:.0f} µs"

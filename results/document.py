@@ -14,10 +14,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from harness.op import OpType
+from harness.units import NS_PER_S
 from harness.verdict import Part, Verdict, worst
 from results.availability import around, error_code, overall, refused
 from results.circumstances import circumstances
-from results.counterexample import by_index, read_counterexample
+from results.counterexample import counterexamples_of
 from results.leadership import Elections
 from results.record import defaults_document, left_out_document
 from results.series import latency_points, latency_table, main_phase
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 FORMAT = "labrys-results"
 VERSION = 1
 MAX_DEPTH = 60
-_NS = 1_000_000_000
 _TYPES = (OpType.OK, OpType.FAIL, OpType.INFO)
 
 
@@ -133,10 +133,8 @@ def _detail(parts: Iterable[Part], name: str) -> Value:
 def _counterexample(record: RunRecord) -> Value:
     """Returns the counterexample with what was going on at its time."""
     found = counterexample(record.parts)
-    example = read_counterexample(found, by_index(record.operations), reason_of(record.parts)) if found else None
-    if example is None or not isinstance(found, dict):
-        return found
-    return {**found, "circumstances": circumstances(example, record)}
+    examples = counterexamples_of(record, reason_of(record.parts)) if isinstance(found, dict) else ()
+    return {**found, "circumstances": circumstances(examples[0], record)} if examples else found
 
 
 def jsonable(value: Value, depth: int = 0) -> Value:
@@ -183,8 +181,8 @@ def _fault(fault: FaultRecord, availability: FaultAvailability | None, elections
         "id": planned.id,
         "kind": planned.kind,
         "targets": list(fault.targets),
-        "start_s": fault.start_ns / _NS,
-        "end_s": fault.end_ns / _NS,
+        "start_s": fault.start_ns / NS_PER_S,
+        "end_s": fault.end_ns / NS_PER_S,
         "effective": proof is not None and proof.effective,
         "proof": None if proof is None else {"reason": proof.reason, "measured": jsonable(dict(proof.measured))},
         "availability": None if availability is None else _availability(availability),
@@ -224,7 +222,7 @@ def _availability(availability: FaultAvailability) -> dict[str, Value]:
 
 def _led(availability: FaultAvailability, elections: Elections) -> dict[str, Value]:
     def within(window: Window) -> dict[str, Value]:
-        return _leadership(elections.within(round(window.start_s * _NS), round(window.end_s * _NS)))
+        return _leadership(elections.within(round(window.start_s * NS_PER_S), round(window.end_s * NS_PER_S)))
 
     return {
         "during": within(availability.during),
@@ -260,22 +258,22 @@ def _window(window: Window) -> dict[str, Value]:
 
 def _sighting(sighting: Sighting) -> dict[str, Value]:
     return {
-        "time_s": sighting.time_ns / _NS,
+        "time_s": sighting.time_ns / NS_PER_S,
         "node": sighting.node,
         "role": sighting.role,
         "term": sighting.term,
         "leader": sighting.leader,
-        "until_s": None if sighting.until_ns is None else sighting.until_ns / _NS,
+        "until_s": None if sighting.until_ns is None else sighting.until_ns / NS_PER_S,
     }
 
 
 def _positions(positions: Positions) -> dict[str, Value]:
     return {
-        "time_s": [time_ns / _NS for time_ns in positions.time_ns],
+        "time_s": [time_ns / NS_PER_S for time_ns in positions.time_ns],
         "applied": {node: list(indexes) for node, indexes in positions.applied.items()},
     }
 
 
 def workload_end_ns(timings: Mapping[str, Value]) -> int | None:
     """Returns when the workload ended; None where that is not known."""
-    return round(timings["workload"] * _NS) if "workload" in timings else None
+    return round(timings["workload"] * NS_PER_S) if "workload" in timings else None

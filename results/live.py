@@ -16,6 +16,7 @@ import numpy as np
 from harness import below
 from harness.history import FORMAT
 from harness.op import NEMESIS, OpType
+from harness.units import NS_PER_MS, NS_PER_S
 from results.series import TYPES
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ MAX_READ = 8 << 20
 MAX_SECONDS = 900
 MAX_OPEN = 100_000
 RECENT = 400
-_NS = 1_000_000_000
 _COLUMNS = {str(kind): place for place, kind in enumerate(TYPES)}
 
 
@@ -96,13 +96,13 @@ class Tail:
 
     def _took_completion(self, time_ns: int, kind: str, process: int) -> None:
         self.counts[kind] += 1
-        row = self.rates.setdefault(time_ns // _NS, [0] * len(TYPES))
+        row = self.rates.setdefault(time_ns // NS_PER_S, [0] * len(TYPES))
         row[_COLUMNS[kind]] += 1
         if len(self.rates) > MAX_SECONDS:
             del self.rates[min(self.rates)]
         wanted_ns = self._open.pop(process, None)
         if wanted_ns is not None and kind == OpType.OK:
-            self._recent_ms.append((time_ns - wanted_ns) / 1e6)
+            self._recent_ms.append((time_ns - wanted_ns) / NS_PER_MS)
 
     def _took_fault(self, event: dict[str, Value]) -> bool:
         f, value = event.get("f"), event.get("value")
@@ -121,7 +121,7 @@ class Tail:
         """Returns what a page shows, JSON-like."""
         recent = np.sort(np.asarray(self._recent_ms)) if self._recent_ms else None
         return {
-            "seconds": self.last_ns / _NS,
+            "seconds": self.last_ns / NS_PER_S,
             "counts": dict(self.counts),
             "open": len(self._open),
             "rates": [[second, *row] for second, row in sorted(self.rates.items())],

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from harness.faults import FaultRecord, PlannedFault
 from harness.history import pair, read_history
 from harness.op import NEMESIS
+from harness.units import NS_PER_S
 from harness.verdict import Part, Verdict
 from results import members as must
 from results.errors import BadRecord
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from results.store import Run
 
 MAX_JSON_BYTES = 256 << 20
-_NS = 1_000_000_000
 
 
 def load_record(run: Run) -> RunRecord:
@@ -53,7 +53,7 @@ def load_record(run: Run) -> RunRecord:
             reason=f"The run ended before its verdict; {len(operations)} operations were recorded. "
             "`labrys check` can decide its history.",
         )
-        end_s = ops[-1].time_ns / _NS if ops else 0.0
+        end_s = ops[-1].time_ns / NS_PER_S if ops else 0.0
         return RunRecord(
             test=test,
             duration_s=end_s,
@@ -108,7 +108,9 @@ def _faults_of(ops: Sequence[Op]) -> list[FaultRecord]:
         end_ns = ended[number].time_ns if number in ended else last_ns
         records.append(
             FaultRecord(
-                planned=PlannedFault(id=number, kind=kind, target=hit, start_s=op.time_ns / _NS, end_s=end_ns / _NS),
+                planned=PlannedFault(
+                    id=number, kind=kind, target=hit, start_s=op.time_ns / NS_PER_S, end_s=end_ns / NS_PER_S
+                ),
                 targets=hit,
                 start_ns=op.time_ns,
                 end_ns=end_ns,

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from harness.documents import shown
+from harness.units import NS_PER_S
 from results.errors import BadRecord
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 MAX_S: Final = 1e9  # thirty years; more than any run, and its nanoseconds fit into 64 bits
 MAX_WHOLE: Final = 2**63 - 1
-_NS: Final = 1_000_000_000
 
 
 def member(holder: Mapping[str, Value], name: str) -> Value:
@@ -57,7 +57,7 @@ def seconds(value: Value, name: str) -> float:
 
 def nanoseconds(value: Value, name: str) -> int:
     """Returns the nanoseconds of a number of seconds."""
-    return round(seconds(value, name) * _NS)
+    return round(seconds(value, name) * NS_PER_S)
 
 
 def mapping(value: Value, name: str) -> dict[str, Value]:

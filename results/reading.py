@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from harness.op import Value
 
-_NS = 1_000_000_000
-
 
 def verdict_from(value: Value) -> Verdict:
     """Returns the verdict that a member `valid` holds.

@@ -22,7 +22,7 @@ from harness.plain import name
 from results import plots
 from results.bounds import MAX_FAULTS, MAX_NODES, MAX_ROWS, busiest, cut, first, label, shown_shades
 from results.circumstances import circumstances
-from results.counterexample import by_index, contradiction, diagram, read_counterexample, told
+from results.counterexample import contradiction, counterexamples_of, diagram, told
 from results.document import verdict_of
 from results.leadership import leaders
 from results.pages import environment
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from harness.counterexample import Counterexample
     from harness.op import Value
-    from results.counterexample import Counterexample
     from results.record import RunRecord
     from results.store import Run
 
@@ -108,7 +108,7 @@ def render(
         drawn: The plots, as `plots_of` returns them.
         logs: The ends of the node logs.
     """
-    examples = _examples(record, document)
+    examples = counterexamples_of(record, str(document["reason"]))
     example = examples[0] if examples else None
     data = timeline(
         operations=record.operations,
@@ -211,17 +211,6 @@ def _faults(record: RunRecord, document: Mapping[str, Value], kinds: Sequence[st
             }
         )
     return rows
-
-
-def _examples(record: RunRecord, document: Mapping[str, Value]) -> list[Counterexample]:
-    """Returns the counterexample of the document, and those of the other invalid keys that a part has."""
-    if not document["counterexample"]:
-        return []
-    operations, reason = by_index(record.operations), str(document["reason"])
-    others: Value = next((listed for part in record.parts if (listed := part.details.get("counterexamples"))), [])
-    listed = [document["counterexample"], *(others[1:] if isinstance(others, list) else [])]
-    found = [read_counterexample(each, operations, reason) for each in listed]
-    return [example for example in found if example is not None]
 
 
 def _example(example: Counterexample, record: RunRecord) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from harness.op import OpType
+from harness.units import NS_PER_MS, NS_PER_S
 from results.availability import wanted_ns
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ QUANTILES = (0.5, 0.95, 0.99, 1.0)
 NICE_S = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600)
 MAX_BUCKETS = 90
 LEAST_MS = 0.001
-_NS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +89,8 @@ def shades(faults: Sequence[FaultRecord]) -> list[Shade]:
     return [
         Shade(
             kind=fault.planned.kind,
-            start_s=fault.start_ns / _NS,
-            end_s=fault.end_ns / _NS,
+            start_s=fault.start_ns / NS_PER_S,
+            end_s=fault.end_ns / NS_PER_S,
             effective=fault.proof is not None and fault.proof.effective,
         )
         for fault in faults
@@ -117,8 +117,8 @@ def latency_points(operations: Sequence[Operation]) -> list[Points]:
             Points(
                 f=f,
                 type=str(kind),
-                time_s=columns[:, 0] / _NS,
-                latency_ms=np.maximum(columns[:, 1] / 1e6, LEAST_MS),
+                time_s=columns[:, 0] / NS_PER_S,
+                latency_ms=np.maximum(columns[:, 1] / NS_PER_MS, LEAST_MS),
             )
         )
     return made

@@ -33,6 +33,7 @@ from rich.console import Console
 from benchmarks.pipeline.histories import KINDS, NODES, generate, plan
 from checker.formats.parquet import schema as file_schema
 from harness.faults import FaultRecord, PlannedFault, Proof
+from harness.units import NS_PER_S
 from harness.verdict import Part, Verdict
 from results.document import build
 from results.pipeline.job import AnalysisOptions, analyze
@@ -147,8 +148,8 @@ def record(made: Plan, folder: Path) -> None:
                 id=number,
                 kind="kill",
                 target="one",
-                start_s=number * width_ns / 1e9,
-                end_s=(number + 0.5) * width_ns / 1e9,
+                start_s=number * width_ns / NS_PER_S,
+                end_s=(number + 0.5) * width_ns / NS_PER_S,
                 options={},
             ),
             targets=names[number % NODES :][:1],
@@ -159,7 +160,7 @@ def record(made: Plan, folder: Path) -> None:
         for number in range(FAULTS)
     ]
     nothing = Part(name="linearizable", verdict=Verdict.UNKNOWN, reason="It was made, and not judged.")
-    run = RunRecord(test=test, duration_s=made.duration_ns / 1e9, parts=[nothing], faults=faults)
+    run = RunRecord(test=test, duration_s=made.duration_ns / NS_PER_S, parts=[nothing], faults=faults)
     (folder / "test.json").write_text(json.dumps(test_document(test)))
     (folder / "results.json").write_text(json.dumps(build(run)))
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.clock import NS_PER_S
 from harness.combinators.sources import repeat
 from harness.generator import Later
 from harness.op import Invocation, OpType
+from harness.units import NS_PER_S
 
 if TYPE_CHECKING:
     from harness.generator import Answer, Asker, Generator

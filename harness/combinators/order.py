@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from harness.clock import NS_PER_S
 from harness.errors import InputError
 from harness.generator import Later
 from harness.op import Invocation, OpType
+from harness.units import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.clock import NS_PER_S
 from harness.errors import InputError
 from harness.generator import Later
 from harness.op import Invocation
 from harness.randomness import stream
+from harness.units import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spar
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from harness.units import NS_PER_S
 from results.availability import BEFORE_S, SUSTAINED_RATIO, SUSTAINED_S
 from results.pipeline.schema import conform
 from results.pipeline.whole import stretches
@@ -26,10 +27,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark.sql import Column, DataFrame
 
-_NS: Final = 1_000_000_000
-SPAN_NS: Final = int(SUSTAINED_S * _NS)
-SLICE_NS: Final = 20 * _NS
-BEFORE_NS: Final = int(BEFORE_S * _NS)
+SPAN_NS: Final = int(SUSTAINED_S * NS_PER_S)
+SLICE_NS: Final = 20 * NS_PER_S
+BEFORE_NS: Final = int(BEFORE_S * NS_PER_S)
 # A run that says to last for years, as one with damaged times does, has longer slices instead of more.
 MAX_SLICES: Final = 10_000
 
@@ -99,7 +99,7 @@ def availability(asked: DataFrame, spans: DataFrame, measured: DataFrame) -> Dat
     nodes = spans.select("run", F.explode("nodes").alias("node"))
     system = measured.withColumn("node", F.lit(None).cast("string"))
     grid = system.unionByName(measured.join(F.broadcast(nodes), "run"))
-    second = F.lit(float(_NS))
+    second = F.lit(float(NS_PER_S))
     no_errors = F.create_map().cast("map<string,bigint>")
     measures = _same(_same(grid, _whole(rows, measured)), _errors(rows))
     start, end = F.col("from_ns"), F.col("to_ns")

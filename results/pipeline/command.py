@@ -29,6 +29,10 @@ OPERATIONS_SHOWN = 10
 @click.option(
     "--model", type=click.Choice(MODEL_NAMES), help="What the objects do.  [default: that of each run's workload]"
 )
+@click.option("--workload", metavar="NAME", help="The workload whose checker decides.  [default: each run's own]")
+@click.option(
+    "--workload-option", "workload_options", multiple=True, metavar="NAME=VALUE", help="As in `labrys check`."
+)
 @click.option("--initial", metavar="EDN", help="The objects' state at the beginning.")
 @click.option("--nil-read", type=click.Choice(["any", "exact"]), help="As in `labrys check`.")
 @click.option("--failed-cas", type=click.Choice(["drop", "observe"]), help="As in `labrys check`.")
@@ -77,6 +81,7 @@ def analyze(ctx: click.Context, /, **given: Any) -> None:
     import shutil
     import tempfile
 
+    from checker.deciders import Wanted
     from results.pipeline.session import (
         MASTER,
         SessionOptions,
@@ -88,6 +93,14 @@ def analyze(ctx: click.Context, /, **given: Any) -> None:
     )
 
     require_spark()
+    wanted = Wanted(
+        model=given["model"],
+        workload=given["workload"],
+        settings=given["workload_options"],
+        by_place=ctx.get_parameter_source("workload") is not click.core.ParameterSource.DEFAULT_MAP,
+    )
+    if wanted.workload is not None:
+        wanted.of_history()  # what is wrong with it is said before anything is started
     settings = _settings(given["conf"])
     folder = Path(tempfile.mkdtemp(prefix="labrys-spark-"))
     log = folder / "spark.log"
@@ -114,7 +127,7 @@ def analyze(ctx: click.Context, /, **given: Any) -> None:
     options = AnalysisOptions(
         paths=given["paths"],
         out=given["out"],
-        model=given["model"],
+        wanted=wanted,
         initial=given["initial"],
         conventions=conventions,
         keyed=given["keyed"],

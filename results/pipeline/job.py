@@ -10,19 +10,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
 from checker.checking import conventions_of
+from checker.deciders import Wanted
 from harness.plain import one_line
 from harness.verdict import Verdict, worst
 from results.pipeline.broken import MOST_SET_ASIDE, without
 from results.pipeline.errors import BadOutput, JobFailed, RowsRefused, Unreadable, words_of
 from results.pipeline.files import Files
 from results.pipeline.ingest import ingest
+from results.pipeline.judges import judged as judged_by
 from results.pipeline.output import GENERATIONS, Output, read_table
 from results.pipeline.page import render
 from results.pipeline.runs import read_records
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, Row, SparkSession
 
+    from checker.deciders import Decider
     from harness.errors import ExitCode
     from results.pipeline.ingest import Ingested
     from results.pipeline.output import Manifest
@@ -57,7 +60,7 @@ class AnalysisOptions:
     Attributes:
         paths: What to read, as Spark writes paths.
         out: The output folder.
-        model: The model of all runs; None: that of each run's workload.
+        wanted: What decides, where that is not what each run says.
         initial: The initial state in EDN; None: the model's own.
         conventions: `nil_read`, `failed_cas` and `crashed_dequeue`, where they are not those of each format.
         keyed: Whether values of events are pairs of a key and a value; None: as each history shows it.
@@ -71,7 +74,7 @@ class AnalysisOptions:
 
     paths: Sequence[str]
     out: str
-    model: str | None = None
+    wanted: Wanted = field(default_factory=Wanted)
     initial: str | None = None
     conventions: Mapping[str, str] = field(default_factory=dict)
     keyed: bool | None = None
@@ -85,8 +88,12 @@ class AnalysisOptions:
     @property
     def deciding(self) -> dict[str, Any]:
         """What the verdicts depend on."""
-        names = ("model", "initial", "keyed", "time_limit_s", "memory_limit")
-        return {**{name: getattr(self, name) for name in names}, "conventions": dict(self.conventions)}
+        names = ("initial", "keyed", "time_limit_s", "memory_limit")
+        told = {name: getattr(self, name) for name in names}
+        told |= {"model": self.wanted.model, "conventions": dict(self.conventions)}
+        if self.wanted.workload is not None or self.wanted.settings:
+            told |= {"workload": self.wanted.workload, "workload_options": list(self.wanted.settings)}
+        return told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,6 +212,28 @@ def _new(sources: Sequence[Source], output: Output, options: AnalysisOptions) ->
     return [source for source in sources if before.sources.get(source.path) != source.fingerprint]
 
 
+class _Group(NamedTuple):
+    """Runs that are decided in the same way, at once.
+
+    Attributes:
+        name: The model or the workload.
+        options: The options of the workload, as text; empty for a model.
+        format: The format of a history that a model decides; empty for a workload.
+        conventions: What such histories say of how they are to be judged.
+    """
+
+    name: str
+    options: str
+    format: str
+    conventions: tuple[tuple[str, str], ...]
+
+
+def _group(decider: Decider, source: Source) -> _Group:
+    if decider.judge is not None:
+        return _Group(decider.name, f"{decider.judge.__class__!r} {decider.options}", "", ())
+    return _Group(decider.name, "", source.format, source.conventions)
+
+
 class _Job:
     """One job on its way."""
 
@@ -232,7 +261,7 @@ class _Job:
                 known=self._known(sources),
             )
             records = read_records(
-                self._spark, read.seen, read.fault_events, model=self._options.model, staged=self._output.staged
+                self._spark, read.seen, read.fault_events, wanted=self._options.wanted, staged=self._output.staged
             )
             bad = self._quarantine(read, records)
             operations = sum(each.operations or 0 for each in read.seen)
@@ -318,21 +347,29 @@ class _Job:
 
     def _judged(self, read: Ingested, records: Records) -> DataFrame:
         """Returns the verdicts of all runs."""
-        groups: dict[tuple[str, str, tuple[tuple[str, str], ...]], list[str]] = {}
+        groups: dict[_Group, list[str]] = {}
+        deciders: dict[_Group, Decider] = {}
         for each in read.seen:
-            model = records.models[each.run]
-            if model is not None and each.operations:
-                groups.setdefault((model, each.source.format, each.source.conventions), []).append(each.run)
+            decider = records.deciders[each.run]
+            if decider is not None and each.operations:
+                group = _group(decider, each.source)
+                groups.setdefault(group, []).append(each.run)
+                deciders[group] = decider
         parts = []
-        for (model, kind, said), runs in sorted(groups.items()):
+        for group, runs in sorted(groups.items()):
             rows = read.operations
             if len(runs) < len(read.seen):
                 chosen = self._spark.createDataFrame([(run,) for run in runs], "run string")
                 rows = rows.join(F.broadcast(chosen), "run", "left_semi")
-            parts.append(conform(verdicts(rows, self._verdict_options(model, kind, dict(said))), VERDICTS))
+            judge = deciders[group].judge
+            if judge is not None:
+                parts.append(judged_by(rows, judge, self._options.memory_limit))
+                continue
+            options = self._verdict_options(group.name, group.format, dict(group.conventions))
+            parts.append(conform(verdicts(rows, options), VERDICTS))
         judged = union(parts) if parts else self._spark.createDataFrame([], VERDICTS)
         if read.quarantine is None:
-            empty = [each for each in read.seen if not each.operations or records.models[each.run] is None]
+            empty = [each for each in read.seen if not each.operations or records.deciders[each.run] is None]
             return union([judged, not_judged(self._spark, empty, records)]) if empty else judged
         path = f"{self._output.staged}/verdicts"
         judged.write.parquet(path)

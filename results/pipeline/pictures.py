@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
+from harness.units import NS_PER_S
 from harness.verdict import Verdict
 from results import overviews, plots
 from results.pipeline import timelines as tables
@@ -32,7 +33,6 @@ SHOWN_FUNCTIONS: Final = 6
 SHOWN_FAULTS: Final = 200
 SHOWN_CELLS: Final = 120
 MAX_ROWS: Final = 200_000
-_NS: Final = 1_000_000_000
 _QUANTILES: Final = ("p50", "p95", "p99", "max")
 _TITLES: Final[Mapping[str, tuple[str, float]]] = {
     "availability": ("answered over the run (%)", 100),
@@ -121,8 +121,8 @@ def _of_run(prefix: str, told: Mapping[str, Sequence[Any]]) -> list[Picture]:
     shades = [
         Shade(
             kind=overviews.short(row["kind"], 40),
-            start_s=row["start_ns"] / _NS,
-            end_s=last_s if row["end_ns"] is None else row["end_ns"] / _NS,
+            start_s=row["start_ns"] / NS_PER_S,
+            end_s=last_s if row["end_ns"] is None else row["end_ns"] / NS_PER_S,
             effective=row["effective"] is not False,
         )
         for row in sorted(told.get("faults", ()), key=lambda row: row["start_ns"])[:SHOWN_FAULTS]

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 from pyspark.sql import types as t
 
-from checker.checking import DEFAULT_MODEL, WORKLOAD_MODELS
-from checker.models import MODELS
-from harness.errors import LabrysError
+from checker.deciders import SAY_IT
+from harness.errors import InputError, LabrysError
 from results.pipeline.events import plain_uri
 from results.pipeline.schema import MOST_NS, conform
 from results.pipeline.sources import RESULTS, TEST, literal
@@ -28,8 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
 
+    from checker.deciders import Decider, Wanted
     from results.pipeline.tables import Seen
 
 RUNS: Final = t.StructType(
@@ -96,6 +96,7 @@ _PARSED: Final = t.StructType(
         ),
         *(RUNS[name] for name in ("seed", "reproduce", "said_verdict", "said_reason", "duration_s", "answers")),
         RUNS["refusals"],
+        t.StructField("options", t.StringType()),  # those of the test, as JSON
         *(RUNS[name] for name in ("said_recovery_s", "said_restarted", "said_recovery_error")),
         t.StructField("fault_rows", t.ArrayType(t.StructType(FAULTS.fields[1:]))),
         t.StructField("sighting_rows", t.ArrayType(t.StructType(SIGHTINGS.fields[1:]))),
@@ -113,7 +114,8 @@ class Records:
         faults: A row of `FAULTS` for each fault.
         sightings: A row of `SIGHTINGS` for each change of what a node said of itself.
         problems: `source`, `run` and `reason` of files that are damaged, which do not touch verdicts; None if none is.
-        models: The model of each run's workload; None where none is known.
+        deciders: What decides each run; None where nothing is known that does.
+        undecided: Why nothing is known that decides a run.
         damaged: What is wrong with the files of a run, of which one cannot be read.
     """
 
@@ -121,12 +123,13 @@ class Records:
     faults: DataFrame
     sightings: DataFrame
     problems: DataFrame | None
-    models: Mapping[str, str | None]
+    deciders: Mapping[str, Decider | None]
+    undecided: Mapping[str, str]
     damaged: Mapping[str, str]
 
 
 def read_records(
-    spark: SparkSession, seen: Sequence[Seen], fault_events: DataFrame | None, *, model: str | None, staged: str
+    spark: SparkSession, seen: Sequence[Seen], fault_events: DataFrame | None, *, wanted: Wanted, staged: str
 ) -> Records:
     """Reads the records of runs.
 
@@ -134,7 +137,7 @@ def read_records(
         spark: The session.
         seen: The runs.
         fault_events: Events of faults, for runs that have no record of them.
-        model: The model that the user chose for all runs.
+        wanted: What the user says about what decides.
         staged: A folder for what is needed only while the job runs.
     """
     parsed = spark.createDataFrame([], _PARSED)
@@ -152,11 +155,19 @@ def read_records(
         content.mapInArrow(_parser(files), _PARSED).write.parquet(f"{staged}/records")
         parsed = spark.read.schema(_PARSED).parquet(f"{staged}/records")
     merged = parsed.groupBy("run").agg(*(F.first(name, ignorenulls=True).alias(name) for name in _MERGED))
-    told = parsed.select("run", "workload", "problem").collect() if files else []
-    workloads = {row["run"]: row["workload"] for row in told if row["workload"] is not None}
+    told = parsed.select("run", "source", "workload", "options", "problem").collect() if files else []
+    tests = {row["run"]: row for row in told if row["workload"] is not None}
     problems = parsed.where("problem is not null").select("source", "run", F.col("problem").alias("reason"))
-    models = {each.run: model or _model(workloads.get(each.run), is_run=each.source.is_run) for each in seen}
-    rows = [(each.run, each.source.day, each.source.format, each.source.path, models[each.run] or "") for each in seen]
+    deciders: dict[str, Decider | None] = {}
+    undecided: dict[str, str] = {}
+    for each in seen:
+        try:
+            deciders[each.run] = _decider(tests.get(each.run), wanted, is_run=each.source.is_run)
+        except InputError as error:
+            deciders[each.run], undecided[each.run] = None, str(error)
+    rows = [
+        (each.run, each.source.day, each.source.format, each.source.path, _name(deciders[each.run])) for each in seen
+    ]
     known = spark.createDataFrame(rows, "run string, changed string, format string, source string, model string")
     recorded = merged.select("run", F.explode("fault_rows").alias("fault")).select("run", "fault.*")
     faults = recorded if fault_events is None else recorded.unionByName(_of_events(fault_events, merged))
@@ -176,17 +187,27 @@ def read_records(
         faults=conform(faults, FAULTS),
         sightings=conform(sightings, SIGHTINGS),
         problems=problems if any(row["problem"] is not None for row in told) else None,
-        models=models,
+        deciders=deciders,
+        undecided=undecided,
         damaged={row["run"]: row["problem"] for row in told if row["problem"] is not None},
     )
 
 
-def _model(workload: str | None, *, is_run: bool) -> str | None:
-    """Returns the model of a workload; of a history without one, that which `labrys check` takes."""
-    if workload is None:
-        return None if is_run else DEFAULT_MODEL
-    found = WORKLOAD_MODELS.get(workload, workload)
-    return found if found in MODELS else None
+def _decider(test: Row | None, wanted: Wanted, *, is_run: bool) -> Decider:
+    """Returns what decides a run, or a history without one, as `labrys check` has it.
+
+    Raises:
+        InputError: Nothing is known that does.
+    """
+    if test is not None:
+        return wanted.of_run(test["workload"], json.loads(test["options"]), test["source"])
+    if is_run and wanted.model is None and wanted.workload is None:
+        raise InputError(f"no {TEST} tells the run's workload; {SAY_IT}")
+    return wanted.of_history()
+
+
+def _name(decider: Decider | None) -> str:
+    return "" if decider is None else decider.name
 
 
 def _of_events(events: DataFrame, merged: DataFrame) -> DataFrame:
@@ -287,6 +308,7 @@ def _of_test(document: Any, file: str) -> dict[str, Any]:
         "reproduce": test.reproduce,
         "answers": [str(code) for code in test.answers],
         "refusals": [str(code) for code in test.refusals],
+        "options": json.dumps(dict(test.options)),
     }
 
 

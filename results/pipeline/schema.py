@@ -13,6 +13,7 @@ from pyspark.sql import types as t
 
 from checker.formats.parquet import COLUMNS
 from harness.op import OpType
+from harness.units import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +24,7 @@ FORMAT: Final = "labrys-analysis"
 VERSION: Final = 2
 
 # A hundred years: sums and differences of times below it stay within 64 bits, which Spark's arithmetic insists on.
-MOST_NS: Final = 100 * 366 * 86_400 * 1_000_000_000
+MOST_NS: Final = 100 * 366 * 86_400 * NS_PER_S
 
 _KINDS: Final[Mapping[str, t.DataType]] = {"string": t.StringType(), "name": t.StringType(), "int64": t.LongType()}
 TYPES: Final = tuple(str(kind) for kind in OpType if kind is not OpType.INVOKE)

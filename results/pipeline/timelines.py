@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
+from harness.units import NS_PER_MS, NS_PER_S
 from harness.watch import Sighting
 from results.leadership import Elections
 from results.pipeline.availability import BEFORE, availability, windows
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 ACCURACY: Final = 10_000
 QUANTILES: Final = {"p50_ms": 0.5, "p95_ms": 0.95, "p99_ms": 0.99}
 SHOWN_KEYS: Final = 40
-_NS: Final = 1_000_000_000
 
 RATES: Final = "rates"  # run, f, type, node, time_s (a bucket's start), width_s, operations
 LATENCIES: Final = "latencies"  # run, f, time_s, width_s, operations, p50_ms, p95_ms, p99_ms, max_ms; of ok operations
@@ -155,7 +155,7 @@ def _spans(asked: DataFrame) -> DataFrame:
 
 def _width_s(horizon_ns: Column) -> Column:
     """Returns what `results.series.bucket_s` does."""
-    duration_s = (horizon_ns - 1) / F.lit(_NS)
+    duration_s = (horizon_ns - 1) / F.lit(NS_PER_S)
     width: Any = duration_s / MAX_BUCKETS
     for nice in reversed(NICE_S):
         width = F.when(duration_s <= MAX_BUCKETS * nice, F.lit(float(nice))).otherwise(width)
@@ -164,7 +164,7 @@ def _width_s(horizon_ns: Column) -> Column:
 
 def _bucketed(asked: DataFrame, spans: DataFrame) -> DataFrame:
     widths = spans.select("run", "following", _width_s(F.col("horizon_ns")).alias("width_s"))
-    at_s = F.greatest(F.col("wanted_ns"), F.lit(0)) / F.lit(_NS)
+    at_s = F.greatest(F.col("wanted_ns"), F.lit(0)) / F.lit(NS_PER_S)
     # As Python floors, where 1.0 // 0.1 is 9.
     place = F.round((at_s - at_s % F.col("width_s")) / F.col("width_s"))
     return asked.join(F.broadcast(widths), "run").withColumn("time_s", place * F.col("width_s"))
@@ -172,7 +172,7 @@ def _bucketed(asked: DataFrame, spans: DataFrame) -> DataFrame:
 
 def _with_quantiles(rows: GroupedData, *others: Column) -> DataFrame:
     """Aggregates the latencies of those that were ok, and something else; one sketch gives all quantiles."""
-    took_ms = F.greatest((F.col("end_ns") - F.col("wanted_ns")) / 1e6, F.lit(LEAST_MS))
+    took_ms = F.greatest((F.col("end_ns") - F.col("wanted_ns")) / NS_PER_MS, F.lit(LEAST_MS))
     ok_ms = F.when(F.col("type") == "ok", took_ms)
     sketched = F.percentile_approx(ok_ms, list(QUANTILES.values()), ACCURACY)
     found = rows.agg(*others, sketched.alias("quantiles"), F.max(ok_ms).alias("max_ms"))
@@ -195,7 +195,7 @@ def _totals(bucketed: DataFrame) -> DataFrame:
 def _concurrency(asked: DataFrame, spans: DataFrame) -> DataFrame:
     """Counts, at the start of each bucket, what had been asked and was not answered."""
     widths = spans.withColumn("width_s", _width_s(F.col("horizon_ns"))).withColumn(
-        "width_ns", F.round(F.col("width_s") * F.lit(_NS)).cast("bigint")
+        "width_ns", F.round(F.col("width_s") * F.lit(NS_PER_S)).cast("bigint")
     )
 
     def after(time_ns: str) -> Column:

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
-from checker.checking import DEFAULT_MODEL, conventions_of, make_model
+from checker.checking import conventions_of, make_model
+from checker.deciders import DEFAULT_MODEL
 from checker.explain import VALID
 from checker.formats.read import PARQUET
 from checker.independent import EXPLAINED

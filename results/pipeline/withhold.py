@@ -3,7 +3,7 @@
 The law: no verdict is given on a history of which rows are in quarantine, neither valid nor invalid, because what is missing
 may be the write that explains a read, or the read that nothing explains. Such a verdict is unknown, and its cause says why. A
 row whose key is known touches that key alone; one whose run is not known touches every run of its source. A history without
-an operation, one that cannot be read, and one without a model are unknown too: nothing was tested.
+an operation, one that cannot be read, and one of which nothing is known that decides it are unknown too: nothing was tested.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def not_judged(spark: SparkSession, runs: Sequence[Seen], records: Records) -> D
         (
             each.run,
             str(Verdict.UNKNOWN),
-            records.models[each.run] or "",
+            "" if (decider := records.deciders[each.run]) is None else decider.name,
             NOTHING,
             ENGINE,
             _cause(each, records),
@@ -124,8 +124,8 @@ def _cause(each: Seen, records: Records) -> str:
         return each.source.trouble
     if not each.operations:
         return f"{each.source.data}: the history holds no operation"
-    if records.models[each.run] is None:
+    if records.deciders[each.run] is None:
         damaged = records.damaged.get(each.run)
-        told = "no model is known for the workload; say it with --model"
+        told = records.undecided[each.run]
         return told if damaged is None else f"{told}; {damaged}"
     return f"{each.source.data}: none of the history's {each.operations} operations can be judged"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from checker.checking import Checked, Request, check_file
+from checker.deciders import Wanted
 from harness.errors import ExitCode
 from harness.verdict import Verdict
 
@@ -48,7 +49,7 @@ def part(document: dict[str, Any], name: str) -> dict[str, Any]:
 def verdicts(path: Path) -> dict[str | None, Verdict]:
     """What `labrys check` says of each key of a history."""
     asked = Request(
-        model="cas-register",
+        wanted=Wanted(model="cas-register"),
         initial=None,
         conventions={},
         keyed=None,

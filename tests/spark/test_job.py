@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rich.console import Console
 
+from checker.deciders import Wanted
 from checker.formats.jepsen import write_history
 from checker.formats.pairing import events_of
 from checker.formats.parquet import write_operations
@@ -125,7 +126,7 @@ def test_a_job_is_whole_and_a_rerun_replaces(
     assert "in quarantine" in second.undecided[0]["cause"]
     assert len(second.tables["verdicts"]) == 2
     with pytest.raises(BadOutput, match="without --incremental"):
-        run(spark, store, out, incremental=True, model="register")
+        run(spark, store, out, incremental=True, wanted=Wanted(model="register"))
     third = run(spark, store, out, incremental=True)
     assert (third.read, third.counts) == (0, second.counts)
 
@@ -168,7 +169,7 @@ def test_a_history_in_edn_is_judged_by_what_it_says(spark: SparkSession, tmp_pat
     told = (store / "ours.edn").read_text()
     (store / "theirs.edn").write_text(re.sub(r", :labrys/conventions \{[^}]*\}", "", told))
     (store / "bad.edn").write_text(told.replace(":nil-read :exact", ":nil-read :some"))
-    found = run(spark, store, tmp_path / "out", model="register")
+    found = run(spark, store, tmp_path / "out", wanted=Wanted(model="register"))
     assert found.counts == {"invalid": 1, "valid": 1, "unknown": 1}
     assert [row["run"].rpartition("/")[2] for row in found.refuted] == ["ours.edn"]
     assert [row["run"].rpartition("/")[2] for row in found.undecided] == ["bad.edn"]

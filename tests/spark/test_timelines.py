@@ -13,6 +13,7 @@ import pytest
 from harness.faults import FaultRecord, PlannedFault
 from harness.op import Operation, OpType
 from harness.randomness import stream
+from harness.units import NS_PER_S as S
 from harness.watch import Sighting
 from results.availability import Codes, around, overall, refused
 from results.leadership import Elections
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-S = 1_000_000_000
 RUNS = 20
 CODES = Codes(answers={"mismatch"}, refusals={"not-leader"})
 

@@ -12,9 +12,9 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from harness.clock import NS_PER_S
 from harness.generator import Later
 from harness.op import FINAL_PHASE, Invocation, OpType
+from harness.units import NS_PER_S
 from workloads.lock.streams import Stream
 
 if TYPE_CHECKING:

@@ -125,16 +125,9 @@ def _acquires(history: Columns) -> Bools:
     if len(wrong):
         row = int(wrong[0])
         found = shown(history.functions[history.function[row]])
-        raise InputError(f"{_where(history, row)}: expected acquire or release, found {found}")
+        raise InputError(f"event {history.start[row]}: expected the function acquire or release, found {found}")
     acquires: Bools = history.function == places[0]
     return acquires
-
-
-def _where(history: Columns, row: int) -> str:
-    key = history.keys[history.key[row]]
-    return (
-        f"the operation with the event index {int(history.start[row])}{'' if key is None else f' (key {shown(key)})'}"
-    )
 
 
 def _ends_of_holds(history: Columns, order: Int64s, same: Bools, *, sessions: bool) -> Int64s:
@@ -174,7 +167,7 @@ def _tokens(history: Columns, rows: Int64s) -> Tokens:
     if len(wrong):
         row = int(wrong[0])
         raise InputError(
-            f"{_where(history, row)}: expected an acquire to answer a fencing token that is an integer of 64 bits, or null"
+            f"event {history.start[row]}: expected an acquire to answer a fencing token, an integer of 64 bits, or null"
         )
     return Tokens(token=token, known=known)
 

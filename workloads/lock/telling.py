@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from checker.judging import MAX_ANOMALIES, Anomaly, Judgement, value_at
-from harness.clock import NS_PER_S
+from harness.units import NS_PER_S
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:

@@ -5,11 +5,15 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
+from checker.formats.columns import of_operations
+from checker.judging import part_of
 from workloads.finals import keys_of
 from workloads.lock.generators import ATTEMPTS, LockGenerator, OnceEach
+from workloads.lock.judge import find
 from workloads.lock.options import LockOptions
 from workloads.lock.parts import final_acquires
 from workloads.lock.streams import Stream
+from workloads.lock.telling import judgement
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -84,16 +88,10 @@ class LockWorkload:
         Raises:
             InputError: An operation is none of a lock's.
         """
-        from workloads.lock.judge import find  # noqa: PLC0415 - brings numpy and pyarrow
-        from workloads.lock.telling import judgement  # noqa: PLC0415
-
         return judgement(history, find(history, lease_s=self._options.lease_s, sessions=self._options.sessions))
 
     def check(self, operations: Sequence[Operation], observed: Observed) -> Sequence[Part]:
         """Returns the parts `lock` and, if the test asked for final acquires, `final-reads`."""
-        from checker.formats.columns import of_operations  # noqa: PLC0415 - brings pyarrow
-        from checker.judging import part_of  # noqa: PLC0415
-
         columns = of_operations(operations)
         parts = [part_of(self, columns, operation=operations.__getitem__, faults=observed.faults)]
         if observed.final_reads is not None:

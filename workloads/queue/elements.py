@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from checker.formats.columns import INFO, INTEGER, NOTHING, OK, OTHER, PAIR, Values
+from checker.formats.columns import GREAT, INFO, INTEGER, NOTHING, OK, OTHER, PAIR, Values, integers_of
 from checker.formats.parquet import decode_value, json_text
 from harness.documents import shown
 from harness.errors import InputError
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     Bools = npt.NDArray[np.bool_]
 
 FUNCTIONS: Final = ("enqueue", "dequeue", "drain")
-_GREAT: Final = 10**18  # integers from here on are texts in columns
 _SPREAD: Final = 8  # numbers are taken as they are where at most every eighth of their range is used
 
 
@@ -82,9 +81,9 @@ def flow_of(history: Columns) -> Flow:
     """
     enqueue, dequeue, drain = _rows_by_function(history)
     put = np.flatnonzero(enqueue)
-    _hold(history, put, history.value, "enqueue a value")
+    _hold(history, put, history.value, "an enqueue of a value")
     taken = np.flatnonzero(dequeue & (history.type == OK))
-    _hold(history, taken, history.result, "dequeue answer a value (an empty queue is a fail)")
+    _hold(history, taken, history.result, "a dequeue to answer a value, or to fail where the queue is empty")
     drains = np.flatnonzero(drain & (history.type == OK))
     texts = _Texts(history, put, taken)
     answers = [_members(history, int(row), texts) for row in drains]
@@ -119,21 +118,18 @@ def _rows_by_function(history: Columns) -> list[Bools]:
     if len(wrong):
         row = int(wrong[0])
         found = shown(history.functions[history.function[row]])
-        raise InputError(f"{_where(history, row)}: expected enqueue, dequeue or drain, found {found}")
+        raise _refusal(history, row, f"the function enqueue, dequeue or drain, found {found}")
     return [history.function == place for place in places]
 
 
 def _hold(history: Columns, rows: Int64s, values: Values, expected: str) -> None:
     empty = np.flatnonzero(values.kind[rows] == NOTHING)
     if len(empty):
-        raise InputError(f"{_where(history, int(rows[empty[0]]))}: expected to {expected}, found null")
+        raise _refusal(history, int(rows[empty[0]]), f"{expected}, found null")
 
 
-def _where(history: Columns, row: int) -> str:
-    key = history.keys[history.key[row]]
-    return (
-        f"the operation with the event index {int(history.start[row])}{'' if key is None else f' (key {shown(key)})'}"
-    )
+def _refusal(history: Columns, row: int, expected: str) -> InputError:
+    return InputError(f"event {history.start[row]}: expected {expected}")
 
 
 class _Texts:
@@ -168,14 +164,16 @@ def _members(history: Columns, row: int, texts: _Texts) -> Values:
     kind, first = history.result.kind[row], int(history.result.first[row])
     if kind == PAIR:  # a list of two integers looks like one
         return _integers(np.array([first, history.result.second[row]], np.int64))
-    members = decode_value(history.texts[first]) if kind == OTHER else None
+    text = history.texts[first] if kind == OTHER else ""
+    whole = integers_of(text)
+    if whole is not None:
+        return _integers(whole)
+    members = decode_value(text) if text else None
     if not isinstance(members, list):
-        raise InputError(f"{_where(history, row)}: expected a drain to answer a list of values")
-    if set(map(type, members)) <= {int} and -_GREAT < min(members, default=0) <= max(members, default=0) < _GREAT:
-        return _integers(np.array(members, np.int64))
+        raise _refusal(history, row, "a drain to answer a list of values")
     coded = [_coded(member, texts) for member in members]
     if any(kind == NOTHING for kind, _, _ in coded):
-        raise InputError(f"{_where(history, row)}: expected a drain to answer a list of values, found null in it")
+        raise _refusal(history, row, "a drain to answer a list of values, without null in it")
     kinds, firsts, seconds = zip(*coded, strict=True)
     return Values(kind=np.array(kinds, np.int8), first=np.array(firsts, np.int64), second=np.array(seconds, np.int64))
 
@@ -188,9 +186,9 @@ def _coded(value: Value, texts: _Texts) -> tuple[int, int, int]:
     """Returns a value as columns have it."""
     if value is None:
         return NOTHING, 0, 0
-    if type(value) is int and abs(value) < _GREAT:
+    if type(value) is int and abs(value) < GREAT:
         return INTEGER, value, 0
-    if isinstance(value, list) and len(value) == 2 and all(type(m) is int and abs(m) < _GREAT for m in value):
+    if isinstance(value, list) and len(value) == 2 and all(type(m) is int and abs(m) < GREAT for m in value):
         return PAIR, value[0], value[1]
     return OTHER, texts.place_of(json_text(value) or ""), 0
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
+from checker.formats.columns import of_operations
+from checker.judging import part_of
 from harness.op import Invocation
 from workloads.finals import UntilRead, final_reads, keys_of
 from workloads.queue.generators import QueueGenerator
+from workloads.queue.judge import find
 from workloads.queue.options import QueueOptions
 from workloads.queue.streams import Stream
+from workloads.queue.telling import judgement
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -75,16 +79,10 @@ class QueueWorkload:
         Raises:
             InputError: An operation is none of a queue's.
         """
-        from workloads.queue.judge import find  # noqa: PLC0415 - brings numpy and pyarrow
-        from workloads.queue.telling import judgement  # noqa: PLC0415
-
         return judgement(history, find(history, self._options.order), self._options.delivery)
 
     def check(self, operations: Sequence[Operation], observed: Observed) -> Sequence[Part]:
         """Returns the parts `queue` and, if the test asked for final drains, `final-reads`."""
-        from checker.formats.columns import of_operations  # noqa: PLC0415 - brings pyarrow
-        from checker.judging import part_of  # noqa: PLC0415
-
         columns = of_operations(operations)
         parts = [part_of(self, columns, operation=operations.__getitem__, faults=observed.faults)]
         if observed.final_reads is not None:

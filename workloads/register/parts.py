@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from checker.identity import identity
 from checker.independent import check_keys
-from checker.violations import When, count, of_keys, ranked
+from checker.violations import When, count, counterexamples, of_keys, ranked
 from harness.op import OpType
 from harness.verdict import Part, Verdict
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
     from checker.violations import Violation
+    from harness.counterexample import Counterexample
     from harness.faults import FaultRecord
     from harness.op import Operation, Process, Value
 
@@ -47,17 +48,19 @@ def linearizable(operations: Sequence[Operation], faults: Sequence[FaultRecord] 
         "analyzers": dict(Counter(result.analyzer for result in found.keys.values())),
         "seconds": found.seconds,
     }
+    examples: Sequence[Counterexample] = ()
     if found.valid is Verdict.UNKNOWN:
         undecided = [key for key, result in found.keys.items() if result.valid is Verdict.UNKNOWN]
         details["unknown_keys"] = undecided[:MAX_NAMED_KEYS]
     if found.valid is Verdict.INVALID:
         violations = ranked(of_keys(found), faults)
+        examples = counterexamples(violations[:MAX_EXPLAINED])
         told = [violation.to_json() for violation in violations[:MAX_EXPLAINED]]
         details["invalid_keys"] = [violation.key for violation in violations[:MAX_LISTED_KEYS]]
         details["violations"] = count(violations)
         details["counterexample"], details["counterexamples"] = told[0], told
         reason = _reason(violations, len(found.keys), faults)
-    return Part(name="linearizable", verdict=found.valid, reason=reason, details=details)
+    return Part(name="linearizable", verdict=found.valid, reason=reason, details=details, counterexamples=examples)
 
 
 def _reason(violations: Sequence[Violation], keys: int, faults: Sequence[FaultRecord]) -> str:

@@ -25,7 +25,7 @@ class SetOptions:
     )
     linearizable: bool = option(
         default=True,
-        help="Whether each read must hold all elements whose adds were acknowledged before it began; otherwise they may come later.",
+        help="Whether each read must return all elements that were acknowledged before it began; else they may come later.",
         judges=True,
     )
 

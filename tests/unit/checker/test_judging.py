@@ -8,9 +8,8 @@ from checker.formats.columns import Columns, of_operations
 from checker.judging import Anomaly, Judgement, operation_at, part_of
 from harness.faults import FaultRecord, PlannedFault, Proof
 from harness.op import Operation, OpType, Value
+from harness.units import NS_PER_S as S
 from harness.verdict import Verdict
-
-S = 1_000_000_000
 
 
 def operation(

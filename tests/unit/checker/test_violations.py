@@ -8,11 +8,10 @@ from checker.independent import check_keys
 from checker.violations import When, count, of_keys, ranked
 from harness.faults import FaultRecord, PlannedFault, Proof
 from harness.op import Operation, OpType
+from harness.units import NS_PER_S as S
 
 if TYPE_CHECKING:
     from harness.op import Value
-
-S = 1_000_000_000
 
 
 def operation(index: int, f: str, value: Value, *, key: str, start_s: float, result: Value = None) -> Operation:

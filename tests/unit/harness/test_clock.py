@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from harness.clock import NS_PER_S, Clock, run_virtual
+from harness.clock import Clock, run_virtual
+from harness.units import NS_PER_S
 
 
 def test_an_hour_of_virtual_time_passes_in_a_moment() -> None:

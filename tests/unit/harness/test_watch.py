@@ -13,13 +13,13 @@ from harness import watch as module
 from harness.clock import Clock, run_virtual
 from harness.node import Node
 from harness.system import NodeStatus
+from harness.units import NS_PER_S as S
 from harness.watch import INTERVAL_S, TIMEOUT_S, Sighting, Watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 NODES = (Node(name="n1", address="192.0.2.1"), Node(name="n2", address="192.0.2.2"))
-S = 1_000_000_000
 
 
 class Told:

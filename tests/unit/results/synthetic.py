@@ -16,6 +16,7 @@ from harness.faults import FaultRecord, PlannedFault, Proof
 from harness.op import Operation, OpType
 from harness.parts import client_errors, faults_effective, progress
 from harness.randomness import stream
+from harness.units import NS_PER_S as S
 from harness.verdict import Part, Verdict
 from harness.watch import Sighting
 from results.record import RunRecord, TestInfo
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 NODES = ("n1", "n2", "n3", "n4", "n5")
 STARTED = datetime(2026, 7, 29, 10, 11, 12, 345_000, tzinfo=UTC)
-S = 1_000_000_000
 TIMEOUT_S = 2.0
 ELECTION_S = 1.7
 

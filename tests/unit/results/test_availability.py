@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from harness.faults import FaultRecord, PlannedFault
 from harness.op import Operation, OpType
+from harness.units import NS_PER_S as S
 from results.availability import Codes, FaultAvailability, around, overall
 
-S = 1_000_000_000
 CODES = Codes(answers={"mismatch"}, refusals={"not-leader"})
 
 

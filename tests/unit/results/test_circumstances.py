@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.counterexample import Counterexample
 from harness.faults import FaultRecord, PlannedFault
 from harness.op import Operation, OpType
+from harness.units import NS_PER_S as S
 from harness.watch import Positions, Sighting
 from results.circumstances import circumstances
-from results.counterexample import Counterexample
 
 if TYPE_CHECKING:
     from results.record import RunRecord
 
-S = 1_000_000_000
 READ = Operation(
     process=7, f="read", value=None, result=2, type=OpType.OK, start_ns=15 * S, end_ns=15 * S + S // 100, invoke_index=4,
     complete_index=5, key="k", node="n3",

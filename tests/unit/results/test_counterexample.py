@@ -7,9 +7,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from harness.counterexample import Counterexample
 from harness.op import Operation, OpType
 from results.counterexample import (
-    Counterexample,
     by_index,
     contradiction,
     diagram,

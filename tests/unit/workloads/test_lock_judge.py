@@ -178,8 +178,8 @@ def test_nothing_tested_is_unknown(history: list[Operation], reason: str) -> Non
 @pytest.mark.parametrize(
     ("operation", "expected"),
     [
-        (done(4, 5, 0, "lock", None, None), "event index 4: expected acquire or release, found 'lock'"),
-        (acquire(4, 5, 0, "x"), "event index 4: expected an acquire to answer a fencing token that is an integer"),
+        (done(4, 5, 0, "lock", None, None), "event 4: expected the function acquire or release, found 'lock'"),
+        (acquire(4, 5, 0, "x"), "event 4: expected an acquire to answer a fencing token, an integer"),
         (acquire(4, 5, 0, 2**63), "an integer of 64 bits"),
         (acquire(4, 5, 0, token=True), "an integer of 64 bits"),
         (acquire(4, 5, 0, [1, 2]), "an integer of 64 bits"),
@@ -264,26 +264,26 @@ def brute_force(history: Sequence[Operation], lease_ms: int | None, *, sessions:
 def test_the_judge_agrees_with_a_brute_force(lease_ms: int | None, sessions: bool) -> None:
     """Every count of small histories is that of looking at all pairs."""
     seen: Counter[str] = Counter()
-    for seed in range(600):
+    for seed in range(200):
         history = random_history(seed, sane=seed % 4 == 0)
         lease_s = None if lease_ms is None else lease_ms * MS / 1e9
         found = judge(history, lease_s=lease_s, sessions=sessions)
         expected = brute_force(history, lease_ms, sessions=sessions)
         assert wrong(found) == expected, (seed, history)
         seen.update(expected.keys() or {"fine"})
-    assert min(seen[kind] for kind in (*KINDS, "fine")) > 20
+    assert min(seen[kind] for kind in (*KINDS, "fine")) > 5
 
 
 def test_the_judge_agrees_with_a_search_for_linearizations() -> None:
     """Where processes acquire and release in turns and nobody is gone without a trace, two holders are all there is."""
     seen: Counter[bool] = Counter()
-    for seed in range(600):
+    for seed in range(200):
         history = random_history(seed, sane=True)
         linearizable = brute.linearizable(model("owner-mutex"), [o for o in history if o.type is not FAIL])
         found = judge(history, sessions=False)
         assert (not found.counts["two-holders"]) == linearizable, (seed, history)
         seen[bool(linearizable)] += 1
-    assert min(seen[True], seen[False]) > 50
+    assert min(seen[True], seen[False]) > 15
 
 
 def test_a_clock_that_went_back_shortens_leases_at_most() -> None:

@@ -207,13 +207,16 @@ def test_an_order_without_two_values_is_unknown() -> None:
 @pytest.mark.parametrize(
     ("operation", "expected"),
     [
-        (done(4, 5, 0, "push", 1, 1), "event index 4: expected enqueue, dequeue or drain, found 'push'"),
-        (done(4, 5, 0, "enqueue", None, None), "event index 4: expected to enqueue a value, found null"),
-        (done(4, 5, 0, "dequeue", None, None), "expected to dequeue answer a value"),
-        (done(4, 5, 0, "drain", None, 7), "event index 4: expected a drain to answer a list of values"),
+        (done(4, 5, 0, "push", 1, 1), "event 4: expected the function enqueue, dequeue or drain, found 'push'"),
+        (done(4, 5, 0, "enqueue", None, None), "event 4: expected an enqueue of a value, found null"),
+        (
+            done(4, 5, 0, "dequeue", None, None),
+            "expected a dequeue to answer a value, or to fail where the queue is empty",
+        ),
+        (done(4, 5, 0, "drain", None, 7), "event 4: expected a drain to answer a list of values"),
         (done(4, 5, 0, "drain", None, None), "expected a drain to answer a list of values"),
         (done(4, 5, 0, "drain", None, {"a": 1}), "expected a drain to answer a list of values"),
-        (done(4, 5, 0, "drain", None, [1, None]), "found null in it"),
+        (done(4, 5, 0, "drain", None, [1, None]), "without null in it"),
     ],
 )
 def test_what_is_no_queue_is_refused(operation: Operation, expected: str) -> None:
@@ -395,25 +398,25 @@ def brute_reordered(operations: Sequence[Operation], order: Order) -> set[int]:
 def test_the_judge_agrees_with_a_brute_force(unique: bool) -> None:
     """Every count of small histories is that of trying everything; repeated values included."""
     seen: Counter[str] = Counter()
-    for seed in range(800):
+    for seed in range(250):
         history = random_history(seed, unique=unique)
         found, expected = judge(history, delivery=Delivery.EXACTLY_ONCE), brute(history)
         assert {name: found.counts[name] for name in expected} == expected, (seed, history)
         wrong = {name: number for name, number in expected.items() if number and name != "ok"}
         assert kinds(found) == wrong, seed
         seen.update(wrong.keys() or {"fine"})
-    assert min(seen[name] for name in ("lost", "unexpected", "duplicated")) > 40
-    assert seen["fine"] > 10
+    assert min(seen[name] for name in ("lost", "unexpected", "duplicated")) > 10
+    assert seen["fine"] > 3
 
 
 @pytest.mark.parametrize("order", [Order.PRODUCER, Order.REALTIME])
 def test_the_order_agrees_with_a_brute_force(order: Order) -> None:
     """The same values are overtaken as when all pairs are compared."""
     seen = 0
-    for seed in range(600):
+    for seed in range(200):
         history = random_history(seed, unique=True) if seed % 5 == 0 else shuffled_history(seed)
         found, expected = judge(history, order=order), brute_reordered(history, order)
         reordered = [anomaly for anomaly in found.anomalies if anomaly.kind == "reordered"]
         assert {anomaly.subject for anomaly in reordered} == expected, (seed, history)
         seen += len(expected)
-    assert seen > 30
+    assert seen > 10

@@ -1,0 +1,136 @@
+"""What decides a history: a model, or the judge that a workload is. A workload is found by its name alone.
+
+The law: a run is judged by the workload that it names, with the options that it records, whoever asks. What a file says is
+looked up among the installed workloads and held to the types of their options; only a person names a module.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from checker.models import MODELS
+from harness.declare import assigned, build, recorded
+from harness.documents import shown
+from harness.errors import InputError
+from harness.plain import name as plain_name
+from harness.plugins import WORKLOADS, find
+from harness.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from checker.judging import Judge
+    from harness.op import Value
+
+DEFAULT_MODEL: Final = "cas-register"
+OPTION_FLAG: Final = "--workload-option"
+SAY_IT: Final = "say what decides it with --model or --workload"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decider:
+    """What decides a history.
+
+    Attributes:
+        name: The model's name, or the workload's.
+        judge: The workload that decides; None: the model does.
+        options: The options that the judge was made with, where they are not its defaults, as text.
+    """
+
+    name: str
+    judge: Judge | None = None
+    options: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a person says about what decides; it goes before what a run says.
+
+    Attributes:
+        model: The model's name; None: not said.
+        workload: The workload's name, or its `module:Name`; None: not said.
+        settings: Options of the workload that its verdict depends on, as `NAME=VALUE`.
+        by_place: Whether the person may name the workload by `module:Name`; a file may not.
+    """
+
+    model: str | None = None
+    workload: str | None = None
+    settings: Sequence[str] = ()
+    by_place: bool = True
+
+    def __post_init__(self) -> None:
+        if self.model is not None and self.workload is not None:
+            raise InputError("--model and --workload both say what decides a history; give one of them")
+        if self.model is not None and self.settings:
+            raise InputError(f"{OPTION_FLAG} is of workloads, and --model says that a model decides; give one of them")
+
+    def of_history(self) -> Decider:
+        """Returns what decides a history that belongs to no run.
+
+        Raises:
+            InputError: The workload cannot be had, or does not take the settings.
+        """
+        if self.workload is not None:
+            return of_workload(self.workload, settings=self.settings, by_place=self.by_place)
+        if self.settings:
+            raise InputError(f"{OPTION_FLAG} needs a workload that has the option; name it with --workload")
+        return Decider(name=self.model or DEFAULT_MODEL)
+
+    def of_run(self, workload: Value, options: Value, source: str) -> Decider:
+        """Returns what decides the history of a run.
+
+        Args:
+            workload: The workload's name, as the run says it.
+            options: The run's options, as it says them.
+            source: The file that says so, for errors.
+
+        Raises:
+            InputError: The workload cannot be had, or does not take the options; the message names the source.
+        """
+        if self.model is not None:
+            return Decider(name=self.model)
+        if self.workload is not None and self.workload != workload:
+            return self.of_history()
+        if not isinstance(workload, str):
+            raise InputError(f"{source}: expected the workload's name, found {shown(workload)}; {SAY_IT}")
+        known = options if isinstance(options, dict) else {}
+        try:
+            return of_workload(workload, options=known, source=source, settings=self.settings)
+        except InputError as error:
+            raise InputError(f"{source}: {str(error).removeprefix(f'{source}: ')}; {SAY_IT}") from error
+
+
+def of_workload(
+    name: str,
+    *,
+    options: Mapping[str, Any] | None = None,
+    source: str = "",
+    settings: Sequence[str] = (),
+    by_place: bool = False,
+) -> Decider:
+    """Returns what decides the histories of a workload: its model, or itself.
+
+    Args:
+        name: The workload's name.
+        options: The options that a run records.
+        source: The file that records them, for errors.
+        settings: What a person says instead, as `NAME=VALUE`.
+        by_place: Whether a person says the name, who may say `module:Name` as well.
+
+    Raises:
+        InputError: There is no such workload, it cannot be loaded or does not take its options, or it has a model that is not
+            there.
+    """
+    workload = find(WORKLOADS, name, by_place=by_place).load()
+    chosen = recorded(workload.Options, options or {}, source)
+    chosen |= assigned(workload.Options, settings, flag=OPTION_FLAG, owner=f"the workload {plain_name(name)}")
+    if workload.model is None:
+        told = ", ".join(f"{option}={value}" for option, value in sorted(chosen.items()))
+        return Decider(name=workload.name, judge=workload(build(workload.Options, chosen)), options=told)
+    if workload.model not in MODELS:
+        raise InputError(
+            f"the workload {plain_name(name)} has the model {plain_name(str(workload.model))}, which is not there. "
+            f"{did_you_mean(str(workload.model), MODELS)}"
+        )
+    return Decider(name=workload.model)

@@ -1,0 +1,60 @@
+"""A counterexample as operations: the few that show what cannot be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.op import Operation, Value
+
+MAX_SHOWN: Final = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counterexample:
+    """The part of a history that shows the violation.
+
+    Attributes:
+        key: The independent key it is about.
+        explanation: The sentence that the checker gave.
+        operations: In the order of their invokes, `MAX_SHOWN` at most.
+        culprit: The operation that could not have happened, given the others.
+        subject: The element, offset or token that it is about; None if it is about the key as a whole.
+    """
+
+    key: str | None
+    explanation: str
+    operations: Sequence[Operation]
+    culprit: Operation | None
+    subject: Value = None
+
+
+def counterexample_of(
+    operations: Sequence[Operation], *, explanation: str, culprit: Operation | None = None, subject: Value = None
+) -> Counterexample | None:
+    """Returns a counterexample of some operations; None if there are none.
+
+    Args:
+        operations: The operations, in any order.
+        explanation: The sentence.
+        culprit: The operation that could not have happened. If it is none of the operations, the one that ended last is.
+        subject: What it is about; see `Counterexample`.
+    """
+    ordered = sorted(operations, key=lambda op: (op.start_ns, op.invoke_index))
+    if not ordered:
+        return None
+    decisive = None if culprit is None else culprit.invoke_index
+    culprit = next((op for op in ordered if op.invoke_index == decisive), None)
+    if culprit is None:
+        culprit = max((op for op in ordered if op.end_ns is not None), key=lambda op: op.end_ns or 0, default=None)
+    keys = {op.key for op in ordered}
+    return Counterexample(
+        key=keys.pop() if len(keys) == 1 else None,
+        explanation=explanation,
+        operations=ordered[:MAX_SHOWN],
+        culprit=culprit,
+        subject=subject,
+    )

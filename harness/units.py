@@ -1,0 +1,6 @@
+"""How many of a small unit are in a larger one."""
+
+from typing import Final
+
+NS_PER_MS: Final = 1_000_000
+NS_PER_S: Final = 1_000_000_000

@@ -1,0 +1,151 @@
+"""Workloads that judge themselves, in Spark: what `labrys check` says of a key, the table of verdicts says."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from rich.console import Console
+
+from checker.checking import Request, check_file
+from checker.deciders import Wanted
+from checker.formats.columns import NEEDED
+from checker.formats.parquet import read_operations, write_operations
+from checker.judged import Judged
+from harness import plugins
+from results.pipeline import judges
+from results.pipeline.job import AnalysisOptions, analyze
+from results.pipeline.progress import Watch
+from tests.judges import Ids, asks, registry
+from tests.spark.histories import two_writes_and_a_read
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from harness.op import Operation
+    from results.pipeline.job import Analysis
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+
+TWICE = asks(("a", 1), ("b", 7), ("b", None), ("a", 2), ("b", 8), ("b", 7), (None, 7), (None, 7), ("c", None))
+
+
+@pytest.fixture(autouse=True)
+def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plugins, "plugins", registry)
+
+
+def make_run(
+    store: Path, stamp: str, operations: Sequence[Operation], *, workload: Any = "ids", **options: Any
+) -> Path:
+    """Makes the folder of a run."""
+    folder = store / "demo" / stamp
+    folder.mkdir(parents=True)
+    write_operations(folder / "operations.parquet", operations, run=f"demo/{stamp}")
+    test = {
+        "format": "labrys-test", "version": 1, "name": "demo", "seed": 3, "reproduce": "labrys test --seed 3",
+        "started": "2026-11-21T07:51:56+00:00", "system": "mine", "workload": workload, "nodes": ["n1"],
+        "versions": {"labrys": "0.1.0"}, "options": options, "answers": [],
+    }  # fmt: skip
+    (folder / "test.json").write_text(json.dumps(test))
+    return folder
+
+
+def run(spark: SparkSession, store: Path, out: Path, **wanted: Any) -> tuple[Analysis, list[dict[str, Any]]]:
+    """Does the job, and returns what it says and all verdicts."""
+    options = AnalysisOptions(paths=[str(store)], out=str(out), pictures=False, wanted=Wanted(**wanted))
+    found = analyze(spark, options, Watch(spark, Console(file=StringIO())))
+    rows = spark.read.parquet(*found.tables["verdicts"]).orderBy("run", "key").collect()
+    return found, [row.asDict() for row in rows]
+
+
+def checked(path: Path, key: str | None, tmp_path: Path) -> Judged:
+    """Returns what `labrys check` says of a key by itself."""
+    alone = tmp_path / "alone.parquet"
+    write_operations(alone, [op for op in read_operations(path) if op.key == key], run="alone")
+    asked = Request(
+        wanted=Wanted(workload="ids"), initial=None, conventions={}, keyed=None, algorithm="auto", time_limit_s=None,
+        memory_limit=None, cross_check=False, certificate=False,
+    )  # fmt: skip
+    [found] = check_file(str(alone), asked)
+    assert isinstance(found, Judged)
+    return found
+
+
+def test_verdicts_of_judges_are_those_of_labrys_check(spark: SparkSession, tmp_path: Path) -> None:
+    """Runs of judges, of a model, and of nothing that is known, in one job: each is told by what decides it."""
+    store = tmp_path / "store"
+    bad = make_run(store, "1-bad", TWICE)
+    make_run(store, "2-two", TWICE, times=2, pace="no number")
+    make_run(store, "3-register", two_writes_and_a_read(stale=True), workload="register")
+    make_run(store, "4-hostile", TWICE, times=99)
+    make_run(store, "5-unknown", TWICE, workload="tests.judges:Ids")
+    make_run(store, "6-foreign", asks(("a", 1), f="push"))
+    found, rows = run(spark, store, tmp_path / "out")
+    by_run: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        by_run.setdefault(row["run"], []).append(row)
+    told = {(row["key"], row["verdict"]) for row in by_run["demo/1-bad"]}
+    assert told == {("a", "valid"), ("b", "invalid"), (None, "invalid"), ("c", "unknown")}
+    for row in by_run["demo/1-bad"]:
+        same = checked(bad / "operations.parquet", row["key"], tmp_path)
+        said = same.to_json()
+        assert (row["verdict"], row["model"], row["analyzer"], row["engine"]) == (
+            str(same.verdict), "ids", "ids", "arrays",
+        )  # fmt: skip
+        assert (row["kind"], row["cause"]) == (said.get("kind"), said.get("cause"))
+        assert row["explanation"] == said["explanation"].removeprefix(f"Key {row['key']}: ")
+        shown = [each["invoke_index"] for each in json.loads(row["counterexample"] or "[]")]
+        assert shown == [op.invoke_index for op in same.shown]
+        assert row["op_invoke_index"] == (said.get("op") or {}).get("invoke_index")
+    assert {row["verdict"] for row in by_run["demo/2-two"]} == {"valid", "unknown"}
+    assert [(row["verdict"], row["model"]) for row in by_run["demo/3-register"]] == [("invalid", "cas-register")]
+    [hostile], [unknown], [foreign] = (by_run[f"demo/{name}"] for name in ("4-hostile", "5-unknown", "6-foreign"))
+    assert "the option times: 99 is not in the range" in hostile["cause"]
+    assert "which labrys never takes from a file" in unknown["cause"]
+    assert (foreign["cause"], foreign["explanation"]) == ("error", "event 0: expected ask, found push")
+    assert found.verdict == "invalid"
+
+
+def test_a_workload_can_be_said_of_tables(spark: SparkSession, tmp_path: Path) -> None:
+    """`--workload` decides tables that belong to no run, and options that a person says go before those of runs."""
+    store = tmp_path / "store"
+    store.mkdir()
+    write_operations(store / "table.parquet", TWICE, run="table")
+    _, rows = run(spark, store, tmp_path / "out", workload="ids")
+    assert {row["key"] for row in rows if row["verdict"] == "invalid"} == {"b", None}
+    make_run(store, "1", TWICE, times=1)
+    _, rows = run(spark, store, tmp_path / "out2", workload="ids", settings=["times=2"])
+    assert len(rows) == 8
+    assert not [row for row in rows if row["verdict"] == "invalid"]
+
+
+def test_keys_of_any_size_share_a_partition(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A key over the limit, one on which the judge fails, and one that cannot be read leave the others as they are."""
+    monkeypatch.setattr(judges, "ROWS_AT_ONCE", 7)
+    rows = [
+        {"run": "r", "key": f"k{key}", "h": key, "process": place, "f": "ask", "type": "ok", "start_ns": place,
+         "end_ns": place + 1, "value": value, "result": str(place % 3 if key == 3 else place),
+         "invoke_index": 2 * place, "complete_index": 2 * place + 1}
+        for key, size, value in ((1, 3, None), (2, 50, None), (3, 4, None), (4, 2, "5"), (5, 2, "{"), (6, 3, None))
+        for place in range(size)
+    ]  # fmt: skip
+    table = pa.Table.from_pylist(rows).select(["h", "run", *NEEDED])
+    for size in (1, 5, 100):
+        told = judges.decide(iter(table.to_batches(max_chunksize=size)), Ids(), memory_limit=10 * 420)
+        found = [row for batch in told for row in batch.to_pylist()]
+        assert [(row["key"], row["verdict"], row["operations"]) for row in found] == [
+            ("k1", "valid", 3), ("k2", "unknown", 50), ("k3", "invalid", 4),
+            ("k4", "unknown", 2), ("k5", "unknown", 2), ("k6", "valid", 3),
+        ]  # fmt: skip
+        assert found[1]["cause"] == "out-of-memory"
+        assert "ZeroDivisionError: a mistake of the judge itself" in found[3]["explanation"]
+        assert found[4]["cause"] == "error"
