@@ -190,7 +190,9 @@ def test_a_code_counts_as_a_verdict_only_with_its_document(
     assert result.passed is (told is ExitCode.INVALID)
 
 
-@pytest.mark.parametrize("file", sorted((Path(__file__).parents[3] / "suites").glob("*.toml")), ids=lambda file: file.stem)
+@pytest.mark.parametrize(
+    "file", sorted((Path(__file__).parents[3] / "suites").glob("*.toml")), ids=lambda file: file.stem
+)
 def test_the_suites_name_options_that_there_are(file: Path) -> None:
     """Each case of each suite in the repository has only options of the command, of its system and of its workload."""
     assert load_suite(file, seed=1, known=known_options).cases
