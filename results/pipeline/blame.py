@@ -12,7 +12,7 @@ In a history up to some return a compare-and-set that returned later is open: it
 
 from __future__ import annotations
 
-import contextlib
+import uuid
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -29,9 +29,9 @@ from results.pipeline.paths import Path, paths
 from results.pipeline.scan import Scan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
     from results.pipeline.scan import Found, Scanning
 
@@ -79,29 +79,30 @@ def blame(touches: DataFrame, scan: Scan, found: Sequence[Found], scanning: Scan
     """
     # Without the plan that it comes from, which everything that follows would have to look through.
     few = contradicting(touches, scan, found, scanning).localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
-    history = _History(few, scanning)
-    spark, size = few.sparkSession, few.count()
-    with _tasks_for(spark, size):
-        ends = history.first(history.ends({each.h: INF - 1 for each in found}, found))
+    own = _session_for(few)
+    history = _History(own, scanning)
+    ends = history.first(history.ends({each.h: INF - 1 for each in found}, found))
     # A chain that contradicts itself may have met another one before it did so.
     doubted = {each.h: ends[each.h] - 1 for each in found if each.h in ends and (each.told or each.early)}
     whole = _History(touches, scanning)
     earlier = whole.first(whole.ends(doubted)) if doubted else {}
     first = {h: end for h, end in ends.items() if h not in earlier and h not in whole.unsolved}
-    with _tasks_for(spark, size):
-        blamed = history.parts(first, touches)
-    return {**blamed, **whole.parts(earlier, touches)}
+    return {**history.parts(first, touches), **whole.parts(earlier, touches)}
 
 
-@contextlib.contextmanager
-def _tasks_for(spark: SparkSession, rows: int) -> Iterator[None]:
-    """Lets as many tasks as so many rows need share what is done meanwhile, for each costs more than some thousand rows."""
-    usual = str(spark.conf.get(_SHUFFLES))
-    spark.conf.set(_SHUFFLES, str(min(int(usual), 1 + rows // _ROWS_PER_TASK)))
+def _session_for(rows: DataFrame) -> DataFrame:
+    """Returns the same rows in a session of their own, whose queries have as many tasks as so many rows need.
+
+    Each task costs more than some thousand rows. A setting of the one session would change plans that others have begun.
+    """
+    spark, name = rows.sparkSession, f"labrys_{uuid.uuid4().hex}"
+    own = spark.newSession()
+    own.conf.set(_SHUFFLES, str(min(int(str(spark.conf.get(_SHUFFLES))), 1 + rows.count() // _ROWS_PER_TASK)))
+    rows.createGlobalTempView(name)
     try:
-        yield
+        return own.table(f"global_temp.{name}")
     finally:
-        spark.conf.set(_SHUFFLES, usual)
+        spark.catalog.dropGlobalTempView(name)
 
 
 class _History:

@@ -105,10 +105,12 @@ def analyze(ctx: click.Context, /, **given: Any) -> None:
     folder = Path(tempfile.mkdtemp(prefix="labrys-spark-"))
     log = folder / "spark.log"
     decided = ({} if given["master"] is None else {MASTER: given["master"]}) | submitted_settings() | settings
-    if has_executors(decided):
-        from results.pipeline.ship import shipped
+    from results.pipeline.ship import reachable, shipped
 
+    if has_executors(decided):
         settings |= shipped(decided, folder)
+    elif wanted.workload is not None:
+        settings |= reachable(decided)
     session = SessionOptions(
         master=given["master"],
         driver_memory=given["driver_memory"],
