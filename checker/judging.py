@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Final, Protocol
 
 from checker.formats.parquet import decode_value
@@ -57,6 +58,7 @@ class Judgement:
         counts: Word to number, e.g. `{"ok": 100, "lost": 0}`; sums over objects make sense.
         anomalies: The first anomalies, `MAX_ANOMALIES` at most; `counts` has their true numbers.
         figures: Other JSON-like data about this object, e.g. quantiles.
+        plot: What a report draws over time, made by `checker.marks.plot`; None if there is nothing to draw.
     """
 
     verdict: Verdict
@@ -64,6 +66,7 @@ class Judgement:
     counts: Mapping[str, int] = field(default_factory=dict)
     anomalies: Sequence[Anomaly] = ()
     figures: Mapping[str, Value] = field(default_factory=dict)
+    plot: Mapping[str, Value] | None = None
 
 
 class Judge(Protocol):
@@ -111,7 +114,7 @@ def part_of(
         operation: Returns the operation of a row; None: made of the columns, without what they do not hold.
         faults: What became of the run's faults; of several anomalies the part shows one during or after a fault first.
     """
-    at = operation or (lambda row: operation_at(history, row))
+    at = cache(operation or (lambda row: operation_at(history, row)))
     return composed(judge.name, judge_keys(judge, history), len(history), operation=at, faults=faults)
 
 
@@ -155,6 +158,9 @@ def composed(
     first = found[deciding[0]][0].reason
     examples: Sequence[Counterexample] = ()
     violations = ranked(_violations(found, operation), faults)
+    shown = violations[0].key if violations else deciding[0]
+    if (drawn := found[shown][0].plot) is not None:
+        details["plot"] = {**drawn, "key": shown}
     if violations:
         told = [violation.to_json() for violation in violations[:MAX_ANOMALIES]]
         examples = counterexamples(violations[:MAX_ANOMALIES])

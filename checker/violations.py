@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from checker.result import operation_json
 from harness.counterexample import counterexample_of
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from harness.faults import FaultRecord
     from harness.op import Operation, Value
 
+MAX_MEMBERS: Final = 200
 _UNEXPLAINED: Final = 1 << 30  # counts as larger than any counterexample
 
 
@@ -68,9 +69,20 @@ class Violation:
             "explanation": self.explanation,
             "when": str(self.when),
             "faults": list(self.faults),
-            "op": operation_json(self.decisive),
-            "operations": [operation_json(operation) for operation in self.operations],
+            "op": _short(operation_json(self.decisive)),
+            "operations": [_short(operation_json(operation)) for operation in self.operations],
         }
+
+
+def _short(operation: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Returns an operation whose value has `MAX_MEMBERS` at most; `members` is how many there are, where some are left out.
+
+    A read of all may return a hundred thousand elements. The history has them all.
+    """
+    if operation is None or not isinstance(operation["value"], list) or len(operation["value"]) <= MAX_MEMBERS:
+        return operation
+    value = operation["value"]
+    return {**operation, "value": value[:MAX_MEMBERS], "members": len(value)}
 
 
 def counterexamples(violations: Iterable[Violation]) -> list[Counterexample]:

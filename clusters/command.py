@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness import plugins
 from harness.errors import ExitCode, InputError, LabrysError
 from harness.options import Group, ToldCommand
-from harness.parameters import Whole, existing_file
+from harness.parameters import PluginName, Whole, existing_file
 from harness.plain import message, one_line
 from harness.terminal import echo
 
@@ -199,15 +200,23 @@ def _opened(name: str, inventory: Path | None, *, vagrant: bool) -> Iterator[Clu
 
 @click.command(cls=ToldCommand)
 @_elsewhere
+@click.option(
+    "--system",
+    type=PluginName(plugins.SYSTEMS),
+    metavar="NAME|MODULE:CLASS",
+    default="dledger",
+    show_default=True,
+    help="The system whose programs are looked for.",
+)
 @_format
-def doctor(inventory: Path | None, output: str, *, vagrant: bool) -> None:
+def doctor(inventory: Path | None, output: str, system: str, *, vagrant: bool) -> None:
     """Shows what this machine and its nodes have, what is missing, what for, and how to get it.
 
     A local node is made for the look, where this user can make one. The exit code is 0 if nothing indispensable is missing.
     """
     from clusters.doctor import as_lines, examine_machine
 
-    machine = examine_machine()
+    machine = examine_machine(plugins.load(plugins.SYSTEMS, system, by_place=True).programs)
     lacking = [finding.what for finding in machine if finding.needed and not finding.ok]
     nodes, why_not = _examine_nodes(inventory, vagrant=vagrant, lacking=lacking)
     if output == "json":

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from clusters.local.namespaces import find_program
 from harness import capabilities as cap
+from harness.system import Program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from harness.capabilities import Capabilities
 
 VERSION_TIMEOUT_S = 20.0
-JAVA_VERSION = re.compile(r'version "(\d+)')
-MIN_JAVA = 17
 FILESYSTEMS = Path("/proc/filesystems")
 
 # program, Debian package, what for, whether a local cluster needs it
@@ -35,8 +34,6 @@ PROGRAMS = (
     ("iptables", "iptables", "partitions", True),
     ("ip6tables", "iptables", "partitions of IPv6 addresses", False),
     ("ssh", "openssh-client", "labrys cluster shell", False),
-    ("java", "openjdk-17-jre-headless", "--system dledger", True),
-    ("mvn", "maven", "building DLedger's node", False),
     ("losetup", "mount", "power loss, full disks", False),
     ("mkfs.ext4", "e2fsprogs", "power loss, full disks", False),
     ("vagrant", "vagrant", "--cluster vagrant", False),
@@ -75,14 +72,21 @@ class Finding:
     fix: str = ""
 
 
-def examine_machine(find: Callable[[str], str | None] = find_program) -> list[Finding]:
+def examine_machine(
+    programs: Sequence[Program] = (), find: Callable[[str], str | None] = find_program
+) -> list[Finding]:
     """Looks at this machine's programs, rights and kernel.
 
     Args:
+        programs: What the system under test needs on its nodes.
         find: Returns a program's path.
     """
+    own = (
+        (Program(name=name, package=package, purpose=purpose), needed) for name, package, purpose, needed in PROGRAMS
+    )
+    systems = ((program, not program.build_only) for program in programs)
     return [
-        *(_program(name, package, purpose, needed, find(name)) for name, package, purpose, needed in PROGRAMS),
+        *(_program(program, find(program.name), needed=needed) for program, needed in (*own, *systems)),
         _root(),
         _overlay(),
     ]
@@ -122,26 +126,28 @@ def as_lines(findings: Sequence[Finding]) -> list[str]:
     return lines
 
 
-def _program(name: str, package: str, purpose: str, needed: bool, path: str | None) -> Finding:  # noqa: FBT001
-    fix = f"apt-get install {package}"
+def _program(program: Program, path: str | None, *, needed: bool) -> Finding:
+    fix = f"apt-get install {program.package}"
     if path is None:
-        return Finding(what=name, ok=False, needed=needed, detail=f"not on PATH; for {purpose}", fix=fix)
-    if name == "java":
-        version = _java_version(path)
-        if version is None or version < MIN_JAVA:
-            detail = f"{path} is {version or 'of an unknown version'}, not {MIN_JAVA} or later; for {purpose}"
-            return Finding(what=name, ok=False, needed=needed, detail=detail, fix=fix)
-    return Finding(what=name, ok=True, needed=needed, detail=f"{path}; for {purpose}")
+        detail = f"not on PATH; for {program.purpose}"
+        return Finding(what=program.name, ok=False, needed=needed, detail=detail, fix=fix)
+    if program.least_version is not None:
+        version = _version(path, program.version_pattern)
+        if version is None or version < program.least_version:
+            found = version or "of an unknown version"
+            detail = f"{path} is {found}, not {program.least_version} or later; for {program.purpose}"
+            return Finding(what=program.name, ok=False, needed=needed, detail=detail, fix=fix)
+    return Finding(what=program.name, ok=True, needed=needed, detail=f"{path}; for {program.purpose}")
 
 
-def _java_version(path: str) -> int | None:
+def _version(path: str, pattern: str) -> int | None:
     try:
         done = subprocess.run(
             [path, "-version"], capture_output=True, text=True, timeout=VERSION_TIMEOUT_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return None  # reported as an unknown version
-    match = JAVA_VERSION.search(done.stderr + done.stdout)
+    match = re.search(pattern, done.stderr + done.stdout)
     return int(match[1]) if match else None
 
 

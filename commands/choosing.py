@@ -19,46 +19,19 @@ from harness import plugins
 from harness.config import DEFAULTS_OF, as_defaults, load_config, refuse_unread
 from harness.declare import build, click_options
 from harness.errors import InputError, LabrysError
+from harness.parameters import PluginName
 from harness.plain import name as plain_name
+from harness.system import System
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from click.shell_completion import CompletionItem
-
     from harness.cluster import Cluster
-    from harness.system import System
     from harness.workload import Workload
 
 SYSTEM, WORKLOAD = "system_name", "workload_name"
 ENVIRONMENT_PREFIX = "LABRYS"
-
-
-class PluginName(click.ParamType[str]):
-    """The name of an installed plug-in, or `module:Class`."""
-
-    def __init__(self, group: str) -> None:
-        """Takes one of the groups of `harness.plugins`."""
-        self.name = plugins.SINGULAR[group]
-        self.group = group
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Returns the name.
-
-        Raises:
-            click.BadParameter: There is no such plug-in.
-        """
-        try:
-            return plugins.find(self.group, str(value), by_place=True).name
-        except InputError as error:
-            self.fail(str(error), param, ctx)
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
-        """Returns the installed plug-ins whose names begin like that."""
-        from click.shell_completion import CompletionItem
-
-        return [CompletionItem(each) for each in plugins.plugins(self.group) if each.startswith(incomplete)]
 
 
 OPTIONS = (
@@ -118,6 +91,10 @@ def chosen(group: str, name: str, *, by_place: bool) -> Chosen:
     if lacking:
         raise InputError(
             f"the {singular} {plain_name(name)} lacks {', '.join(lacking)}; docs/new-{singular}.md says what it has"
+        )
+    if group == plugins.SYSTEMS and not (isinstance(found, type) and issubclass(found, System)):
+        raise InputError(
+            f"the system {plain_name(name)} is no class below harness.system.System; docs/new-system.md shows one"
         )
     try:
         options = click_options(found.Options)
@@ -313,6 +290,17 @@ def workload_of(options: Mapping[str, Any]) -> Workload:
     found = chosen(plugins.WORKLOADS, options[WORKLOAD], by_place=True).type
     workload: Workload = found(build(found.Options, options))
     return workload
+
+
+def roles_of(options: Mapping[str, Any], nodes: Sequence[str]) -> Mapping[str, Sequence[str]]:
+    """Returns the roles of the processes that the system runs, each with the names of its nodes.
+
+    Raises:
+        InputError: The system cannot be what the options say, or cannot be had on these nodes.
+    """
+    found = chosen(plugins.SYSTEMS, options[SYSTEM], by_place=True).type
+    roles: Mapping[str, Sequence[str]] = found.roles(nodes, build(found.Options, options), _workload_name(options))
+    return roles
 
 
 def system_of(cluster: Cluster, options: Mapping[str, Any]) -> System:

@@ -48,22 +48,46 @@ def workloads(*, output: str) -> None:
 
 
 @click.command("faults", cls=ToldCommand)
+@click.argument("kind", required=False)
 @_format
-def faults(*, output: str) -> None:
-    """Lists the kinds of faults."""
-    from nemesis.kinds import KINDS
+def faults(*, kind: str | None, output: str) -> None:
+    """Lists the kinds of faults; or says all about KIND: its target, its options, what nodes need, and how it is proved."""
+    from nemesis.kinds import all_kinds, find_kind, registry
 
-    rows = [
-        {
-            "name": kind.name,
-            "summary": kind.fault.SUMMARY,
-            "aliases": list(kind.aliases),
-            "target": kind.target if kind.target is None or isinstance(kind.target, str) else "+".join(kind.target),
-            "proof": kind.fault.PROOF,
-        }
-        for kind in KINDS.values()
-    ]
-    _show(rows, output)
+    if kind is None:
+        for why in registry().broken:
+            echo(one_line(why), err=True)
+        _show([{"name": each.name, "summary": each.fault.SUMMARY} for each in all_kinds().values()], output)
+        return
+    found = find_kind(kind)
+    row: dict[str, Any] = {
+        "name": found.name,
+        "summary": found.fault.SUMMARY,
+        "aliases": list(found.aliases),
+        "target": found.target or "names of nodes, which must be given",
+        "in all": found.in_all,
+        "needs": sorted(found.fault.NEEDS),
+        "proof": found.fault.PROOF,
+        "options": {
+            name: f"{option.meaning} Takes {option.expected}"
+            + ("" if option.default is None else f"; {option.default} by default")
+            for name, option in found.fault.OPTIONS.items()
+        },
+    }
+    if output == "json":
+        echo(json.dumps(row, indent=2))
+        return
+    for word, said in row.items():
+        if isinstance(said, dict):
+            echo(f"{word}:" if said else f"{word}: none")
+            for name, text in said.items():
+                echo(f"  {name}: {one_line(text)}")
+        else:
+            echo(f"{word}: {one_line(', '.join(said) or 'none' if isinstance(said, list) else _yes(said))}")
+
+
+def _yes(said: object) -> str:
+    return {True: "yes", False: "no"}.get(said, "") if isinstance(said, bool) else str(said)
 
 
 def _all(group: str) -> Iterator[tuple[str, Chosen | InputError]]:

@@ -14,6 +14,7 @@ from commands.test import run_test
 from harness import options as opt
 from harness import plugins
 from harness.errors import InputError
+from harness.parameters import PluginName
 from harness.plain import message, name
 from harness.terminal import echo
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAX_PLAN_BYTES = 64 << 20
+TIME_LIMIT = "--time-limit"
 
 
 @click.command("replay", cls=opt.ToldCommand)
@@ -36,14 +38,14 @@ MAX_PLAN_BYTES = 64 << 20
 @click.option(
     "--system",
     choosing.SYSTEM,
-    type=choosing.PluginName(plugins.SYSTEMS),
+    type=PluginName(plugins.SYSTEMS),
     metavar="NAME|MODULE:CLASS",
     help="The system, where the run names a class in a module; a place in a module is never taken from a run.",
 )
 @click.option(
     "--workload",
     choosing.WORKLOAD,
-    type=choosing.PluginName(plugins.WORKLOADS),
+    type=PluginName(plugins.WORKLOADS),
     metavar="NAME|MODULE:CLASS",
     help="The workload, likewise.",
 )
@@ -65,26 +67,27 @@ def replay_run(ctx: click.Context, /, run: str, targets: str, store_dir: Path, *
     replaced = {name: more[name] for name in (choosing.SYSTEM, choosing.WORKLOAD) if more[name] is not None}
     found = Store(store_dir).open_run(run)
     record = load_record(found)
-    try:
-        plan = from_json(
-            found.read_bytes(found.plan_json, MAX_PLAN_BYTES).decode("utf-8"),
-            nodes=record.test.nodes,
-            source=str(found.plan_json),
-        )
-    except UnicodeDecodeError as error:
-        raise InputError(f"{found.path} has no plan that could be replayed: {error}") from error
-    path = found.path / f"replay-by-{targets}.json"
-    faults = by_name(plan.faults, record.faults) if targets == "name" else plan.faults
-    known = {**record.test.options, "seed": record.test.seed}
+    known = {**record.test.options, "seed": record.test.seed, **replaced}
     options = [*opt.options_of(run_test), *_chosen(known, replaced, str(found.test_json))]
-    if plan.time_limit_s is not None:
-        known.setdefault("time_limit", plan.time_limit_s)
     known["nodes"] = len(record.test.nodes) if known.get("cluster_kind", "local") == "local" else None
     if known["nodes"] is None:
         options = [option for option in options if option.name != "nodes"]
         del known["nodes"]
     values, missing = opt.recorded(options, known, places=PLACES, source=str(found.test_json))
-    values |= replaced
+    try:
+        plan = from_json(
+            found.read_bytes(found.plan_json, MAX_PLAN_BYTES).decode("utf-8"),
+            nodes=record.test.nodes,
+            source=str(found.plan_json),
+            roles=choosing.roles_of(values, record.test.nodes),
+        )
+    except UnicodeDecodeError as error:
+        raise InputError(f"{found.path} has no plan that could be replayed: {error}") from error
+    path = found.path / f"replay-by-{targets}.json"
+    faults = by_name(plan.faults, record.faults) if targets == "name" else plan.faults
+    if plan.time_limit_s is not None and TIME_LIMIT in missing:
+        values["time_limit"] = plan.time_limit_s
+        missing.remove(TIME_LIMIT)
     given = opt.origins(ctx)
     for line in _untaken(known, values, missing, given, str(found.test_json)):
         echo(message(line), err=True)

@@ -66,6 +66,20 @@ OPTIONS = (
         help="Read every key through every node in the end.",
     ),
     click.option(
+        "--final-reads-timeout",
+        type=Number(1, MAX_WAIT_S),
+        default=60.0,
+        show_default=True,
+        help="Seconds that the final reads through one node may take.",
+    ),
+    click.option(
+        "--lead-timeout",
+        type=Number(1, MAX_WAIT_S),
+        default=15.0,
+        show_default=True,
+        help="Seconds that a node has to become the leader for its final reads, where it must lead.",
+    ),
+    click.option(
         "--seed", type=Whole(0, MAX_SEED), default=None, help="Repeats operations and faults.  [default: a fresh one]"
     ),
 )

@@ -1,7 +1,8 @@
 """The reads of every key after healing: through which nodes they go, and what came of them.
 
 They go through as many nodes as the system allows, because each may hold something else. Where a node answers reads only
-while it leads, the leadership is moved to each node in turn; where it cannot be moved, the node that leads is read.
+while it leads, the node that leads is read first, and then the leadership is moved to each other node in turn; where it cannot
+be moved, the node that leads is the only one.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from harness.node import Node
     from harness.system import System
 
-LEAD_TIMEOUT_S = 15.0
 STATUS_TIMEOUT_S = 2.0
 
 
@@ -36,7 +36,12 @@ class FinalReads:
 
 
 async def read_nodes(
-    system: System, nodes: Sequence[Node], *, read: Callable[[Node], Awaitable[None]], stop: asyncio.Event
+    system: System,
+    nodes: Sequence[Node],
+    *,
+    read: Callable[[Node], Awaitable[None]],
+    stop: asyncio.Event,
+    lead_timeout_s: float,
 ) -> AsyncIterator[FinalReads]:
     """Reads every node that the system allows to be read, one after the other.
 
@@ -45,18 +50,21 @@ async def read_nodes(
         nodes: All nodes, in order.
         read: Reads every key through a node.
         stop: Set when the run was interrupted; no other node is read then.
+        lead_timeout_s: How long a node may take to become the leader, where it has to be.
 
     Yields:
         After each node, what came of the reads so far.
     """
     through: list[str] = []
     left_out: dict[str, str] = {}
-    allowed = await _allowed(system, nodes)
-    for node in nodes:
+    leader = await leading(system, nodes) if system.reads_need_leader else None
+    allowed = _allowed(system, nodes, leader)
+    # A change of leaders may take longer than there is time; what the present one has is read before.
+    for node in sorted(nodes, key=lambda node: node != leader):
         why = "was not reached before the run was interrupted" if stop.is_set() else allowed[node.name]
         if why is None and system.reads_need_leader and system.moves_leadership:
-            leads = await system.lead(node, LEAD_TIMEOUT_S)
-            why = None if leads else f"did not become leader in {LEAD_TIMEOUT_S:g} s"
+            leads = await system.lead(node, lead_timeout_s)
+            why = None if leads else f"did not become leader in {lead_timeout_s:g} s"
         if why is None:
             await read(node)
             through.append(node.name)
@@ -66,11 +74,10 @@ async def read_nodes(
         yield FinalReads(through=tuple(through), left_out=dict(left_out), missing=missing)
 
 
-async def _allowed(system: System, nodes: Sequence[Node]) -> dict[str, str | None]:
+def _allowed(system: System, nodes: Sequence[Node], leader: Node | None) -> dict[str, str | None]:
     """Returns, for each node, None if it may be read, else why it is left out, as a clause about the node."""
     if not system.reads_need_leader or system.moves_leadership:
         return {node.name: None for node in nodes}
-    leader = await leading(system, nodes)
     immovable = f"and {system.name} does not move the leadership"
     if leader is None:
         return {node.name: f"does not lead, nor does any other node, {immovable}" for node in nodes}

@@ -13,8 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from harness import plugins
+from harness.errors import InputError
+
 if TYPE_CHECKING:
     from click.core import Context, Parameter
+    from click.shell_completion import CompletionItem
 
 MAX_SEED: Final = 2**63 - 1
 MAX_RUN_S: Final = 604_800.0  # a week; no run is longer
@@ -89,6 +93,32 @@ class PathType(click.Path):
         except ValueError as error:
             self.fail(f"{os.fspath(value)!r} is not a path: {error}.", param, ctx)
         return super().convert(value, param, ctx)
+
+
+class PluginName(click.ParamType[str]):
+    """The name of an installed plug-in, or `module:Class`."""
+
+    def __init__(self, group: str) -> None:
+        """Takes one of the groups of `harness.plugins`."""
+        self.name = plugins.SINGULAR[group]
+        self.group = group
+
+    def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> str:
+        """Returns the name.
+
+        Raises:
+            click.BadParameter: There is no such plug-in.
+        """
+        try:
+            return plugins.find(self.group, str(value), by_place=True).name
+        except InputError as error:
+            self.fail(str(error), param, ctx)
+
+    def shell_complete(self, ctx: Context, param: Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
+        """Returns the installed plug-ins whose names begin like that."""
+        from click.shell_completion import CompletionItem  # noqa: PLC0415 - only a shell asks
+
+        return [CompletionItem(each) for each in plugins.plugins(self.group) if each.startswith(incomplete)]
 
 
 def existing_file() -> PathType:

@@ -46,7 +46,6 @@ logger = logging.getLogger(__name__)
 
 HEAL_TIMEOUT_S = 60.0
 FINAL_CONCURRENCY = 5
-FINAL_PHASE_TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +65,8 @@ class Test:
         ready_timeout_s: How long the system may take to serve after its start.
         recovery_timeout_s: How long it may take after healing; and once more after a restart.
         final_reads: Whether every key is read after recovery, through each node where the system allows it.
+        final_reads_timeout_s: How long the final reads through one node may take.
+        lead_timeout_s: How long a node may take to become the leader for its final reads, where it has to be.
     """
 
     __test__ = False  # not a test class, whatever its name says
@@ -82,6 +83,8 @@ class Test:
     ready_timeout_s: float = 60.0
     recovery_timeout_s: float = 30.0
     final_reads: bool = True
+    final_reads_timeout_s: float = 60.0
+    lead_timeout_s: float = 15.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -343,7 +346,13 @@ class _Run:
     async def _read_again(self) -> None:
         system = self.test.system
         self.observer.phase("final reads")
-        reads = read_nodes(system, self.nodes, read=self._read_through, stop=self.stop)
+        reads = read_nodes(
+            system,
+            self.nodes,
+            read=self._read_through,
+            stop=self.stop,
+            lead_timeout_s=self.test.lead_timeout_s,
+        )
         async for self.result.final_reads in reads:
             pass
         if system.moves_leadership and self.result.final_reads is not None and not self.stop.is_set():
@@ -359,7 +368,7 @@ class _Run:
 
         generator = test.workload.final_generator(history=self.history.ops, node=node)
         driven = await drive(
-            generator=time_limit(FINAL_PHASE_TIMEOUT_S, generator),
+            generator=time_limit(test.final_reads_timeout_s, generator),
             clients=pinned,
             nodes=(node,),
             load=ClosedLoop(concurrency=FINAL_CONCURRENCY),

@@ -67,6 +67,27 @@ class ReplicaState:
     state: Mapping[str, Value]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """A program that a system needs on its nodes; `labrys doctor` looks for it.
+
+    Attributes:
+        name: Its name on the PATH, e.g. `java`.
+        package: The Debian package that has it.
+        purpose: What it is for, e.g. `running DLedger`.
+        least_version: The least major version; None if any does.
+        version_pattern: A regular expression whose first group is the major version in what `NAME -version` writes.
+        build_only: Whether only a machine that builds the system needs it.
+    """
+
+    name: str
+    package: str
+    purpose: str
+    least_version: int | None = None
+    version_pattern: str = r"(\d+)"
+    build_only: bool = False
+
+
 class System(abc.ABC):
     """A system under test on one cluster.
 
@@ -80,7 +101,10 @@ class System(abc.ABC):
         summary: What it is, in one line.
         Options: The frozen dataclass of its options; see `harness.declare`.
         serves: Workload name to how its functions map to the system's operations, in one line.
+        programs: What it needs on its nodes, for `labrys doctor`.
         dumps_replicas: Whether `replica` can dump a replica's state.
+        answers: Codes of `fail` errors that a working system gives as an answer, e.g. of a compare-and-set that does not match;
+            availability counts them as answered.
         refusals: Codes of `fail` errors by which a node names the node to ask instead. Availability counts them apart: they
             are no answers, and they are no outage.
         reads_need_leader: Whether a node answers reads only while it leads. Where it is False, the final reads go through
@@ -96,7 +120,9 @@ class System(abc.ABC):
     summary: ClassVar[str] = ""
     Options: ClassVar[type] = NoOptions
     serves: ClassVar[Mapping[str, str]] = {}
+    programs: ClassVar[Sequence[Program]] = ()
     dumps_replicas: bool = False
+    answers: Sequence[str] = ()
     refusals: Sequence[str] = ()
     reads_need_leader: bool = False
     moves_leadership: bool = False

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 TEST_FORMAT = "labrys-test"
 TEST_VERSION = 1
-DEFAULT_ANSWERS = ("mismatch", "cas-mismatch")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +60,7 @@ class TestInfo:
     nodes: Sequence[str]
     versions: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Value] = field(default_factory=dict)
-    answers: Sequence[str] = DEFAULT_ANSWERS
+    answers: Sequence[str] = ()
     refusals: Sequence[str] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
     defaults: Mapping[str, Value] | None = None

@@ -10,7 +10,7 @@ from collections import Counter, deque
 from typing import TYPE_CHECKING
 
 from harness.generator import Later
-from harness.op import FINAL_PHASE, OpType
+from harness.op import FINAL_PHASE, NEMESIS, OpType
 from harness.verdict import Part, Verdict
 
 if TYPE_CHECKING:
@@ -48,9 +48,9 @@ class UntilRead:
             self._due.append((invocation, attempts))
 
 
-def keys_of(history: Iterable[Op]) -> list[str]:
-    """Returns all keys that clients touched, in the order in which they did first."""
-    return list(dict.fromkeys(op.key for op in history if op.key is not None))
+def keys_of(history: Iterable[Op]) -> list[str | None]:
+    """Returns all keys that clients touched, in the order in which they did first; None stands for the only object."""
+    return list(dict.fromkeys(op.key for op in history if op.process != NEMESIS))
 
 
 def final_reads(operations: Sequence[Operation], reads: FinalReads) -> Part:

@@ -47,9 +47,11 @@ NEVER: Final = 2**63 - 1
 
 _TYPES: Final = {str(OpType.OK): OK, str(OpType.FAIL): FAIL, str(OpType.INFO): INFO}
 _ROWS: Final = 1 << 17
-_GREAT: Final = 10**18
+GREAT: Final = 10**18
 _INTEGER: Final = r"^(0|-?[1-9][0-9]{0,17})$"
 _PAIR: Final = r"^\[(?P<first>0|-?[1-9][0-9]{0,17}),(?P<second>0|-?[1-9][0-9]{0,17})\]$"
+_LONGEST: Final = 18
+_OF_INTEGERS: Final = np.isin(np.arange(256), list(b"0123456789-,"))
 NEEDED: Final = (
     "key",
     "process",
@@ -268,9 +270,9 @@ class ColumnReader:
                 row = pc.index(encoded.indices, value=place).as_py()
                 raise BadHistory(self.name, None, f"after row {self._rows + row}: {error}") from None
             canonical = json_text(value)
-            if type(value) is int and abs(value) < _GREAT:  # written in another way than ours, e.g. -0
+            if type(value) is int and abs(value) < GREAT:  # written in another way than ours, e.g. -0
                 kinds[place], first[place] = INTEGER, value
-            elif isinstance(value, list) and len(value) == 2 and all(type(m) is int and abs(m) < _GREAT for m in value):
+            elif isinstance(value, list) and len(value) == 2 and all(type(m) is int and abs(m) < GREAT for m in value):
                 kinds[place], first[place], second[place] = PAIR, *value
             elif value is None:
                 kinds[place] = NOTHING
@@ -344,6 +346,31 @@ def joined(parts: Sequence[Columns], reader: ColumnReader) -> Columns:
         value=join_values([part.value for part in parts]),
         result=join_values([part.result for part in parts]),
     )
+
+
+def integers_of(text: str) -> Int64s | None:
+    """Returns the members of a list, such as the result of a read of all elements, without a Python object for each.
+
+    Args:
+        text: Canonical JSON of a value, as in `Columns.texts`.
+
+    Returns:
+        None if the value is anything else than a list of integers, or if one of them is longer than 18 characters.
+    """
+    inner = text[1:-1]
+    if text[:1] != "[":
+        return None
+    if not inner:
+        return np.zeros(0, np.int64)
+    characters = np.frombuffer(inner.encode(), np.uint8)
+    if not _OF_INTEGERS[characters].all():
+        return None
+    commas = np.flatnonzero(characters == ord(","))
+    bounds = np.concatenate(([-1], commas, [len(characters)]))
+    if np.diff(bounds).max() > _LONGEST + 1:
+        return None
+    members: Int64s = np.fromstring(inner, np.int64, sep=",")
+    return members
 
 
 def _plain(column: pa.Array) -> pa.Array:

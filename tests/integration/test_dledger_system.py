@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 
 from clusters.local import LocalCluster
+from clusters.systems.dledger.nodes import DATA_DIR, LOG_DIR, PATTERN, PORT
 from clusters.systems.dledger.options import DLedgerOptions, ReadMode, Routing
-from clusters.systems.dledger.system import DATA_DIR, LOG_DIR, PATTERN, PORT, DLedgerSystem
+from clusters.systems.dledger.system import DLedgerSystem
 from harness.cluster import on_all
 from harness.errors import CommandFailed, InfrastructureError, NodeError
 from harness.op import Fail, Invocation, Ok
@@ -272,7 +273,7 @@ def test_a_command_line_that_ends_at_once_is_an_error(
     """A JVM that refuses its flags is reported with what it said, not waited for."""
     node = cluster.nodes[0]
     system.kill(node)
-    monkeypatch.setattr("clusters.systems.dledger.system.JVM_FLAGS", ("-XX:+NoSuchFlag",))
+    monkeypatch.setattr("clusters.systems.dledger.nodes.JVM_FLAGS", ("-XX:+NoSuchFlag",))
     monkeypatch.setattr("harness.daemon.LAUNCH_WAIT_S", 1)
 
     def launch() -> None:

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(1200)]
 
 ROOT = Path(__file__).parents[2]
-DEADLINE_S = 240.0
+DEADLINE_S = 600.0  # an analysis on a machine that does other things
 
 
 class Installed:
@@ -89,7 +89,7 @@ def test_a_new_system_is_tested_on_real_nodes(installed: Installed) -> None:
     )
     document = json.loads(told)
     assert document["valid"] is True, document["reason"]
-    assert "--system my-store --sync" in document["reproduce"] or "--sync" in document["reproduce"]
+    assert document["reproduce"].endswith("--system my-store --time-limit 8 --sync")
     run = document["run"]
     assert "valid" in installed.labrys("check", run)
     summary = json.loads(installed.labrys("analyze", run, "--format", "json", "--no-pictures"))

@@ -1,58 +1,28 @@
 """The client of DLedger registers: one connection of one process.
 
-A pinned client never leaves its node, whatever that answers: that is how a deposed leader keeps getting requests, and how its
-mistakes are seen. A following client goes where the answers say that the leader is. Neither asks again at once after a
-refusal, which comes in less than a millisecond: it would only burn the processor. How long an answer may take is the
-interpreter's business; a call that it cancels closes the connection.
+Where it asks is told in `routing`. How long an answer may take is the interpreter's business; a call that it cancels closes the
+connection.
 """
 
 from __future__ import annotations
 
-import asyncio
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clusters.systems.dledger import outcomes
-from clusters.systems.dledger.remoting import HEADER_OK, Connection, NotSent, RemotingError
-from clusters.systems.dledger.requests import Peer
+from clusters.systems.dledger.outcomes import CAS_MISMATCH
+from clusters.systems.dledger.remoting import Answer
+from clusters.systems.dledger.routing import Seat, no_answer
 from harness.op import Fail, Info, Ok
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from clusters.systems.dledger.options import ReadMode
+    from clusters.systems.dledger.routing import Group
     from harness.node import Node
     from harness.op import Invocation, Outcome, Value
 
-CONNECT_TIMEOUT_S = 2.0
-REFUSAL_PAUSE_S = 0.1
 ONLY_KEY = "register"  # where a workload has one object and no keys
 MIN_INT64, MAX_INT64 = -(2**63), 2**63 - 1
-NOT_SERVING = frozenset({outcomes.NOT_LEADER, outcomes.LEADER_NOT_READY, outcomes.TERM_NOT_READY})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
-    """The group that a client talks to.
-
-    Attributes:
-        name: The Raft group.
-        nodes: Its nodes.
-        port: The port of each.
-    """
-
-    name: str
-    nodes: Sequence[Node]
-    port: int
-
-    async def connect(self, node: Node, timeout_s: float = CONNECT_TIMEOUT_S) -> Peer:
-        """Connects to a node.
-
-        Raises:
-            NotSent: It cannot be reached.
-        """
-        connection = await Connection.open(node.address, self.port, timeout_s)
-        return Peer(connection, group=self.name, node=node.name)
 
 
 class DLedgerClient:
@@ -65,11 +35,8 @@ class DLedgerClient:
 
     def __init__(self, *, group: Group, node: Node, read_mode: ReadMode, follows: bool) -> None:
         self.node = node
-        self._group = group
+        self._seat = Seat(group=group, node=node, follows=follows)
         self._read_mode = read_mode
-        self._follows = follows
-        self._at = node
-        self._peer: Peer | None = None
         self.via: str | None = None
 
     async def invoke(self, invocation: Invocation) -> Outcome:
@@ -78,27 +45,13 @@ class DLedgerClient:
         if request is None:
             return Fail(f"unsupported: {invocation.f} of {str(invocation.value)[:100]}")
         is_read = invocation.f == "read"
-        self.via = self._at.name if self._follows else None
-        try:
-            answer = await (await self._connected()).register(request)
-        except NotSent as error:
-            self._leave(None)
-            await asyncio.sleep(REFUSAL_PAUSE_S)
-            return Fail(f"not-connected: {error}")
-        except RemotingError as error:
-            self._leave(None)
-            return _no_answer(f"no-answer: {error}", is_read=is_read)
-        if answer.status not in HEADER_OK:
-            return outcomes.refused_by_header(answer.status, answer.remark, is_read=is_read)
-        if answer.body.get("code") == outcomes.SUCCESS:
-            return _outcome(invocation, answer.body)
-        return await self._refused(answer.body, is_read=is_read)
+        self.via = self._seat.via
+        answer = await self._seat.ask(lambda peer: peer.register(request), is_read=is_read)
+        return _outcome(invocation, answer.body) if isinstance(answer, Answer) else answer
 
     async def close(self) -> None:
         """Closes the connection."""
-        if self._peer is not None:
-            self._peer.close()
-            self._peer = None
+        self._seat.close()
 
     def _request(self, invocation: Invocation) -> Mapping[str, Value] | None:
         """Returns what to send; None for what the node cannot store, or would store as something else."""
@@ -113,46 +66,13 @@ class DLedgerClient:
                 return {"op": "cas", "key": key, "expected": expected, "value": new}
         return None
 
-    async def _connected(self) -> Peer:
-        if self._peer is None or self._peer.closed:
-            self._peer = await self._group.connect(self._at)
-        return self._peer
-
-    async def _refused(self, body: Mapping[str, Value], *, is_read: bool) -> Outcome:
-        """Goes to the leader, if this client follows and one is named; if none is, to the next node, after a pause."""
-        code, leader = body.get("code"), body.get("leaderId")
-        if not isinstance(code, int):
-            return _no_answer("bad-answer: no code", is_read=is_read)
-        named = leader if isinstance(leader, str) and leader != self._at.name else None
-        if code in NOT_SERVING and self._follows and named is not None:
-            self._leave(named)
-        else:
-            await asyncio.sleep(REFUSAL_PAUSE_S)
-            if code in NOT_SERVING and leader is None:
-                self._leave(None)
-        return outcomes.refused_read(code, named) if is_read else outcomes.refused_write(code, named)
-
-    def _leave(self, leader: str | None) -> None:
-        """Drops the connection; a following client turns to the leader, or to the next node if none is known."""
-        if self._peer is not None:
-            self._peer.close()
-            self._peer = None
-        if self._follows:
-            names = [node.name for node in self._group.nodes]
-            following = (names.index(self._at.name) + 1) % len(names)
-            self._at = self._group.nodes[names.index(leader) if leader in names else following]
-
-
-def _no_answer(error: str, *, is_read: bool) -> Outcome:
-    return Fail(error) if is_read else Info(error)
-
 
 def _outcome(invocation: Invocation, body: Mapping[str, Value]) -> Outcome:
     """Returns the outcome of an operation that the state machine has answered."""
     value, applied, found = body.get("value"), body.get("applied"), body.get("found")
     holds = found is True and _is_int64(value)
     if not holds and not (found is False and value is None):
-        return _no_answer(
+        return no_answer(
             f"bad-answer: found {str(found)[:100]}, value {str(value)[:100]}", is_read=invocation.f == "read"
         )
     if invocation.f == "read":
@@ -160,7 +80,7 @@ def _outcome(invocation: Invocation, body: Mapping[str, Value]) -> Outcome:
     if applied is True:
         return Ok(invocation.value)
     if applied is False and invocation.f == "cas":
-        return Fail(f"cas-mismatch: holds {value if holds else 'nothing'}")
+        return Fail(f"{CAS_MISMATCH}: holds {value if holds else 'nothing'}")
     return Info(f"bad-answer: applied {str(applied)[:100]}")
 
 

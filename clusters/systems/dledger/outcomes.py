@@ -10,10 +10,12 @@ completes pending closures), DLedgerResponseCode (numbers and names).
 
 from __future__ import annotations
 
-from harness.op import Fail, Info, Outcome
+from harness.op import Fail, Info
 
 SUCCESS = 200
 NOT_LEADER = 404
+INDEX_OUT_OF_RANGE = 410
+UNEXPECTED_ARGUMENT = 411
 LEADER_NOT_READY = 505
 TERM_NOT_READY = 416
 
@@ -21,6 +23,9 @@ TERM_NOT_READY = 416
 # client learns where to ask.
 NO_LEADER = "no-leader"
 REFUSALS = ("not-leader",)
+# What the state machine answers to a compare-and-set that does not match.
+CAS_MISMATCH = "cas-mismatch"
+ANSWERS = (CAS_MISMATCH,)
 MAX_LEADER_CHARACTERS = 100
 
 NAMES = {
@@ -76,7 +81,7 @@ def name_of(code: int) -> str:
     return NAMES.get(code, f"code-{code}")
 
 
-def refused_write(code: int, leader: str | None = None) -> Outcome:
+def refused_write(code: int, leader: str | None = None) -> Fail | Info:
     """Returns the outcome of a write that was answered with another code than success.
 
     Args:
@@ -87,7 +92,7 @@ def refused_write(code: int, leader: str | None = None) -> Outcome:
     return Fail(error) if code in WRITE_NEVER_HAPPENED else Info(error)
 
 
-def refused_read(code: int, leader: str | None = None) -> Outcome:
+def refused_read(code: int, leader: str | None = None) -> Fail:
     """Returns the outcome of a read that was answered with another code than success; see `refused_write`."""
     return Fail(_refusal(code, leader))
 
@@ -99,7 +104,7 @@ def _refusal(code: int, leader: str | None) -> str:
     return NO_LEADER if leader is None else f"{name_of(code)}: {leader[:MAX_LEADER_CHARACTERS]} leads"
 
 
-def refused_by_header(status: int, remark: str, *, is_read: bool) -> Outcome:
+def refused_by_header(status: int, remark: str, *, is_read: bool) -> Fail | Info:
     """Returns the outcome of an operation that the remoting layer answered instead of DLedger.
 
     Args:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from harness.errors import InfrastructureError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from harness.op import Value
 
@@ -62,7 +62,7 @@ class Answer:
 
 
 class Connection:
-    """One TCP connection; one call at a time."""
+    """One TCP connection; one `call` or `call_many` at a time."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, where: str) -> None:
         self._reader = reader
@@ -101,23 +101,81 @@ class Connection:
             NotSent: The connection was closed before.
             RemotingError: The answer did not come, or was none.
         """
-        if self.closed:
-            raise NotSent(f"{self._where}: the connection is closed")
         opaque = next(self._opaque)
-        answered = False
-        try:
+        with self._whole():
             self._writer.write(_frame(code, opaque, body, extension))
             await self._writer.drain()
-            answer = await self._read(opaque)
-            answered = True
+            answered, answer = await self._read()
+            if answered != opaque:
+                raise BadAnswer(f"{self._where} answered request {answered!r}, not {opaque}")
+        return answer
+
+    async def call_many(
+        self,
+        code: int,
+        bodies: Iterable[Mapping[str, Value]],
+        *,
+        window: int,
+        timeout_s: float,
+        take: Callable[[int, Answer], bool],
+    ) -> None:
+        """Sends many requests of one kind, with a bounded number in flight; answers come in any order.
+
+        A call that is cancelled, or fails, leaves the connection closed.
+
+        Args:
+            code: The request code of all.
+            bodies: The bodies, in the order in which they are sent.
+            window: The most requests in flight.
+            timeout_s: How long any answer may take to be the next one.
+            take: Takes the place of a request among the bodies and its answer. Where it returns False, no further request is
+                sent; it still takes the answers to those in flight.
+
+        Raises:
+            NotSent: The connection was closed before.
+            RemotingError: An answer did not come, or was none.
+        """
+        asking = enumerate(bodies)
+        in_flight: dict[Value, int] = {}
+        goes_on = True
+        with self._whole():
+            while True:
+                while goes_on and len(in_flight) < window:
+                    place, body = next(asking, (-1, {}))
+                    if place < 0:
+                        goes_on = False
+                        break
+                    opaque = next(self._opaque)
+                    in_flight[opaque] = place
+                    self._writer.write(_frame(code, opaque, body, {}))
+                if not in_flight:
+                    return
+                try:
+                    async with asyncio.timeout(timeout_s):
+                        await self._writer.drain()
+                        answered, answer = await self._read()
+                except TimeoutError as error:
+                    raise RemotingError(f"{self._where} did not answer in {timeout_s:g} s") from error
+                if answered not in in_flight:
+                    raise BadAnswer(f"{self._where} answered request {answered!r}, which is not in flight")
+                goes_on = take(in_flight.pop(answered), answer) and goes_on
+
+    @contextlib.contextmanager
+    def _whole(self) -> Iterator[None]:
+        """Closes the connection unless the block ends well, and names what broke it."""
+        if self.closed:
+            raise NotSent(f"{self._where}: the connection is closed")
+        ended = False
+        try:
+            yield
+            ended = True
         except asyncio.IncompleteReadError as error:
             raise RemotingError(f"{self._where} closed the connection before it answered") from error
         except OSError as error:
             raise RemotingError(f"{self._where}: the connection broke: {error.strerror or error}") from error
         finally:
-            if not answered:
+            if not ended:
                 self.close()
-        return answer
 
     @property
     def closed(self) -> bool:
@@ -129,7 +187,8 @@ class Connection:
         with contextlib.suppress(OSError):
             self._writer.transport.abort()
 
-    async def _read(self, opaque: int) -> Answer:
+    async def _read(self) -> tuple[int, Answer]:
+        """Reads an answer; returns the number of its request, and the answer."""
         (total,) = LENGTH.unpack(await self._reader.readexactly(LENGTH.size))
         if not LENGTH.size <= total <= MAX_FRAME_BYTES:
             raise BadAnswer(f"{self._where} sent a frame of {total} bytes; at most {MAX_FRAME_BYTES} are possible")
@@ -141,12 +200,12 @@ class Connection:
             raise BadAnswer(f"{self._where} sent a header that is not JSON or longer than its frame")
         header = _object(frame[LENGTH.size : body_at], f"{self._where}: header")
         body = _object(frame[body_at:], f"{self._where}: body") if body_at < total else {}
-        if header.get("opaque") != opaque:
-            raise BadAnswer(f"{self._where} answered request {header.get('opaque')!r}, not {opaque}")
-        status = header.get("code")
+        opaque, status = header.get("opaque"), header.get("code")
+        if not isinstance(opaque, int):
+            raise BadAnswer(f"{self._where} answered request {str(opaque)[:100]!r}; a request is a whole number")
         if not isinstance(status, int):
             raise BadAnswer(f"{self._where} sent a header without a code")
-        return Answer(status=status, remark=str(header.get("remark") or ""), body=body)
+        return opaque, Answer(status=status, remark=str(header.get("remark") or ""), body=body)
 
 
 def _frame(code: int, opaque: int, body: Mapping[str, Value], extension: Mapping[str, str]) -> bytes:

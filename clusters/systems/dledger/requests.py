@@ -1,25 +1,31 @@
-"""The requests that a DLedger node of ours answers, and their answers as values.
+"""The requests that a DLedger node answers, and their answers as values.
 
-Requests of our own go through the library's user-define code, with the type in the header. See `node/` for the other side.
+Any server of the library answers append, get, metadata and leadership transfer. Requests of our own go through the library's
+user-define code, with the type in the header. See `node/` for the other side.
 """
 
 from __future__ import annotations
 
+import base64
 from typing import TYPE_CHECKING
 
-from clusters.systems.dledger.outcomes import SUCCESS
+from clusters.systems.dledger.outcomes import SUCCESS, UNEXPECTED_ARGUMENT
 from clusters.systems.dledger.remoting import HEADER_OK, BadAnswer, Connection
 from harness.system import NodeStatus, ReplicaState
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from clusters.systems.dledger.remoting import Answer
     from harness.op import Value
 
-USER_DEFINED = 59999
+METADATA = 50000
+APPEND = 50001
+GET = 50002
 LEADERSHIP_TRANSFER = 51005
+USER_DEFINED = 59999
 REGISTER, STATUS, DUMP = "1", "2", "3"
+NOBODY = ""  # the name of no node
 
 
 class Peer:
@@ -70,6 +76,35 @@ class Peer:
         """Asks this leader to hand its leadership of `term` to a node; returns DLedger's code."""
         request = {**self._ids, "transferId": self._node, "transfereeId": to, "term": term}
         return _integer((await self._connection.call(LEADERSHIP_TRANSFER, request, extension={})).body, "code")
+
+    async def append(self, body: bytes) -> Answer:
+        """Appends an entry; the answer's body has its `index`."""
+        request = {**self._ids, "body": base64.b64encode(body).decode()}
+        return await self._connection.call(APPEND, request, extension={})
+
+    async def get_many(
+        self, indexes: Iterable[int], *, window: int, timeout_s: float, take: Callable[[int, Answer], bool]
+    ) -> None:
+        """Gets entries; see `Connection.call_many`. The library gives one entry for each request."""
+        requests = ({**self._ids, "beginIndex": index} for index in indexes)
+        await self._connection.call_many(GET, requests, window=window, timeout_s=timeout_s, take=take)
+
+    async def leader(self) -> str | None:
+        """Asks the node which node leads, as far as it knows."""
+        body = _body(await self._connection.call(METADATA, self._ids, extension={}))
+        return str(body["leaderId"]) if body.get("leaderId") else None
+
+    async def term(self) -> int:
+        """Asks the node for its current term.
+
+        The library has no request for it. But a leadership transfer between two nodes that are both not this one is refused
+        with the code "unexpected argument", and the refusal has the term.
+        """
+        request = {**self._ids, "transferId": NOBODY, "transfereeId": NOBODY}
+        answer = await self._connection.call(LEADERSHIP_TRANSFER, request, extension={})
+        if answer.body.get("code") != UNEXPECTED_ARGUMENT:
+            raise BadAnswer(f"{self._node}: expected a refusal with its term, got {str(answer.body)[:100]}")
+        return _integer(answer.body, "term")
 
     async def _own(self, kind: str, request: Mapping[str, Value]) -> Answer:
         return await self._connection.call(USER_DEFINED, {**self._ids, **request}, extension={"requestTypeCode": kind})

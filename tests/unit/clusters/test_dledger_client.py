@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusters.systems.dledger import outcomes
-from clusters.systems.dledger.client import DLedgerClient, Group
+from clusters.systems.dledger.client import DLedgerClient
 from clusters.systems.dledger.options import ReadMode, Routing
+from clusters.systems.dledger.routing import Group
 from harness.node import Node
 from harness.op import Fail, Info, Invocation, Ok
 from tests.unit.clusters.dledger_script import answer, frame, scripted
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     Script = Callable[[Mapping[str, Any], Mapping[str, Any]], bytes | None]
 
 NODES = tuple(Node(name=f"n{number}", address=f"127.0.0.{number}") for number in (1, 2, 3))
-PAUSE = "clusters.systems.dledger.client.REFUSAL_PAUSE_S"
+PAUSE = "clusters.systems.dledger.routing.REFUSAL_PAUSE_S"
 OPERATIONS = {"read": None, "write": 5, "cas": [4, 5]}
 
 

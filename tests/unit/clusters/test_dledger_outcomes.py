@@ -104,4 +104,4 @@ def test_the_remoting_layers_own_answers(status: int, name: str, write: type[Fai
     """Only "busy" and "not supported" say that no processor was called; the remark is kept, but not all of a long one."""
     assert outcomes.refused_by_header(status, "", is_read=False) == write(name)
     assert outcomes.refused_by_header(status, "why", is_read=True) == Fail(f"{name}: why")
-    assert len(outcomes.refused_by_header(status, "x" * 5000, is_read=False).error) < 300  # type: ignore[union-attr]
+    assert len(outcomes.refused_by_header(status, "x" * 5000, is_read=False).error) < 300

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from clusters.systems.dledger import nodes
+from clusters.systems.dledger.nodes import FATAL
 from clusters.systems.dledger.options import DLedgerOptions
-from clusters.systems.dledger.system import FATAL, DLedgerSystem, _lacking
+from clusters.systems.dledger.system import DLedgerSystem
+from harness.cluster import Paper
 from harness.errors import ExitCode, InputError
 from harness.node import Node
 from harness.system import NodeStatus
@@ -35,7 +39,9 @@ def status(
 
 def lacking(*statuses: NodeStatus | None) -> dict[str, str]:
     """What nodes n1, n2, ... lack."""
-    return _lacking({f"n{number}": status for number, status in enumerate(statuses, 1)})
+    views = {f"n{number}": status for number, status in enumerate(statuses, 1)}
+    system = DLedgerSystem(cast("Cluster", Paper(list(views))), DLedgerOptions(), "register")
+    return nodes.lacking(views, asyncio.run(system.serving(views)))
 
 
 def test_one_ready_leader_and_followers_that_have_its_entries() -> None:
@@ -57,7 +63,7 @@ def test_a_leader_that_has_not_committed_in_its_term_does_not_serve() -> None:
 def test_without_a_leader_nobody_serves() -> None:
     """The message tells each node's view."""
     got = lacking(status("n1", leader=None), status("n2", leader=None, term=4))
-    assert got["n2"] == "is candidate in term 4 and sees no leader; none serves reads"
+    assert got["n2"] == "is candidate in term 4 and sees no leader; none serves"
 
 
 def test_a_node_in_another_term_or_with_another_leader_lacks_the_leader() -> None:

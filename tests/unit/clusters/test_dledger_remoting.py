@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import socket
 from typing import TYPE_CHECKING, Any
@@ -253,5 +254,77 @@ def test_every_proper_answer_is_read(body: dict[str, Any], status: int) -> None:
     async def main() -> None:
         got = await read_answer(answer(1, body, status=status))
         assert (got.status, got.body) == (status, json.loads(json.dumps(body)))
+
+    run(main())
+
+
+@pytest.mark.parametrize("window", [1, 4, 100])
+def test_many_calls_are_in_flight_and_not_too_many(window: int) -> None:
+    """Requests go out before answers come, up to the window; an answer is taken with the place of its own request."""
+
+    async def main() -> None:
+        held: list[bytes] = []
+        widest = 0
+
+        def last_first(header: Mapping[str, Any], body: Mapping[str, Any]) -> bytes:
+            nonlocal widest
+            held.append(echo(header, body))
+            widest = max(widest, len(held))
+            if len(held) < min(window, 20) and body["n"] < 19:
+                return b""
+            back = b"".join(reversed(held))
+            held.clear()
+            return back
+
+        async with scripted(last_first) as node:
+            connection = await Connection.open(HOST, node.port, 1)
+            taken: dict[int, int] = {}
+
+            def take(place: int, got: Answer) -> bool:
+                taken[place] = got.body["asked"]["n"]
+                return True
+
+            bodies = ({"n": number} for number in range(20))
+            await connection.call_many(7, bodies, window=window, timeout_s=1, take=take)
+            assert taken == {number: number for number in range(20)}
+            assert widest == min(window, 20)
+            connection.close()
+
+    run(main())
+
+
+def test_no_more_calls_after_one_that_is_the_last() -> None:
+    """What was sent before is still answered, and the connection can be used again."""
+
+    async def main() -> None:
+        async with scripted(echo) as node:
+            connection = await Connection.open(HOST, node.port, 1)
+            taken: list[int] = []
+
+            def take(place: int, _answer: Answer) -> bool:
+                taken.append(place)
+                return place < 5
+
+            bodies = ({"n": number} for number in itertools.count())
+            await connection.call_many(7, bodies, window=4, timeout_s=1, take=take)
+            assert taken[:6] == [0, 1, 2, 3, 4, 5]
+            assert len(taken) == len(node.requests) <= 5 + 4 + 1
+            assert (await connection.call(1, {"n": -1}, extension={})).body == {"asked": {"n": -1}}
+            connection.close()
+
+    run(main())
+
+
+def test_an_answer_to_nobodys_request_ends_many_calls() -> None:
+    """It might be a late one of another request; nothing on this connection can be trusted after it."""
+
+    async def main() -> None:
+        async with scripted(lambda _header, body: answer(77, body)) as node:
+            connection = await Connection.open(HOST, node.port, 1)
+            with pytest.raises(BadAnswer, match="answered request 77, which is not in flight"):
+                await connection.call_many(7, [{}], window=1, timeout_s=1, take=lambda _place, _answer: True)
+            assert connection.closed
+            with pytest.raises(NotSent):
+                await connection.call_many(7, [{}], window=1, timeout_s=1, take=lambda _place, _answer: True)
 
     run(main())

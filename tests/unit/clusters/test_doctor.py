@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from clusters.doctor import FIXES, PROGRAMS, as_lines, examine_machine, examine_nodes
 from harness import capabilities as cap
 from harness.capabilities import Capabilities
+from harness.system import Program
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_every_missing_program_comes_with_its_package() -> None:
     """On a machine that has nothing, each program is missing with its purpose and package, and nothing is run."""
-    findings = {finding.what: finding for finding in examine_machine(lambda _: None)}
+    findings = {finding.what: finding for finding in examine_machine(find=lambda _: None)}
 
     for program, package, purpose, needed in PROGRAMS:
         assert not findings[program].ok
@@ -50,3 +56,23 @@ def test_lines_are_aligned_and_complete() -> None:
     assert len({line.index(cap_name) for line, cap_name in zip(lines, cap.NAMES, strict=True)}) == 1
     assert any(line.startswith("MISSING  root") and "plain user -> a login as root" in line for line in lines)
     assert any(line.startswith("missing  clock") and "not found" in line for line in lines)
+
+
+def test_a_system_says_which_programs_it_needs(tmp_path: Path) -> None:
+    """One that is too old is missing, and one that only builds the system is not indispensable."""
+    for name, says in (("runtime", 'echo version "16.0.1"'), ("compiler", "true")):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{says}\n")
+        (tmp_path / name).chmod(0o755)
+    programs = [
+        Program(
+            name="runtime", package="rt-17", purpose="running it", least_version=17, version_pattern=r"version (\d+)"
+        ),
+        Program(name="compiler", package="cc", purpose="building it", build_only=True),
+    ]
+    found = {each.what: each for each in examine_machine(programs, lambda name: str(tmp_path / name))}
+    assert not found["runtime"].ok
+    assert found["runtime"].needed
+    assert f"{tmp_path / 'runtime'} is 16, not 17 or later; for running it" in found["runtime"].detail
+    assert found["compiler"].ok
+    assert not found["compiler"].needed
+    assert "java" not in found

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 MODULE = """
 from dataclasses import dataclass
+from harness.daemon import Daemon
 from harness.declare import option
+from harness.system import System
 from workloads.register.workload import RegisterWorkload
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,11 +28,24 @@ class Options:
     lease_ms: int = option(50, "How long a lease is.", low=1, high=1000)
     fsync: bool = option(True, "Whether the store syncs.")
 
-class Store:
+class Store(System):
     name = "kv"
     summary = "a store of one's own"
     Options = Options
     serves = {"register": "GET and PUT"}
+
+    def processes(self, node):
+        return [
+            Daemon(role=role, argv=["x"], pattern="^x", ports=[1], data_dir="/x", log_files=["/x"])
+            for role in ("front", "back") if role == "back" or node.name == "n1"
+        ]
+
+    def install(self, node): ...
+    def wait_ready(self, nodes, timeout_s): ...
+    def client(self, process, node, *, pinned=False): ...
+
+class Other:
+    name, summary, Options = "other", "no system", Options
 
 class Greedy(Store):
     name = "greedy"
@@ -182,6 +197,7 @@ def test_a_class_in_a_module_needs_no_package(capsys: pytest.CaptureFixture[str]
     line = planned(capsys, "--system", "kvmine:Store", "--seed", "1", "--lease-ms", "7")["reproduce"]
     assert line == "labrys test --seed 1 --system kvmine:Store --lease-ms 7"
     assert "has an option --rate, and so has the command" in refused(capsys, "plan", "--system", "kvmine:Greedy")
+    assert "no class below harness.system.System" in refused(capsys, "plan", "--system", "kvmine:Other")
     assert "number without two ends" in refused(capsys, "plan", "--system", "kvmine:Loose")
     assert "No module named 'nowhere'" in refused(capsys, "plan", "--system", "nowhere:Store")
 
@@ -214,3 +230,17 @@ def test_a_name_that_nothing_has_is_refused_with_a_suggestion(capsys: pytest.Cap
     """For systems and workloads alike."""
     assert "Did you mean 'dledger'?" in refused(capsys, "test", "--system", "dleger")
     assert "Did you mean 'register'?" in refused(capsys, "plan", "--workload", "registr")
+
+
+def test_faults_aim_at_the_roles_of_a_system(
+    capsys: pytest.CaptureFixture[str], package: Callable[..., None], elsewhere: Path
+) -> None:
+    """A plan names the role; a role that the system does not run is refused with those that it runs."""
+    package("kvpack", "[labrys.systems]\nkv = kvpack:Store\n", MODULE)
+    drawn = planned(capsys, "--system", "kv", "--seed", "1", "--nemesis", "kill:front,pause:back+minority")
+    faults = {fault["kind"]: fault for fault in drawn["plan"]["faults"]}
+    assert (faults["kill"]["options"]["role"], faults["kill"]["target"]) == ("front", ["n1"])
+    assert (faults["pause"]["options"]["role"], len(faults["pause"]["target"])) == ("back", 2)
+    assert "front" in refused(capsys, "plan", "--system", "kv", "--nemesis", "kill:frnt")
+    (elsewhere / "plan.json").write_text(json.dumps(drawn["plan"]))
+    assert "there is no role 'back'; the roles are: node on n1" in refused(capsys, "plan", "--plan", "plan.json")

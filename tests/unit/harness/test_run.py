@@ -285,6 +285,35 @@ def finals(history: HistoryWriter) -> list[str | None]:
     return [op.node for op in history.ops if op.phase == "final" and op.type is OpType.OK]
 
 
+def test_the_node_that_leads_is_read_first(tmp_path: Path) -> None:
+    """A change of leaders may not succeed in time; what the present leader has is read before one is asked for."""
+    system = Registers()
+    system.leader = "n2"
+
+    result, history, _ = perform(system, tmp_path)
+
+    assert finals(history) == ["n2", "n1"]
+    assert result.final_reads is not None
+    assert result.final_reads.through == ("n2", "n1")
+
+
+def test_the_test_bounds_its_final_reads(tmp_path: Path) -> None:
+    """The reads through a node, and its way to the leadership, end at their own deadlines."""
+
+    class ForEver(Writes):
+        def final_generator(self, *, history: Any, node: Node) -> Any:
+            return repeat(Invocation("read", None, "k", phase="final"))
+
+    result, history, _ = perform(
+        Registers(), tmp_path, workload=ForEver(), final_reads_timeout_s=4.0, lead_timeout_s=3.0
+    )
+
+    times_s = [op.time_ns / 1e9 for op in history.ops if op.phase == "final" and op.node == "n2"]
+    assert 3.8 <= max(times_s) - min(times_s) <= 4.2
+    assert result.final_reads is not None
+    assert result.final_reads.left_out == {"n3": "did not become leader in 3 s"}
+
+
 def test_where_reads_need_no_leader_every_node_is_read(tmp_path: Path) -> None:
     """As it is, and without a word about leaders."""
     system = Registers()

@@ -285,7 +285,7 @@ def test_a_test_records_what_the_file_decides(
     nodes = tuple(Node(name=f"n{number}", address=f"10.0.0.{number}") for number in range(1, 6))
     cluster = SimpleNamespace(nodes=nodes, capabilities=dict)
     monkeypatch.setattr(clusters.options, "open_cluster", lambda _: contextlib.nullcontext(cluster))
-    system = SimpleNamespace(name="dledger", versions=dict, refusals=())
+    system = SimpleNamespace(name="dledger", versions=dict, answers=(), refusals=(), processes=lambda _: ())
     monkeypatch.setattr(choosing, "system_of", lambda *_: system)
     begun: list[TestInfo] = []
 
@@ -438,7 +438,7 @@ def test_what_all_leaves_out_is_told_before_the_run(
     nodes = tuple(Node(name=f"n{number}", address=f"10.0.0.{number}") for number in range(1, 4))
     cluster = SimpleNamespace(nodes=nodes, capabilities=lambda: dict.fromkeys(["n1", "n2", "n3"], can))
     monkeypatch.setattr(clusters.options, "open_cluster", lambda _: contextlib.nullcontext(cluster))
-    system = SimpleNamespace(name="dledger", versions=dict, refusals=())
+    system = SimpleNamespace(name="dledger", versions=dict, answers=(), refusals=(), processes=lambda _: ())
     monkeypatch.setattr(choosing, "system_of", lambda *_: system)
     begun: list[tuple[TestInfo, str]] = []
 
@@ -589,6 +589,23 @@ def test_options_of_a_run_are_held_to_their_flags(
     assert message in refused(capsys, "replay", str(stored.path))
     assert opened == []
     assert not list(stored.path.glob("replay-by-*"))
+
+
+def test_a_replay_imports_nothing_that_its_run_names(
+    capsys: pytest.CaptureFixture[str], elsewhere: Path, opened: list[dict[str, Any]]
+) -> None:
+    """A place in a module is the person's to name, and what is not installed cannot be replayed."""
+    (elsewhere / "evil.py").write_text("raise SystemExit(7)\n")
+    stored = stored_for_replay(capsys, elsewhere, "", system_name="evil:System")
+    err = " ".join(refused(capsys, "replay", str(stored.path)).split())
+    assert "the system evil:System is a place in a module, which labrys never takes from a file" in err
+    document = json.loads(stored.test_json.read_text())
+    document["options"] |= {"system_name": "dledger", "workload_name": "bank"}
+    stored.test_json.write_text(json.dumps(document))
+    assert "there is no workload bank" in refused(capsys, "replay", str(stored.path))
+    assert opened == []
+    run(capsys, "replay", str(stored.path), "--workload", "register")
+    assert [asked["workload_name"] for asked in opened] == ["register"]
 
 
 def test_a_run_of_an_earlier_version_is_replayed(

@@ -41,6 +41,7 @@ class KvStoreSystem(System):
     Options = KvStoreOptions
     # CHANGE: the workloads that your client can carry out, each with what an operation becomes; see `labrys workloads`.
     serves: ClassVar[Mapping[str, str]] = {"register": "read, write and cas are POST requests to the key's path"}
+    answers = ("cas-mismatch",)
 
     def install(self, node: Node) -> None:
         """CHANGE: put everything on the node that the system needs, e.g. a package or a jar."""

@@ -45,10 +45,7 @@ public final class Main {
         log.info("starting with {}", options);
         try {
             lock = lock(options.directory());
-            RegisterNode node = new RegisterNode(options, error -> {
-                log.error("FATAL: the library has given up", error);
-                end(1, "the library has given up: " + error.getMessage());
-            });
+            Node node = options.registers() ? registers(options, log) : new PlainNode(options);
             node.start();
             log.info("listening on {}, data in {}", options.address(), options.directory());
         } catch (IOException | RuntimeException e) {
@@ -56,6 +53,13 @@ public final class Main {
             log.error("cannot start: {}", why, e);
             end(1, why);
         }
+    }
+
+    private static Node registers(NodeOptions options, Logger log) {
+        return new RegisterNode(options, error -> {
+            log.error("FATAL: the library has given up", error);
+            end(1, "the library has given up: " + error.getMessage());
+        });
     }
 
     /** Makes sure that no other process works on the same files: both would believe in them, and lose. */

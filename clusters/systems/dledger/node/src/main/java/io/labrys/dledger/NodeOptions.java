@@ -19,18 +19,25 @@ import java.util.TreeSet;
  * @param heartbeatMillis the leader's heartbeat; followers wait three times as long before they elect
  * @param dataFileBytes the size of a file of the log
  * @param indexFileEntries the number of entries in a file of the log's index
+ * @param registers whether the node has registers; if not, it is the library's plain server
  */
 public record NodeOptions(String group, String self, String peers, Path directory, Path logDirectory,
-    OptionalInt snapshotThreshold, int heartbeatMillis, int dataFileBytes, int indexFileEntries) {
+    OptionalInt snapshotThreshold, int heartbeatMillis, int dataFileBytes, int indexFileEntries, boolean registers) {
 
     private static final String USAGE = "options: --group G --self ID --peers ID-HOST:PORT;... --dir DIR --log-dir DIR"
-        + " [--snapshot-threshold N] [--heartbeat-ms N] [--data-file-bytes N] [--index-file-entries N]";
+        + " [--snapshot-threshold N] [--heartbeat-ms N] [--data-file-bytes N] [--index-file-entries N]"
+        + " [--state-machine registers|none]";
     private static final Set<String> NAMES = new TreeSet<>(Set.of("--group", "--self", "--peers", "--dir", "--log-dir",
-        "--snapshot-threshold", "--heartbeat-ms", "--data-file-bytes", "--index-file-entries"));
+        "--snapshot-threshold", "--heartbeat-ms", "--data-file-bytes", "--index-file-entries",
+        "--state-machine"));
 
     /** Completes the options: whatever way they were made, this node is one of its peers. */
     public NodeOptions {
         addressIn(peers, self);
+        if (!registers && snapshotThreshold.isPresent()) {
+            throw new IllegalArgumentException("--snapshot-threshold needs --state-machine registers: "
+                + "the library makes snapshots of a state machine only");
+        }
     }
 
     /**
@@ -61,7 +68,8 @@ public record NodeOptions(String group, String self, String peers, Path director
             threshold == null ? OptionalInt.empty() : OptionalInt.of(number(given, "--snapshot-threshold", 0, 1)),
             number(given, "--heartbeat-ms", 500, 10),
             number(given, "--data-file-bytes", 4 << 20, 4096),
-            number(given, "--index-file-entries", 32_768, 16));
+            number(given, "--index-file-entries", 32_768, 16),
+            hasRegisters(given.getOrDefault("--state-machine", "registers")));
     }
 
     /** Returns {@code host:port} of this node. */
@@ -80,6 +88,15 @@ public record NodeOptions(String group, String self, String peers, Path director
             }
         }
         throw new IllegalArgumentException("--self " + self + " is not among --peers " + peers);
+    }
+
+    private static boolean hasRegisters(String machine) {
+        return switch (machine) {
+            case "registers" -> true;
+            case "none" -> false;
+            default -> throw new IllegalArgumentException(
+                "--state-machine: expected registers or none, found '" + machine + "'");
+        };
     }
 
     private static String required(Map<String, String> given, String name) {

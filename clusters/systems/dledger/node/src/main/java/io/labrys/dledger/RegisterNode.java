@@ -9,26 +9,23 @@ import io.labrys.dledger.serve.StatusProcessor;
 import io.labrys.dledger.state.RegisterState;
 import io.labrys.dledger.state.RegisterStateMachine;
 import io.labrys.dledger.state.WaitingAnswers;
-import io.openmessaging.storage.dledger.DLedgerConfig;
 import io.openmessaging.storage.dledger.DLedgerLeaderElector;
 import io.openmessaging.storage.dledger.DLedgerServer;
 import io.openmessaging.storage.dledger.MemberState;
 import io.openmessaging.storage.dledger.exception.DLedgerException;
-import io.openmessaging.storage.dledger.store.file.DLedgerMmapFileStore;
 import java.util.List;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
-import org.apache.rocketmq.remoting.netty.NettyServerConfig;
 
 /**
  * One member of the group: the library, the registers on top of it, and the requests that it answers.
  *
  * <p>The law: everything is joined before the library starts, so no role change, entry or snapshot of its start is missed.
  */
-public final class RegisterNode implements AutoCloseable {
+public final class RegisterNode implements Node {
     private static final int WORKERS = 4;
     private static final int MAX_QUEUED = 10_000;
     private static final long LEAST_ROUND_MILLIS = 200;
@@ -44,9 +41,7 @@ public final class RegisterNode implements AutoCloseable {
      * @param fatal is told when the library gives up; the process should then end at once
      */
     public RegisterNode(NodeOptions options, Consumer<DLedgerException> fatal) {
-        NettyServerConfig listen = new NettyServerConfig();
-        listen.setBindAddress(options.address().substring(0, options.address().lastIndexOf(':')));
-        server = new DLedgerServer(config(options), listen);
+        server = Library.server(options);
         workers = workers();
 
         RegisterState state = new RegisterState();
@@ -66,7 +61,7 @@ public final class RegisterNode implements AutoCloseable {
             new DumpProcessor(server, workers, machine)));
     }
 
-    /** Recovers from disk, listens, and takes part in the group from then on. */
+    @Override
     public void start() {
         server.startup();
     }
@@ -76,28 +71,12 @@ public final class RegisterNode implements AutoCloseable {
         return server;
     }
 
-    /** Leaves the group and ends all threads; takes some seconds, since the library's threads do. */
     @Override
     public void close() {
         readIndex.close();
         server.shutdown();
         turns.close();
         workers.shutdown();
-    }
-
-    private static DLedgerConfig config(NodeOptions options) {
-        DLedgerConfig config = new DLedgerConfig();
-        config.setGroup(options.group());
-        config.setSelfId(options.self());
-        config.setPeers(options.peers());
-        config.setStoreBaseDir(options.directory().toString());
-        config.setStoreType(DLedgerConfig.FILE);
-        config.setHeartBeatTimeIntervalMs(options.heartbeatMillis());
-        config.setMappedFileSizeForEntryData(options.dataFileBytes());
-        config.setMappedFileSizeForEntryIndex(options.indexFileEntries() * DLedgerMmapFileStore.INDEX_UNIT_SIZE);
-        config.setEnableSnapshot(options.snapshotThreshold().isPresent());
-        options.snapshotThreshold().ifPresent(config::setSnapshotThreshold);
-        return config;
     }
 
     private static ThreadPoolExecutor workers() {

@@ -1,6 +1,7 @@
 package io.labrys.dledger;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -32,6 +33,7 @@ class NodeOptionsTest {
         assertEquals(500, options.heartbeatMillis());
         assertEquals(4 << 20, options.dataFileBytes());
         assertEquals("10.0.0.1:2000", options.address());
+        assertTrue(options.registers());
     }
 
     /** What is given is taken. */
@@ -43,6 +45,8 @@ class NodeOptionsTest {
         assertEquals(200, options.heartbeatMillis());
         assertEquals(4096, options.dataFileBytes());
         assertEquals(64, options.indexFileEntries());
+        assertTrue(parse("--state-machine", "registers").registers());
+        assertFalse(parse("--state-machine", "none").registers());
     }
 
     /** Nothing is ignored: unknown names, missing values, repetitions, and values of no use are refused with a reason. */
@@ -53,6 +57,9 @@ class NodeOptionsTest {
         refused("given twice", "--group", "h");
         refused("expected a whole number, found 'soon'", "--heartbeat-ms", "soon");
         refused("expected at least 1, found 0", "--snapshot-threshold", "0");
+        refused("expected registers or none, found 'map'", "--state-machine", "map");
+        refused("--snapshot-threshold needs --state-machine registers", "--state-machine", "none",
+            "--snapshot-threshold", "5");
         assertThrows(IllegalArgumentException.class, () -> NodeOptions.parse("--group", "g"));
     }
 

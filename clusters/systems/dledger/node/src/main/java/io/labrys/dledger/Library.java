@@ -1,0 +1,33 @@
+package io.labrys.dledger;
+
+import io.openmessaging.storage.dledger.DLedgerConfig;
+import io.openmessaging.storage.dledger.DLedgerServer;
+import io.openmessaging.storage.dledger.store.file.DLedgerMmapFileStore;
+import org.apache.rocketmq.remoting.netty.NettyServerConfig;
+
+/** Makes the library's server as the options say; the one place that knows the library's configuration. */
+final class Library {
+    private Library() {}
+
+    /** Returns a server that has not started yet; it opens its files and its port when it starts. */
+    static DLedgerServer server(NodeOptions options) {
+        NettyServerConfig listen = new NettyServerConfig();
+        listen.setBindAddress(options.address().substring(0, options.address().lastIndexOf(':')));
+        return new DLedgerServer(config(options), listen);
+    }
+
+    private static DLedgerConfig config(NodeOptions options) {
+        DLedgerConfig config = new DLedgerConfig();
+        config.setGroup(options.group());
+        config.setSelfId(options.self());
+        config.setPeers(options.peers());
+        config.setStoreBaseDir(options.directory().toString());
+        config.setStoreType(DLedgerConfig.FILE);
+        config.setHeartBeatTimeIntervalMs(options.heartbeatMillis());
+        config.setMappedFileSizeForEntryData(options.dataFileBytes());
+        config.setMappedFileSizeForEntryIndex(options.indexFileEntries() * DLedgerMmapFileStore.INDEX_UNIT_SIZE);
+        config.setEnableSnapshot(options.snapshotThreshold().isPresent());
+        options.snapshotThreshold().ifPresent(config::setSnapshotThreshold);
+        return config;
+    }
+}

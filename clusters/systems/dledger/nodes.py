@@ -1,0 +1,292 @@
+"""Nodes of the DLedger library, whatever is on top of it: installed, started, broken, and looked at.
+
+A node runs one process. It is ended with SIGKILL: the library takes five seconds for an orderly end, and its promises must
+hold without one. A wait ends early when it cannot succeed any more, because a process is gone, and says which and what its log
+said last.
+"""
+
+from __future__ import annotations
+
+import abc
+import asyncio
+import functools
+import hashlib
+import re
+import shlex
+import time
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from clusters.systems.dledger.outcomes import REFUSALS
+from clusters.systems.dledger.remoting import RemotingError
+from clusters.systems.dledger.requests import Peer
+from clusters.systems.dledger.routing import Group
+from harness.cluster import on_nodes
+from harness.daemon import LOG_TAIL_LINES, Daemon
+from harness.errors import InfrastructureError, InputError, NodeError
+from harness.system import Program, System
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from typing import TypeVar
+
+    from harness.cluster import Cluster
+    from harness.node import Node
+    from harness.system import NodeStatus
+
+    T = TypeVar("T")
+
+ROLE = "node"
+GROUP = "labrys"
+PORT = 20911
+JAR = Path(__file__).parent / "node" / "target" / "dledger-node.jar"
+NODE_JAR = "/opt/labrys/dledger-node.jar"
+DATA_DIR = "/var/lib/labrys/dledger"
+LOG_DIR = "/var/log/labrys/dledger"
+LAUNCH_LOG = f"{LOG_DIR}/launch.log"  # what the JVM itself writes
+LOG = f"{LOG_DIR}/node.0.log"
+LOGS = (LAUNCH_LOG, LOG, *(f"{LOG_DIR}/node.{age}.log" for age in (1, 2, 3)))
+NAME = re.compile(r"[A-Za-z0-9._]+")
+PATTERN = r"^java .*dledger-node\.jar"
+JVM_FLAGS = (
+    "-Xms32m",
+    "-Xmx96m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Xss256k",
+    "-XX:MaxDirectMemorySize=64m",
+    "-XX:-UsePerfData",
+    "-XX:ReservedCodeCacheSize=32m",
+    "-XX:+ExitOnOutOfMemoryError",
+    "-Dio.netty.allocator.type=unpooled",
+    "-Dtls.server.mode=disabled",  # else it makes an RSA key at each start: two seconds of CPU, unused
+)
+INDEX_FILE_ENTRIES = 32_768
+POLL_S = 0.1
+ALIVE_CHECK_S = 2.0  # how often a node that does not answer is asked over SSH whether its process is still there
+STATUS_TIMEOUT_S = 1.0
+TRANSFER_TIMEOUT_S = 10.0
+FATAL = (
+    r"OutOfMemoryError",
+    r"StackOverflowError",
+    r"IllegalAccessError",
+    r"NoClassDefFoundError",
+    r"A fatal error has been detected",
+    r"FATAL: ",
+    r"currTerm \d+ has leader \S+, but received leader",  # two leaders in one term
+)
+
+
+class NodeOptions(Protocol):
+    """What the options of every system on this library have."""
+
+    @property
+    def heartbeat_ms(self) -> int: ...  # noqa: D102 - as its option says
+
+    @property
+    def data_file_bytes(self) -> int: ...  # noqa: D102
+
+
+class DLedgerNodes(System):
+    """Nodes of the library on a cluster; a system below it says what is on top, and who serves.
+
+    Attributes:
+        group: The group of the nodes.
+    """
+
+    programs = (
+        Program(
+            name="java",
+            package="openjdk-17-jre-headless",
+            purpose="running DLedger",
+            least_version=17,
+            version_pattern=r'version "(\d+)',
+        ),
+        Program(name="mvn", package="maven", purpose="building DLedger's node", build_only=True),
+    )
+    refusals = REFUSALS
+    reads_need_leader = True
+    moves_leadership = True
+
+    def __init__(self, cluster: Cluster, options: NodeOptions, workload: str) -> None:
+        super().__init__(cluster, options, workload)
+        for node in cluster.nodes:
+            _check_name(node)
+        self.group = Group(name=GROUP, nodes=tuple(cluster.nodes), port=PORT)
+
+    @abc.abstractmethod
+    def arguments(self) -> Sequence[str]:
+        """Returns what the command line of a node has beside the arguments of every node."""
+
+    @abc.abstractmethod
+    async def is_serving(self, status: NodeStatus) -> bool:
+        """Returns whether a node that says it leads does serve: it has committed an entry of its own term."""
+
+    def versions(self) -> Mapping[str, str]:
+        """Returns the library's version, as the jar says."""
+        _require_jar()
+        with zipfile.ZipFile(JAR) as jar:
+            manifest = jar.read("META-INF/MANIFEST.MF").decode()
+        stated = dict(line.split(": ", 1) for line in manifest.splitlines() if ": " in line)
+        return {"dledger": stated.get("DLedger-Version", "unknown"), "dledger-node": _sha256(JAR)[:12]}
+
+    def install(self, node: Node) -> None:
+        """Puts the jar on the node, if it is not there yet: a copy, since a jar that changes under a JVM breaks it."""
+        _require_jar()
+        remote = self.cluster.remote(node)
+        java = remote.run("java -version 2>&1", check=False)
+        if java.status != 0:
+            raise NodeError(
+                node.name, f"needs Java 17 or later to run DLedger, but `java -version` says: {java.stdout.strip()}"
+            )
+        digest = _sha256(JAR)
+        has = '[ "$(sha256sum < {} 2>/dev/null)" = ' + shlex.quote(f"{digest}  -") + " ]"
+        own, here = has.format(NODE_JAR), has.format(shlex.quote(str(JAR)))
+        placed = remote.run(
+            f"mkdir -p {Path(NODE_JAR).parent} {LOG_DIR}; "
+            f"{own} || {{ {here} && cp {shlex.quote(str(JAR))} {NODE_JAR}; }}",
+            check=False,
+        )
+        if placed.status != 0:
+            remote.put(JAR, NODE_JAR)
+
+    def processes(self, node: Node) -> Sequence[Daemon]:
+        """Returns the one process of a node."""
+        peers = ";".join(f"{peer.name}-{peer.address}:{PORT}" for peer in self.group.nodes)
+        arguments = [
+            "java", *JVM_FLAGS, "-jar", NODE_JAR, "--group", GROUP, "--self", node.name, "--peers", peers, "--dir", DATA_DIR,
+            "--log-dir", LOG_DIR, "--heartbeat-ms", str(self.options.heartbeat_ms),
+            "--data-file-bytes", str(self.options.data_file_bytes), "--index-file-entries", str(INDEX_FILE_ENTRIES),
+            *self.arguments(),
+        ]  # fmt: skip
+        return (Daemon(role=ROLE, argv=arguments, pattern=PATTERN, ports=(PORT,), data_dir=DATA_DIR, log_files=LOGS),)
+
+    def wait_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
+        """Waits until all nodes follow one leader that serves, and have applied what it had committed, if they tell."""
+        missing = asyncio.run(self._missing_in_the_end(nodes, timeout_s))
+        if missing:
+            tails = "".join(f"\n--- last lines of {LOG_DIR} on {name}\n{self._log_tail(name)}" for name in missing)
+            reasons = "; ".join(f"{name} {reason}" for name, reason in missing.items())
+            raise InfrastructureError(f"DLedger does not serve within {timeout_s:g} s: {reasons}{tails}")
+
+    async def _missing_in_the_end(self, nodes: Sequence[Node], timeout_s: float) -> dict[str, str]:
+        """Returns nothing as soon as the nodes serve; else what they lack at the deadline, or when a process is gone."""
+        start_s = time.monotonic()
+        check_alive_s = start_s + ALIVE_CHECK_S
+        while True:
+            statuses = await self._statuses(nodes)
+            missing = lacking(statuses, await self.serving(statuses))
+            now_s = time.monotonic()
+            if not missing or now_s > start_s + timeout_s:
+                return missing
+            if now_s > check_alive_s:
+                silent = [node for node in nodes if statuses[node.name] is None]
+                gone = await asyncio.to_thread(self._gone, silent)
+                if gone:
+                    return dict.fromkeys(gone, "has no DLedger process any more")
+                check_alive_s = time.monotonic() + ALIVE_CHECK_S
+            await asyncio.sleep(POLL_S)
+
+    def _gone(self, nodes: Sequence[Node]) -> list[str]:
+        """Returns the nodes without a process; one that cannot be asked is not among them."""
+        states = on_nodes(nodes, self.process_state)
+        return [name for name, state in states.items() if state is None]
+
+    def _log_tail(self, name: str) -> str:
+        node = next(node for node in self.group.nodes if node.name == name)
+        try:
+            return (
+                self.cluster.remote(node)
+                .run(f"tail -qn {LOG_TAIL_LINES} {LAUNCH_LOG} {LOG}", check=False)
+                .stdout.strip()
+            )
+        except NodeError as error:
+            return f"(cannot be read: {error})"
+
+    def fatal_log_patterns(self) -> Sequence[str]:
+        """Returns what a JVM writes when it is broken, and what the node writes when the library gave up."""
+        return FATAL
+
+    async def lead(self, node: Node, timeout_s: float) -> bool:
+        """Moves the leadership to a node, with as many tries as the time allows.
+
+        The library's transfer often fails, and the old leader is then elected again in a later term.
+        """
+        deadline_s = time.monotonic() + timeout_s
+        while time.monotonic() < deadline_s:
+            leader = await self.serving(await self._statuses(self.group.nodes))
+            if leader is not None and leader.node == node.name:
+                return True
+            if leader is not None and leader.term is not None:
+                term, at = leader.term, next(peer for peer in self.group.nodes if peer.name == leader.node)
+                limit_s = min(TRANSFER_TIMEOUT_S, deadline_s - time.monotonic())
+                await self.ask(at, limit_s, functools.partial(Peer.transfer, to=node.name, term=term))
+            await asyncio.sleep(POLL_S)
+        return False
+
+    async def serving(self, statuses: Mapping[str, NodeStatus | None]) -> NodeStatus | None:
+        """Returns, of the nodes that say they lead, the one of the highest term that serves; None if none does."""
+        leading = [status for status in statuses.values() if status is not None and status.role == "leader"]
+        for status in sorted(leading, key=lambda status: -1 if status.term is None else status.term, reverse=True):
+            if await self.is_serving(status):
+                return status
+        return None
+
+    async def _statuses(self, nodes: Sequence[Node]) -> dict[str, NodeStatus | None]:
+        asked = (self.status(node, STATUS_TIMEOUT_S) for node in nodes)
+        return dict(zip([node.name for node in nodes], await asyncio.gather(*asked), strict=True))
+
+    async def ask(self, node: Node, timeout_s: float, question: Callable[[Peer], Awaitable[T]]) -> T | None:
+        """Asks a node over a connection of its own; None if it does not answer in time, or not as it should."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                peer = await self.group.connect(node, timeout_s)
+                try:
+                    return await question(peer)
+                finally:
+                    peer.close()
+        except (TimeoutError, RemotingError):
+            return None
+
+
+def lacking(statuses: Mapping[str, NodeStatus | None], leader: NodeStatus | None) -> dict[str, str]:
+    """Returns what each node lacks to serve together with the others; nothing if they do.
+
+    Args:
+        statuses: Node to what it says; None where it does not answer.
+        leader: The node that leads and serves, if there is one.
+    """
+    missing = {}
+    for name, status in statuses.items():
+        if status is None:
+            missing[name] = "does not answer"
+        elif leader is None:
+            missing[name] = (
+                f"is {status.role} in term {status.term} and sees {status.leader or 'no leader'}; none serves"
+            )
+        elif status.leader != leader.node or status.term != leader.term:
+            missing[name] = (
+                f"sees {status.leader or 'no leader'} in term {status.term}, not {leader.node} in {leader.term}"
+            )
+        elif (status.applied_index or 0) < (leader.committed_index or 0):
+            missing[name] = f"has applied {status.applied_index} of {leader.committed_index} entries"
+    return missing
+
+
+def _check_name(node: Node) -> None:
+    """DLedger writes its members as `id-host:port` and takes an id up to the first hyphen, a port after the first colon."""
+    if not NAME.fullmatch(node.name) or ":" in node.address:
+        raise InputError(
+            f"DLedger cannot use a node named {node.name!r} at {node.address!r}: name it with letters, digits, dots and "
+            "underscores only, and give it an IPv4 address or a host name"
+        )
+
+
+def _require_jar() -> None:
+    if not JAR.is_file():
+        raise InfrastructureError(f"{JAR} is not built yet; `make {JAR.relative_to(JAR.parents[5])}` builds it")
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,140 @@
+"""Where a client of DLedger asks: at its own node whatever that answers, or wherever the leader is.
+
+A pinned client never leaves its node: that is how a deposed leader keeps getting requests, and how its mistakes are seen. A
+following client goes where the answers say that the leader is. Neither asks again at once after a refusal, which comes in
+less than a millisecond: it would only burn the processor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from clusters.systems.dledger import outcomes
+from clusters.systems.dledger.remoting import HEADER_OK, Connection, NotSent, RemotingError
+from clusters.systems.dledger.requests import Peer
+from harness.op import Fail, Info
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from clusters.systems.dledger.remoting import Answer
+    from harness.node import Node
+    from harness.op import Value
+
+CONNECT_TIMEOUT_S = 2.0
+REFUSAL_PAUSE_S = 0.1
+NOT_SERVING = frozenset({outcomes.NOT_LEADER, outcomes.LEADER_NOT_READY, outcomes.TERM_NOT_READY})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """The group that a client talks to.
+
+    Attributes:
+        name: The Raft group.
+        nodes: Its nodes.
+        port: The port of each.
+    """
+
+    name: str
+    nodes: Sequence[Node]
+    port: int
+
+    async def connect(self, node: Node, timeout_s: float = CONNECT_TIMEOUT_S) -> Peer:
+        """Connects to a node.
+
+        Raises:
+            NotSent: It cannot be reached.
+        """
+        connection = await Connection.open(node.address, self.port, timeout_s)
+        return Peer(connection, group=self.name, node=node.name)
+
+
+class Seat:
+    """The node that a client is connected to, and the way to the next one.
+
+    Attributes:
+        node: Where the client was placed, and where it stays if it does not follow.
+    """
+
+    def __init__(self, *, group: Group, node: Node, follows: bool) -> None:
+        self.node = node
+        self._group = group
+        self._follows = follows
+        self._at = node
+        self._peer: Peer | None = None
+
+    @property
+    def via(self) -> str | None:
+        """Returns the node that the next request goes to; None if the client does not follow."""
+        return self._at.name if self._follows else None
+
+    async def ask(
+        self, question: Callable[[Peer], Awaitable[Answer]], *, is_read: bool, timeout_s: float | None = None
+    ) -> Answer | Fail | Info:
+        """Asks the node, and moves on where it refuses or does not answer.
+
+        Args:
+            question: Asks it.
+            is_read: Whether the operation has no effect, so that without a success it is a fail.
+            timeout_s: How long the answer may take; None where the caller bounds it.
+
+        Returns:
+            The answer, if its code is success; else what became of the operation.
+        """
+        try:
+            async with asyncio.timeout(timeout_s):
+                answer = await question(await self._connected())
+        except NotSent as error:
+            self._leave(None)
+            await asyncio.sleep(REFUSAL_PAUSE_S)
+            return Fail(f"not-connected: {error}")
+        except (RemotingError, TimeoutError) as error:
+            said = f"{self._at.name} did not answer in {timeout_s:g} s" if isinstance(error, TimeoutError) else error
+            self._leave(None)
+            return no_answer(f"no-answer: {said}", is_read=is_read)
+        if answer.status not in HEADER_OK:
+            return outcomes.refused_by_header(answer.status, answer.remark, is_read=is_read)
+        if answer.body.get("code") == outcomes.SUCCESS:
+            return answer
+        return await self._refused(answer.body, is_read=is_read)
+
+    def close(self) -> None:
+        """Closes the connection."""
+        if self._peer is not None:
+            self._peer.close()
+            self._peer = None
+
+    async def _connected(self) -> Peer:
+        if self._peer is None or self._peer.closed:
+            self._peer = await self._group.connect(self._at)
+        return self._peer
+
+    async def _refused(self, body: Mapping[str, Value], *, is_read: bool) -> Fail | Info:
+        """Goes to the leader, if this client follows and one is named; if none is, to the next node, after a pause."""
+        code, leader = body.get("code"), body.get("leaderId")
+        if not isinstance(code, int):
+            return no_answer("bad-answer: no code", is_read=is_read)
+        named = leader if isinstance(leader, str) and leader != self._at.name else None
+        if code in NOT_SERVING and self._follows and named is not None:
+            self._leave(named)
+        else:
+            await asyncio.sleep(REFUSAL_PAUSE_S)
+            if code in NOT_SERVING and leader is None:
+                self._leave(None)
+        return outcomes.refused_read(code, named) if is_read else outcomes.refused_write(code, named)
+
+    def _leave(self, leader: str | None) -> None:
+        """Drops the connection; a following client turns to the leader, or to the next node if none is known."""
+        self.close()
+        if self._follows:
+            names = [node.name for node in self._group.nodes]
+            following = (names.index(self._at.name) + 1) % len(names)
+            self._at = self._group.nodes[names.index(leader) if leader in names else following]
+
+
+def no_answer(error: str, *, is_read: bool) -> Fail | Info:
+    """Returns the outcome of an operation without an answer that could be used: a read has no effect, all else may have."""
+    return Fail(error) if is_read else Info(error)

@@ -1,0 +1,143 @@
+"""The client of DLedger's log: one connection of one process, which appends and gets entries.
+
+The set or the log of a key is what clients have appended with this key. All keys are in one log, so the offsets of a key have
+gaps.
+
+Each request of an operation has a deadline of its own, so that a read of a long log may take long, and a node that has gone
+silent is noticed soon. A read that gets no answer in its middle fails as a whole: a list is never shortened by an error.
+
+Why `barrier` is linearizable, if the library keeps Raft's promises: a leader that commits an entry of its own term has led when
+it appended it, and so its log had every entry that was committed before. Entries below a committed one are committed, and
+no node ever drops a committed entry; so what the same node gives out below the marker is what was committed when it
+appended the marker, which is between the read's start and its end.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, TypeGuard
+
+from clusters.systems.dledger import outcomes
+from clusters.systems.dledger.remoting import HEADER_OK, Answer
+from clusters.systems.dledger.routing import Seat
+from clusters.systems.dledger_log.entries import BARRIER, encode, entry_of, values_of
+from harness.op import Fail, Info, Ok
+
+if TYPE_CHECKING:
+    from clusters.systems.dledger.requests import Peer
+    from clusters.systems.dledger.routing import Group
+    from clusters.systems.dledger_log.entries import Entry
+    from harness.node import Node
+    from harness.op import Invocation, Outcome, Value
+
+# A leader tells after two to three seconds that a quorum did not answer it in time.
+ANSWER_TIMEOUT_S = 5.0
+
+
+class LogClient:
+    """A `harness.client.RoutedClient` for sets (`add`, `read` of all) and logs (`append`, `read` by offset or range).
+
+    Attributes:
+        node: Where it was placed, and where it stays if it does not follow.
+        via: The node that its last operation was sent to; None if it does not follow.
+    """
+
+    def __init__(self, *, group: Group, node: Node, barrier: bool, window: int, follows: bool) -> None:
+        self.node = node
+        self._seat = Seat(group=group, node=node, follows=follows)
+        self._barrier = barrier
+        self._window = window
+        self.via: str | None = None
+
+    async def invoke(self, invocation: Invocation) -> Outcome:
+        """Carries out an operation of the workload `set` or `log` on `invocation.key`."""
+        self.via = self._seat.via
+        key, value = invocation.key, invocation.value
+        match invocation.f, value:
+            case "add", _:
+                index = await self._append(key, value)
+                return Ok(value) if isinstance(index, int) else index
+            case "append", _:
+                index = await self._append(key, value)
+                return Ok(index) if isinstance(index, int) else index
+            case "read", None:
+                found = await self._read(key, 0, None)
+                return Ok([each for _, each in found]) if isinstance(found, list) else found
+            case "read", int(offset) if _is_offset(offset):
+                found = await self._read(key, offset, offset)
+                return Ok(found[0][1] if found else None) if isinstance(found, list) else found
+            case "read", [int(first), int(last)] if _is_offset(first) and _is_offset(last):
+                found = await self._read(key, first, last)
+                return Ok([list(pair) for pair in found]) if isinstance(found, list) else found
+        return Fail(f"unsupported: {invocation.f} of {str(value)[:100]}")
+
+    async def close(self) -> None:
+        """Closes the connection."""
+        self._seat.close()
+
+    async def _append(self, key: str | None, value: Value) -> int | Fail | Info:
+        """Appends a value; returns its index, or what became of the operation."""
+        try:
+            body = encode(key, value)
+        except (ValueError, TypeError, RecursionError):
+            return Fail(f"unsupported: {str(value)[:100]} is not a value of JSON")
+        answer = await self._seat.ask(lambda peer: peer.append(body), is_read=False, timeout_s=ANSWER_TIMEOUT_S)
+        if not isinstance(answer, Answer):
+            return answer
+        index = answer.body.get("index")
+        return index if _is_offset(index) else Info(f"bad-answer: index {str(index)[:100]}")
+
+    async def _read(self, key: str | None, first: int, last: int | None) -> list[tuple[int, Value]] | Fail | Info:
+        """Reads a range of the log; returns offset and value of what there is, or what became of the operation."""
+        if self._barrier:
+            marker = await self._marker()
+            if not isinstance(marker, int):
+                return marker
+            last = marker - 1 if last is None else min(last, marker - 1)
+        entries: list[Entry] = []
+        answer = await self._seat.ask(lambda peer: self._scan(peer, first, last, entries), is_read=True)
+        return values_of(entries, key) if isinstance(answer, Answer) else answer
+
+    async def _marker(self) -> int | Fail | Info:
+        """Appends a marker; returns its index when it is committed."""
+        answer = await self._seat.ask(lambda peer: peer.append(BARRIER), is_read=True, timeout_s=ANSWER_TIMEOUT_S)
+        if not isinstance(answer, Answer):
+            return answer
+        index = answer.body.get("index")
+        return index if _is_offset(index) else Fail(f"bad-answer: index {str(index)[:100]}")
+
+    async def _scan(self, peer: Peer, first: int, last: int | None, entries: list[Entry]) -> Answer:
+        """Gets the entries from `first` to `last`, or to the end of the node's log, in order.
+
+        Args:
+            peer: The node.
+            first: The first index.
+            last: The last one; None: as far as there are any.
+            entries: Gets the entries up to the first that is not there.
+
+        Returns:
+            An answer with success; or the first that is neither an entry nor says that there is none.
+        """
+        found: dict[int, Entry] = {}
+        refusals: list[Answer] = []
+
+        def take(place: int, answer: Answer) -> bool:
+            index, code = first + place, answer.body.get("code")
+            if answer.status in HEADER_OK and code == outcomes.SUCCESS:
+                found[index] = entry_of(answer.body, index)
+                return True
+            if answer.status not in HEADER_OK or code != outcomes.INDEX_OUT_OF_RANGE:
+                refusals.append(answer)
+            return False
+
+        indexes = itertools.count(first) if last is None else range(first, last + 1)
+        await peer.get_many(indexes, window=self._window, timeout_s=ANSWER_TIMEOUT_S, take=take)
+        if refusals:
+            return refusals[0]
+        # Requests were in flight behind the first index that was not there, and an entry may have come to theirs meanwhile.
+        entries.extend(found[index] for index in itertools.takewhile(found.__contains__, itertools.count(first)))
+        return Answer(status=outcomes.SUCCESS, remark="", body={"code": outcomes.SUCCESS})
+
+
+def _is_offset(value: Value) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

@@ -1,0 +1,88 @@
+"""What clients write into the log, and what they make of the entries that they get.
+
+An entry that no client of ours has written is not left out: it becomes an element that nobody added, so that a checker names
+it. The library's own entries (`NOOP`, `CONFIG_CHANGE`) and the markers of reads are none.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from clusters.systems.dledger.remoting import BadAnswer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from harness.op import Value
+
+# A marker, by which a read learns how far the log is committed.
+BARRIER = b'{"barrier":true}'
+NORMAL = 1  # the magic number of an entry that a client has appended
+MAX_FOREIGN_CHARACTERS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """An entry of the log.
+
+    Attributes:
+        index: Its index.
+        magic: What kind of entry it is.
+        body: What a client has appended.
+    """
+
+    index: int
+    magic: int
+    body: bytes
+
+
+def encode(key: str | None, value: Value) -> bytes:
+    """Returns the body of an entry with a value of a key.
+
+    Raises:
+        ValueError: JSON does not have this value.
+    """
+    return json.dumps({"key": key, "value": value}, separators=(",", ":"), allow_nan=False).encode()
+
+
+def entry_of(body: Mapping[str, Value], index: int) -> Entry:
+    """Returns the entry of an answer to a request for the entry at an index.
+
+    Raises:
+        BadAnswer: It has none, or another one.
+    """
+    found = body.get("entries")
+    match found:
+        case [{"index": int(got), "magic": int(magic), **rest}] if got == index:
+            return Entry(index=index, magic=magic, body=_bytes(rest.get("body"), index))
+    raise BadAnswer(f"expected the entry at {index}, got {str(found)[:100]}")
+
+
+def _bytes(text: Value, index: int) -> bytes:
+    if text is None:
+        return b""
+    try:
+        return base64.b64decode(text, validate=True)
+    except (TypeError, ValueError, binascii.Error) as error:
+        raise BadAnswer(f"the body of the entry at {index} is not base64: {str(text)[:100]}") from error
+
+
+def values_of(entries: list[Entry], key: str | None) -> list[tuple[int, Value]]:
+    """Returns the index and the value of each entry that is of a key, or that nobody of ours has written."""
+    return [(entry.index, value) for entry in entries for value in _values(entry, key)]
+
+
+def _values(entry: Entry, key: str | None) -> list[Value]:
+    if entry.magic != NORMAL or entry.body == BARRIER:
+        return []
+    try:
+        found = json.loads(entry.body)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or found.keys() != {"key", "value"}:
+        return [f"not an entry of this test: {entry.body[:MAX_FOREIGN_CHARACTERS]!r}"]
+    return [found["value"]] if found["key"] == key else []

@@ -1,0 +1,84 @@
+"""DLedger's own log as a system under test: plain servers of the library, without a state machine.
+
+A plain server tells less than a node of ours. It names the leader that it knows, and its term, but not how far its log is
+committed; and only a leader gives out entries. So:
+
+- a leader is known to serve when it has committed a marker, which readers leave out;
+- nobody can see whether a follower has caught up, until it leads: the final reads go through each node as leader;
+- replicas cannot be compared at rest.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar
+
+from clusters.systems.dledger.nodes import DLedgerNodes
+from clusters.systems.dledger.outcomes import SUCCESS
+from clusters.systems.dledger_log.client import ANSWER_TIMEOUT_S, LogClient
+from clusters.systems.dledger_log.entries import BARRIER
+from clusters.systems.dledger_log.options import DLedgerLogOptions, LogRead
+from harness.system import NodeStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from clusters.systems.dledger.requests import Peer
+    from harness.cluster import Cluster
+    from harness.node import Node
+
+
+class DLedgerLogSystem(DLedgerNodes):
+    """Plain servers of the library, on a cluster."""
+
+    name = "dledger-log"
+    summary = "The log of DLedger, a Raft library in Java: its plain servers, without a state machine."
+    Options = DLedgerLogOptions
+    serves: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {
+            "set": "add is APPEND of an entry; read is GET of every entry, one by one",
+            "log": "append is APPEND of an entry, whose index is the offset; read is GET of the entries at these indexes",
+        }
+    )
+
+    def __init__(self, cluster: Cluster, options: DLedgerLogOptions, workload: str) -> None:
+        super().__init__(cluster, options, workload)
+        self._options = options
+
+    def arguments(self) -> Sequence[str]:
+        """Returns that there is no state machine."""
+        return ("--state-machine", "none")
+
+    def client(self, process: int, node: Node, *, pinned: bool = False) -> LogClient:
+        """Returns the client of a process."""
+        return LogClient(
+            group=self.group,
+            node=node,
+            barrier=self._options.log_read is LogRead.BARRIER,
+            window=self._options.gets_in_flight,
+            follows=not pinned and self._options.routing.follows(process, len(self.group.nodes)),
+        )
+
+    async def status(self, node: Node, timeout_s: float) -> NodeStatus | None:
+        """Asks a node for its term and for the leader that it knows; None if it does not answer in time.
+
+        Its role follows from that: a node that names itself leads, as far as it knows.
+        """
+
+        async def view(peer: Peer) -> NodeStatus:
+            term = await peer.term()
+            while True:
+                leader = await peer.leader()
+                before, term = term, await peer.term()
+                if before == term:  # so both are of one moment
+                    break
+            role = "leader" if leader == node.name else "candidate" if leader is None else "follower"
+            return NodeStatus(node=node.name, role=role, term=term, leader=leader)
+
+        return await self.ask(node, timeout_s, view)
+
+    async def is_serving(self, status: NodeStatus) -> bool:
+        """Returns whether this leader commits a marker now."""
+        node = next(node for node in self.group.nodes if node.name == status.node)
+        answer = await self.ask(node, ANSWER_TIMEOUT_S, lambda peer: peer.append(BARRIER))
+        return answer is not None and answer.body.get("code") == SUCCESS

@@ -1,0 +1,263 @@
+"""The judge of logs: each rule by a small example, and all of them beside a brute force."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from harness.errors import InputError
+from harness.op import OpType
+from harness.verdict import Verdict
+from tests.unit.workloads.logs import Brute, Script, at_random, found, in_turn, judged, of_keys
+from workloads.log import LogWorkload, reading
+
+HISTORIES = 400
+OK, FAIL, INFO = OpType.OK, OpType.FAIL, OpType.INFO
+VALUES: dict[str, list[Any]] = {
+    "unique": list(range(1, 9)),
+    "repeated": [1, 2, 3, 1, 2, 3, 4, 4],
+    "other": ["a", [1, 2], 1.5, {"k": [1]}, True, 10**18, [1], "[1,2]"],
+}
+ALWAYS = ("lost", "stale", "changed", "unexpected", "valid", "invalid")
+
+
+@pytest.mark.parametrize("answers", [True, False], ids=["offsets", "nulls"])
+@pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
+def test_the_judge_finds_what_a_brute_force_finds(
+    values: list[Any], answers: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same anomalies and counts on small histories, right and wrong; a correct log is never accused."""
+    seen: Counter[str] = Counter()
+    draws = [random.Random(f"{seed}/{answers}") for seed in range(HISTORIES)]
+    faults = [each.choice([0, 0.1, 0.3, 0.3]) for each in draws]
+    histories = [
+        at_random(each, values=values, answers=answers, faulty=faulty)
+        for each, faulty in zip(draws, faults, strict=True)
+    ]
+    columns = of_keys(histories)
+    for seed, (_, rows) in enumerate(columns.rows_by_key()):
+        monkeypatch.setattr(reading, "BULK_FROM", 0 if seed % 4 == 0 else 1 << 12)
+        faulty = faults[seed]
+        judgement = LogWorkload().judge(columns.only(rows))
+        brute = Brute(histories[seed])
+        kinds, counts = brute.kinds, brute.counts
+        assert faulty or not kinds, seed
+        assert found(judgement) == kinds, seed
+        assert +Counter(judgement.counts) == +counts, seed
+        tested = counts["ok"] + counts["recovered"] + counts["stale"]
+        expected = Verdict.INVALID if kinds else Verdict.VALID if tested else Verdict.UNKNOWN
+        assert judgement.verdict is expected
+        seen.update({kind for kind, _ in kinds})
+        seen[str(expected)] += 1
+    unique = values is not VALUES["repeated"]
+    wanted = [*ALWAYS, *(["conflict"] if answers else []), *(["duplicated", "reordered"] if unique else [])]
+    assert not {kind for kind in wanted if not seen[kind]}
+
+
+def test_a_lost_append_is_named_with_the_read_that_lacks_it() -> None:
+    """An acknowledged append that a later read of its offset lacks is lost, by a single read as by a range."""
+    reads = {"offset 0": (0, None), "offsets 0 to 3": ([0, 3], [[1, 6]]), "offsets 0 to 0": ([0, 0], [])}
+    for asked, read in reads.items():
+        judgement = judged(in_turn(("append", 5, 0), ("append", 6, 1), ("read", *read)))
+        assert found(judgement) == {("lost", "0")}
+        (anomaly,) = judgement.anomalies
+        assert anomaly.rows == (0, 2)
+        assert anomaly.decisive == 2
+        assert anomaly.explanation == (
+            "5 at offset 0 is lost: process 0's append of 5 was acknowledged with offset 0 at 0.001 s, but process 2's read of "
+            f"{asked}, which began at 0.004 s, has nothing at offset 0. No read that began later has it."
+        )
+
+
+def test_an_entry_that_was_read_once_must_stay() -> None:
+    """It is lost even if its append was never acknowledged."""
+    judgement = judged(in_turn(("append", 5, None, INFO), ("read", 0, 5), ("read", 0, None)))
+    assert found(judgement) == {("lost", "0")}
+    assert judgement.counts["recovered"] == 1
+
+
+def test_a_stale_read_says_for_how_long() -> None:
+    """From the moment at which the offset held the entry until the last read that lacks it began."""
+    judgement = judged(in_turn(("append", 5, 0), ("read", 0, None), ("read", [0, 9], []), ("read", 0, 5)))
+    assert found(judgement) == {("stale", "0")}
+    assert judgement.anomalies[0].rows == (0, 2, 3)
+    assert "0.003 s after it was known" in judgement.anomalies[0].explanation
+    assert judgement.figures["stale-latencies"]["1"] == pytest.approx(3)
+
+
+def test_a_stale_read_is_counted_where_reads_need_not_be_linearizable() -> None:
+    """It is no anomaly then; an entry that never comes back is still lost."""
+    stale = [("append", 5, 0), ("append", 6, 1), ("read", 0, None), ("read", 0, 5)]
+    judgement = judged(in_turn(*stale), linearizable=False)
+    assert judgement.verdict is Verdict.VALID
+    assert judgement.counts["stale"] == 1
+    assert not judgement.anomalies
+    assert judged(in_turn(*stale)).verdict is Verdict.INVALID
+    judgement = judged(in_turn(*stale, ("read", 1, None)), linearizable=False)
+    assert found(judgement) == {("lost", "1")}
+
+
+def test_a_read_that_overlaps_says_nothing_of_what_is_missing() -> None:
+    """A read that began before the append was acknowledged may miss it."""
+    script = Script()
+    script.add("append", 5, 0, 1, 3)
+    script.add("read", 0, None, 2, 4)
+    script.add("read", 0, 5, 5, 6)
+    assert script.judged().verdict is Verdict.VALID
+
+
+@pytest.mark.parametrize("kind", [FAIL, INFO])
+def test_a_read_without_an_answer_says_nothing(kind: OpType) -> None:
+    """It neither shows a loss nor tests anything."""
+    judgement = judged(in_turn(("append", 5, 0), ("read", 0, None, kind)))
+    assert judgement.verdict is Verdict.UNKNOWN
+    assert judgement.counts["never-read"] == 1
+    assert "nothing was tested" in judgement.reason
+
+
+def test_two_values_at_one_offset_are_a_conflict() -> None:
+    """Between two answers, an answer and a read, and two reads that overlap."""
+    assert found(judged(in_turn(("append", 5, 0), ("append", 6, 0)))) == {("conflict", "0")}
+    assert ("conflict", "0") in found(judged(in_turn(("append", 5, 0), ("append", 6, None), ("read", 0, 6))))
+    script = Script()
+    script.add("append", 5, None, 0, 1, kind=INFO)
+    script.add("append", 6, None, 2, 3, kind=INFO)
+    script.add("read", 0, 5, 4, 6)
+    script.add("read", 0, 6, 5, 7)
+    assert found(script.judged()) == {("conflict", "0")}
+
+
+def test_a_value_that_changes_between_reads_is_named_changed() -> None:
+    """Whatever the appends were answered."""
+    judgement = judged(
+        in_turn(("append", 5, None, INFO), ("append", 6, None, INFO), ("read", 0, 5), ("read", [0, 1], [[0, 6]]))
+    )
+    assert found(judgement) == {("changed", "0")}
+    assert judgement.anomalies[0].rows == (2, 3)
+
+
+def test_a_value_at_two_offsets_is_duplicated() -> None:
+    """Unless it was appended twice; a failed append is none."""
+    twice = ("read", [0, 1], [[0, 5], [1, 5]])
+    assert found(judged(in_turn(("append", 5, 0), twice))) == {("duplicated", "5")}
+    assert judged(in_turn(("append", 5, 0), ("append", 5, 1), twice)).verdict is Verdict.VALID
+    assert judged(in_turn(("append", 5, 0), ("append", 5, None, INFO), twice)).verdict is Verdict.VALID
+    assert found(judged(in_turn(("append", 5, 0), ("append", 5, None, FAIL), twice))) == {("duplicated", "5")}
+
+
+def test_a_value_that_nobody_appended_is_unexpected() -> None:
+    """Nor whose append failed, nor whose append began only after the read had ended."""
+    for operations, why in (
+        ([("read", 0, 7)], "which nobody appended"),
+        ([("append", 7, None, FAIL), ("read", 0, 7)], "the append of it by process 0 failed"),
+        ([("read", 0, 7), ("append", 7, 0)], "its append began only at 0.002 s"),
+    ):
+        judgement = judged(in_turn(*operations))
+        assert found(judgement) == {("unexpected", "7")}
+        assert why in judgement.anomalies[0].explanation
+
+
+def test_offsets_follow_real_time() -> None:
+    """Also of an append without an answer, from the first read that has its entry."""
+    assert found(judged(in_turn(("append", 5, 8), ("append", 6, 3)))) == {("reordered", "3")}
+    judgement = judged(
+        in_turn(("append", 5, None, INFO), ("read", 8, 5), ("append", 6, None, INFO), ("read", [3, 3], [[3, 6]]))
+    )
+    assert found(judgement) == {("reordered", "3")}
+    assert judgement.anomalies[0].rows == (0, 1, 2)
+    script = Script()
+    script.add("append", 5, 8, 0, 2)
+    script.add("append", 6, 3, 1, 3)
+    assert "reordered" not in {kind for kind, _ in found(script.judged())}
+
+
+def test_offsets_need_not_be_dense() -> None:
+    """An offset that holds no entry of a client is no hole."""
+    assert (
+        judged(in_turn(("append", 5, 3), ("append", 6, 9), ("read", [0, 20], [[3, 5], [9, 6]]))).verdict
+        is Verdict.VALID
+    )
+
+
+def test_an_append_without_an_offset_is_judged_by_reads() -> None:
+    """It is lost if later reads cover every offset between its neighbours and have it nowhere; else nothing is known."""
+    before, lost, after = ("append", 1, 0), ("append", 2, None), ("append", 3, 5)
+    judgement = judged(in_turn(before, lost, after, ("read", [0, 3], [[0, 1]]), ("read", 4, None), ("read", 5, 3)))
+    assert found(judgement) == {("lost", "2")}
+    assert judgement.anomalies[0].rows == (1,)
+    judgement = judged(in_turn(before, lost, after, ("read", [0, 3], [[0, 1]]), ("read", 5, 3)))
+    assert judgement.verdict is Verdict.VALID
+    assert judgement.counts["never-read"] == 1
+    judgement = judged(in_turn(before, lost, ("read", [0, 1000], [[0, 1]])))
+    assert judgement.verdict is Verdict.VALID
+    assert judgement.counts["never-read"] == 1
+
+
+def test_values_that_were_appended_more_than_once_are_named() -> None:
+    """The reason says how many there are, since less is known of them."""
+    judgement = judged(in_turn(("append", 1, None), ("append", 1, None), ("read", [0, 5], [[2, 1]])))
+    assert judgement.verdict is Verdict.VALID
+    assert "1 values were appended more than once; only answers" in judgement.reason
+
+
+def test_what_was_never_read_is_unknown() -> None:
+    """A history without operations, without reads, or with reads elsewhere tested nothing."""
+    for operations in ([], [("append", 5, 0)], [("append", 5, 0), ("read", 7, None)], [("append", 5, None, FAIL)]):
+        judgement = judged(in_turn(*operations))
+        assert judgement.verdict is Verdict.UNKNOWN
+        assert judgement.reason
+
+
+def test_anomalies_are_bounded_and_counts_are_not() -> None:
+    """Of thousands, a hundred are told in full, of every kind."""
+    values = range(3000)
+    lost = judged(in_turn(*(("append", value, value) for value in values), ("read", [0, 3000], []), ("read", 3001, 9)))
+    assert lost.counts["lost"] == len(values)
+    kinds = Counter(anomaly.kind for anomaly in lost.anomalies)
+    assert sum(kinds.values()) <= 100
+    assert kinds["lost"] >= 30
+    assert kinds["duplicated"] == 1
+
+
+@pytest.mark.parametrize(
+    ("operation", "expected"),
+    [
+        (("write", 1, 1), "expected append or read"),
+        (("append", None, 1), "expected an append of a value"),
+        (("append", 1, "a"), "expected an offset or null"),
+        (("append", 1, [1, 2]), "expected an offset or null"),
+        (("read", "a", None), "expected a read of an offset"),
+        (("read", [1, 2, 3], None), "expected a read of an offset"),
+        (("read", None, None), "expected a read of an offset"),
+        (("read", [0, 1], None), "expected [[offset, value], ...]"),
+        (("read", [0, 1], [1, 2]), "expected [[offset, value], ...]"),
+        (("read", [0, 1], {"a": 1}), "expected [[offset, value], ...]"),
+        (("read", [0, 1], [[0, 1], [1]]), "found [1]"),
+        (("read", [0, 1], [["0", 1]]), "found ['0', 1]"),
+        (("read", [0, 1], [[0, None]]), "found [0, None]"),
+        (("read", [0, 1], [[10**18, 1]]), "found [1000000000000000000, 1]"),
+        (("read", [0, 1], "[[0,1]]"), "expected [[offset, value], ...]"),
+    ],
+)
+def test_an_operation_of_another_shape_is_refused(operation: tuple[Any, ...], expected: str) -> None:
+    """The error names the event and what was expected."""
+    with pytest.raises(InputError) as error:
+        judged(in_turn(("append", 5, 0), operation))
+    assert str(error.value).startswith("event 2: ")
+    assert expected in str(error.value)
+
+
+@pytest.mark.parametrize("bulk_from", [0, 1 << 12])
+def test_ranges_are_read_alike_in_bulk_and_one_by_one(bulk_from: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Integers that no column holds as integers, and values of other kinds, are the same values in a range as elsewhere."""
+    monkeypatch.setattr(reading, "BULK_FROM", bulk_from)
+    big, text = 10**30, "a\u00e9\n"
+    pairs: list[list[Any]] = [[0, -1], [1, big], [2, text], [3, 7], [4, -(10**18)]]
+    singles = [("append", value, offset) for offset, value in pairs]
+    reads = [("read", [0, 4], pairs), *(("read", offset, value) for offset, value in pairs)]
+    judgement = judged(in_turn(*singles, *reads, ("read", [3, 3], [[3, 7]]), ("read", [9, 3], [])))
+    assert judgement.verdict is Verdict.VALID
+    assert judgement.counts["ok"] == 5

@@ -1,0 +1,142 @@
+"""What the queue workload asks, and the parts of its verdict."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.declare import build, click_options
+from harness.errors import InputError
+from harness.final_reads import FinalReads
+from harness.history import pair
+from harness.load import ClosedLoop, OpenLoop
+from harness.node import Node
+from harness.op import FINAL_PHASE, Fail, Info, Invocation, Ok, OpType, Outcome
+from harness.simulation import simulate
+from harness.verdict import Verdict
+from harness.workload import Observed
+from tests.unit.workloads.histories import done
+from workloads.queue import Delivery, Order, QueueOptions, QueueWorkload
+from workloads.queue.streams import Stream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NODE = Node(name="n1", address="10.0.0.1")
+
+
+def drawn(number: int, count: int, options: QueueOptions | None = None, *, streams: int = 4) -> list[Invocation]:
+    """Returns the first operations of a stream."""
+    stream = Stream(options or QueueOptions(), seed=1, number=number, streams=streams)
+    return [stream.next() for _ in range(count)]
+
+
+def test_the_nth_operation_depends_on_seed_stream_and_n_alone() -> None:
+    """Whatever other streams do, and however many operations are wanted."""
+    both = [Stream(QueueOptions(), seed=1, number=number, streams=4) for number in (0, 1)]
+    turns = [(both[0].next(), both[1].next()) for _ in range(100)]
+    assert [one for one, _ in turns] == drawn(0, 200)[:100]
+    assert [other for _, other in turns] == drawn(1, 100)
+    assert drawn(0, 100) != drawn(1, 100)
+
+
+def test_no_value_is_put_in_twice() -> None:
+    """Neither into one queue nor into two, by whatever stream."""
+    values = [draw.value for number in range(4) for draw in drawn(number, 200) if draw.f == "enqueue"]
+    assert len(values) > 300
+    assert len(set(values)) == len(values)
+
+
+def test_queues_and_the_share_are_those_of_the_options() -> None:
+    """All queues are used evenly, and enqueues have their share."""
+    draws = drawn(0, 4000, QueueOptions(queues=4, enqueue_share=0.7))
+    keys = Counter(draw.key for draw in draws)
+    assert sorted(map(str, keys)) == ["q0", "q1", "q2", "q3"]
+    assert min(keys.values()) > 900
+    assert Counter(draw.f for draw in draws)["enqueue"] / 4000 == pytest.approx(0.7, abs=0.03)
+
+
+def test_a_preview_is_what_will_be_asked() -> None:
+    """Byte for byte the same each time, and what the generator gives."""
+    workload = QueueWorkload()
+    first, second = (json.dumps(workload.describe_streams(seed=1, streams=4, count=30)) for _ in range(2))
+    assert first == second
+    for stream in json.loads(first):
+        assert stream["operations"] == [
+            {"f": draw.f, "key": draw.key, "value": draw.value} for draw in drawn(stream["stream"], 30)
+        ]
+    ops = simulate(workload.generator(seed=1, streams=4), load=ClosedLoop(concurrency=4), stop_s=1, seed=1)
+    asked = [Invocation(op.f, op.value, op.key) for op in ops if op.process == 2 and op.type is OpType.INVOKE]
+    assert asked == drawn(2, len(asked))
+
+
+def test_the_default_is_what_total_queue_holds_a_queue_to() -> None:
+    """A value that comes out twice is no anomaly, and no order is asked for."""
+    assert (QueueOptions().delivery, QueueOptions().order) == (Delivery.AT_LEAST_ONCE, Order.NONE)
+
+
+def test_options_come_from_the_command_line() -> None:
+    """Those that judge are the delivery and the order."""
+    values = {"delivery": "exactly-once", "order": "realtime", "queues": 2, "enqueue_share": 0.4}
+    options = build(QueueOptions, values)
+    assert options == QueueOptions(delivery=Delivery.EXACTLY_ONCE, order=Order.REALTIME, queues=2, enqueue_share=0.4)
+    assert [option.name for option in click_options(QueueOptions, judging=True)] == ["delivery", "order"]
+
+
+@pytest.mark.parametrize("options", [{"queues": 0}, {"enqueue_share": 0.0}, {"enqueue_share": 1.5}])
+def test_options_that_would_test_nothing_are_refused(options: dict[str, float]) -> None:
+    """A queue needs enqueues."""
+    with pytest.raises(InputError):
+        QueueOptions(**options)  # type: ignore[arg-type]
+
+
+def test_each_queue_that_was_used_is_drained_in_the_end() -> None:
+    """A drain that does not succeed is asked again."""
+    history = simulate(QueueWorkload().generator(seed=1, streams=3), stop_s=1)
+    answers: Iterator[Outcome] = iter([Fail("not-leader"), Info("timeout"), Ok([1])])
+
+    def respond(process: int, invocation: Invocation) -> Outcome:
+        return next(answers, Ok([]))
+
+    ops = simulate(QueueWorkload().final_generator(history=history, node=NODE), respond=respond)
+    assert {op.phase for op in ops} == {FINAL_PHASE}
+    asked = Counter((op.f, op.key) for op in ops if op.type is OpType.INVOKE)
+    assert set(asked) == {("drain", "q0"), ("drain", "q1"), ("drain", "q2")}
+    assert sum(asked.values()) == 5
+    assert {op.key for op in ops if op.type is OpType.OK} == {"q0", "q1", "q2"}
+
+
+def test_each_queue_is_judged_by_itself() -> None:
+    """One value in two queues is two values; the worst queue decides, and its operations are shown."""
+    operations = [
+        done(0, 1, 0, "enqueue", 1, 1, key="a"),
+        done(2, 3, 0, "enqueue", 1, 1, key="b"),
+        done(4, 5, 1, "drain", None, [1], key="a"),
+        done(6, 7, 1, "drain", None, [], key="b"),
+    ]
+    parts = {part.name: part for part in QueueWorkload().check(operations, Observed(final_reads=FinalReads()))}
+    assert set(parts) == {"queue", "final-reads"}
+    part = parts["queue"]
+    assert (part.verdict, part.details["invalid_keys"]) == (Verdict.INVALID, ["b"])
+    assert part.details["counterexample"]["kind"] == "lost"
+    assert part.details["counterexample"]["op"]["invoke_index"] == 6
+    assert "final-reads" not in {part.name for part in QueueWorkload().check(operations, Observed())}
+
+
+def test_a_run_without_operations_is_unknown() -> None:
+    """Nothing tested is never valid."""
+    (part,) = QueueWorkload().check([], Observed())
+    assert part.verdict is Verdict.UNKNOWN
+
+
+def test_the_open_loop_asks_the_same() -> None:
+    """A node's arrivals are one stream."""
+    load = OpenLoop(rate_per_node=50)
+    ops = simulate(QueueWorkload().generator(seed=1, streams=load.streams(3)), load=load, stop_s=2, seed=1)
+    asked = [Invocation(op.f, op.value, op.key) for op in ops if op.node == "n2" and op.type is OpType.INVOKE]
+    assert len(asked) > 50
+    assert asked == drawn(1, len(asked), streams=3)
+    assert len(pair(ops)) > 150

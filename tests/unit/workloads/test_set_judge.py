@@ -1,0 +1,285 @@
+"""The judge of sets: the sort of each element, the verdict, and what it says."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from checker.brute import linearizable as brute
+from checker.formats.columns import of_operations
+from checker.identity import identity
+from checker.judging import Judgement, part_of
+from checker.models import model
+from harness.errors import InputError
+from harness.op import Operation, OpType
+from harness.verdict import Verdict
+from tests.unit.workloads.spoiled_histories import MS, operation, random_history
+from workloads.set import SetOptions, SetWorkload
+
+SORTS = ("ok", "recovered", "stale", "lost", "never-read", "unconfirmed", "failed", "unexpected")
+STRICT, LOOSE = SetWorkload(), SetWorkload(SetOptions(linearizable=False))
+OTHERS = ["x", [1, 2], [1], None, 1.5, True, 10**18, -3, {"a": [1]}, "1"]
+
+
+def judged(operations: list[Operation], *, linearizable: bool = True) -> Judgement:
+    """Judges one set."""
+    return (STRICT if linearizable else LOOSE).judge(of_operations(operations))
+
+
+def add(begin: int, end: int, element: Any, kind: OpType = OpType.OK) -> Operation:
+    """Returns an add."""
+    return operation(begin, end, "add", element, element, kind)
+
+
+def read(begin: int, end: int, *elements: Any) -> Operation:
+    """Returns a read."""
+    return operation(begin, end, "read", None, list(elements), process=1)
+
+
+def sort_of(element: Any, operations: list[Operation]) -> str | None:
+    """Says the sort of an element by the words of the judge's docstring, with no regard to speed."""
+    same = [each for each in operations if each.f == "add" and identity(each.value) == identity(element)]
+    may = [each for each in same if each.type is not OpType.FAIL]
+    reads = [each for each in operations if each.f == "read" and each.type is OpType.OK]
+    having = [each for each in reads if identity(element) in map(identity, each.result)]
+    lacking = [each for each in reads if each not in having]
+    if any(all(ended(each) < one.invoke_index for one in may) for each in having):
+        return "unexpected"
+    if not may:
+        return "failed" if same else None
+    sure = [each for each in may if each.type is OpType.OK]
+    known = min((ended(each) for each in [*sure, *having]), default=1 << 60)
+    last_with = max((each.invoke_index for each in having), default=-1)
+    last_without = max((each.invoke_index for each in lacking), default=-1)
+    if any(each.invoke_index > known for each in lacking):
+        return "lost" if last_with < last_without else "stale"
+    if last_with > last_without:
+        return "ok" if sure else "recovered"
+    return "never-read" if sure else "unconfirmed"
+
+
+def ended(each: Operation) -> int:
+    """Returns the index of a completion."""
+    assert each.complete_index is not None
+    return each.complete_index
+
+
+def overlapping(source: random.Random) -> list[Operation]:
+    """Returns operations of which many overlap, with reads of anything."""
+    size, adds = source.randint(3, 7), source.randint(2, 3)
+    begins = [source.uniform(0, 0.5) if place < adds else source.uniform(0.2, 1) for place in range(size)]
+    times = [*begins, *(begin + source.uniform(0, 0.7) for begin in begins)]
+    event = {time: place for place, time in enumerate(sorted(times))}
+    made = []
+    for place in range(size):
+        begin, end = event[times[place]], event[times[size + place]]
+        if place < adds:
+            made.append(operation(begin, end, "add", place, place, process=place))
+        else:
+            returned = [element for element in (0, 1, 2, 0) if source.random() < (0.6 if element else 0.4)]
+            made.append(operation(begin, end, "read", None, returned, process=place))
+    return sorted(made, key=lambda each: each.invoke_index)
+
+
+def drawn(seed: int) -> list[Operation]:
+    """Returns a small random history with bugs now and then."""
+    source = random.Random(seed)
+    if seed % 2:
+        return overlapping(source)
+    state: list[Any] = []
+    elements: list[Any] = source.choice([list(range(6)), [7, *OTHERS], [1, 10**17, -(10**17), 4]])
+    again = source.random() < 0.3
+    bad = source.random() < 0.6
+
+    def call(number: int) -> tuple[str, Any]:
+        if source.random() < 0.55:
+            return "read", None
+        return "add", source.choice(elements) if again else elements[number % len(elements)]
+
+    def apply(f: str, value: Any) -> Any:
+        if f == "add" and identity(value) not in map(identity, state):
+            state.append(value)
+        return value if f == "add" else list(state)
+
+    def spoil(f: str, result: Any) -> Any:
+        if f != "read" or result is None or not bad or source.random() < 0.5:
+            return result
+        listed = list(result)
+        if listed and source.random() < 0.7:
+            listed.pop(source.randrange(len(listed)))
+        if source.random() < 0.2:
+            listed.append(source.choice(elements))
+        source.shuffle(listed)
+        return listed
+
+    return random_history(source, size=source.randint(1, 9), call=call, apply=apply, spoil=spoil)
+
+
+def test_sorts_and_verdicts_are_those_of_a_brute_force() -> None:
+    """Each element has the sort that its definition gives; the verdict is that of the search through all orders."""
+    verdicts: Counter[tuple[Verdict, bool]] = Counter()
+    sorts: Counter[str] = Counter()
+    alone = 0
+    for seed in range(900):
+        operations = drawn(seed)
+        columns = of_operations(operations)
+        found = STRICT.judge(columns)
+        elements = {identity(each.value): each.value for each in operations if each.f == "add"}
+        results = [each.result for each in operations if each.f == "read" and each.type is OpType.OK]
+        elements |= {identity(member): member for result in results for member in result}
+        expected = Counter(sort_of(element, operations) for element in elements.values())
+        assert {sort: found.counts[sort] for sort in SORTS} == {sort: expected[sort] for sort in SORTS}, seed
+        twice = {key for result in results for key, times in Counter(map(identity, result)).items() if times > 1}
+        assert found.counts["duplicated"] == len(twice), seed
+        legal = brute(model("grow-set"), operations) and not twice
+        assert (found.verdict is not Verdict.INVALID) == legal, (seed, found.counts)
+        if found.verdict is Verdict.UNKNOWN:
+            assert expected["never-read"] or not expected["ok"] + expected["recovered"], seed
+        broken = any(expected[sort] for sort in ("lost", "unexpected")) or bool(twice)
+        assert (LOOSE.judge(columns).verdict is Verdict.INVALID) == broken, seed
+        alone += not legal and not broken and not expected["stale"]
+        verdicts[found.verdict, broken] += 1
+        sorts.update(key for key in expected if key)
+    assert all(sorts[sort] > 15 for sort in SORTS), sorts
+    assert alone > 5
+    assert {verdict for verdict, _ in verdicts} == set(Verdict)
+    assert min(verdicts.values()) > 20, verdicts
+
+
+def test_every_anomaly_shows_a_part_that_is_wrong_by_itself() -> None:
+    """The operations of an anomaly of single elements, without others, have no legal order on these elements."""
+    shown: Counter[str] = Counter()
+    for seed in range(500):
+        operations = drawn(seed)
+        for anomaly in judged(operations).anomalies:
+            assert anomaly.decisive in anomaly.rows
+            part = [operations[row] for row in anomaly.rows]
+            if anomaly.kind == "duplicated":
+                assert any(each.f == "read" and len({*map(identity, each.result)}) < len(each.result) for each in part)
+            else:
+                about = {identity(anomaly.subject), *(identity(each.value) for each in part if each.f == "add")}
+                kept = [only(each, about) for each in part]
+                assert not brute(model("grow-set"), kept), (seed, anomaly)
+            shown[anomaly.kind] += 1
+    assert set(shown) == {"lost", "unexpected", "duplicated", "stale", "out-of-order", "incomparable"}
+
+
+def only(each: Operation, elements: set[Any]) -> Operation:
+    """Returns a read as if it were one of some elements."""
+    if each.f == "add" or each.type is not OpType.OK:
+        return each
+    kept = [member for member in each.result if identity(member) in elements]
+    return operation(each.invoke_index, each.complete_index, "read", None, kept)
+
+
+def test_a_lost_element_says_since_when() -> None:
+    """The figures and the sentence have the last read with it and the first without."""
+    found = judged([add(0, 1, 5), add(2, 3, 6), read(4, 5, 5, 6), read(10, 11, 6), read(12, 13, 6)])
+    assert found.verdict is Verdict.INVALID
+    assert found.counts["lost"] == 1
+    (anomaly,) = found.anomalies
+    assert (anomaly.kind, anomaly.subject, anomaly.rows, anomaly.decisive) == ("lost", 5, (0, 2, 3, 4), 3)
+    assert anomaly.explanation == (
+        "Element 5 is lost: its add was acknowledged at 0.001000 s, and none of the 2 reads that began from 0.010000 s on"
+        " returned it."
+    )
+    assert found.figures["lost-latencies"]["1"] == 3.0
+    assert found.figures["lost-count"] == 1
+
+
+def test_a_stale_element_says_from_when_until_when() -> None:
+    """First missed, last missed, and there again; the worst are listed with their latencies."""
+    history = [add(0, 1, 5), read(2, 3, 5), read(6, 7), read(8, 9, 5), read(20, 21), read(30, 31, 5)]
+    found = judged(history)
+    (anomaly,) = found.anomalies
+    assert (anomaly.kind, anomaly.decisive) == ("stale", 2)
+    assert anomaly.explanation == (
+        "Element 5 was missed: its add was acknowledged at 0.001000 s, and a read that began 5.000 ms later, at 0.006000 s,"
+        " did not return it. All reads that began from 0.030000 s on returned it."
+    )
+    (worst,) = found.figures["worst-stale"]
+    assert worst == {
+        "element": 5, "known-ns": MS, "first-missed-ns": 6 * MS, "last-missed-ns": 20 * MS, "stable-latency": 19.0,
+    }  # fmt: skip
+    assert found.figures["stable-latencies"] == dict.fromkeys(["0", "0.5", "0.95", "0.99", "1"], 19.0)
+    assert judged(history, linearizable=False).verdict is Verdict.VALID
+    assert not judged(history, linearizable=False).anomalies
+
+
+def test_reads_must_fit_together() -> None:
+    """Two reads that saw two adds in different orders, or a read that skips an add before another, are invalid."""
+    crossed = [add(0, 20, 1), add(1, 21, 2), read(2, 12, 1), operation(3, 13, "read", None, [2], process=3)]
+    assert judged([*crossed, read(30, 31, 1, 2)]).anomalies[0].kind == "incomparable"
+    skipping = [read(0, 9, 2), add(1, 2, 1), add(3, 4, 2), operation(10, 11, "read", None, [1, 2], process=3)]
+    (anomaly,) = judged(skipping).anomalies
+    assert anomaly.kind == "out-of-order"
+    assert (
+        "returned element 2 but not element 1, although its add was acknowledged at 0.002000 s" in anomaly.explanation
+    )
+    assert judged(skipping, linearizable=False).verdict is Verdict.VALID
+
+
+@pytest.mark.parametrize(
+    ("operations", "reason"),
+    [
+        ([], "None of 0 elements"),
+        ([add(0, 1, 5)], "1 of 1 acknowledged elements were added after the last read"),
+        ([read(0, 1)], "None of 0 elements"),
+        ([add(0, 1, 5, OpType.FAIL), read(2, 3)], "None of 1 elements"),
+        ([add(0, 1, 5, OpType.INFO), read(2, 3)], "None of 1 elements"),
+        ([add(0, 1, 5), read(2, 3, 5), add(4, 5, 6)], "1 of 2 acknowledged elements"),
+        ([add(0, 1, 5), operation(2, 3, "read", None, None, OpType.FAIL)], "1 of 1 acknowledged elements"),
+    ],
+)
+def test_what_was_not_read_is_unknown(operations: list[Operation], reason: str) -> None:
+    """A loss that no read could have seen is never valid."""
+    found = judged(operations)
+    assert found.verdict is Verdict.UNKNOWN
+    assert found.reason.startswith(reason)
+
+
+@pytest.mark.parametrize("result", [None, 5, "5", {"5": 1}, True])
+def test_a_read_of_something_else_than_a_list_is_refused(result: Any) -> None:
+    """The message names the event and says what was expected."""
+    with pytest.raises(InputError, match="event 3: expected the list of a set's elements"):
+        judged([add(0, 1, 5), operation(2, 3, "read", None, result)])
+
+
+def test_a_function_of_no_set_is_refused() -> None:
+    """A history of another workload is not judged."""
+    with pytest.raises(InputError, match="event 2: a set has the functions add and read, found 'write'"):
+        judged([add(0, 1, 5), operation(2, 3, "write", 1, 1)])
+
+
+def test_the_order_of_rows_does_not_matter() -> None:
+    """Only indexes count; rows may come in any order."""
+    for seed in range(100):
+        operations = drawn(seed)
+        shuffled = random.Random(seed).sample(operations, len(operations))
+        one, other = judged(operations), judged(shuffled)
+        assert (one.verdict, one.counts, one.figures, one.plot) == (
+            other.verdict,
+            other.counts,
+            other.figures,
+            other.plot,
+        )
+
+
+def test_the_part_of_a_long_history_is_small() -> None:
+    """Neither the reads of a counterexample nor the plot grow with the set."""
+    size = 30_000
+    operations = [add(2 * place, 2 * place + 1, place) for place in range(size)]
+    operations += [read(2 * size + 2 * n, 2 * size + 2 * n + 1, *range(100 * n, size)) for n in range(5)]
+    part = part_of(SetWorkload(), of_operations(operations))
+    assert part.details["counts"]["lost"] == 400
+    assert part.details["violations"]["total"] == 100
+    assert part.details["counterexample"]["op"]["members"] == size - 100
+    assert sum(len(marks["points"]) for marks in part.details["plot"]["marks"]) <= 2_000
+    assert {marks["name"]: marks["total"] for marks in part.details["plot"]["marks"]} == {
+        "there": size - 400,
+        "lost": 400,
+    }
+    assert len(repr(part.details)) < 1_000_000

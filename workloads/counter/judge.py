@@ -1,0 +1,156 @@
+"""Decides one counter: whether each read lies between the least and the greatest sum that was possible when it was made.
+
+An add *surely counts* for a read if it succeeded and ended before the read began. It *may count* if it does not surely count,
+did not fail, and began before the read ended: it ran at the same time, or nothing is known of it. A read must return at least
+the sum of what surely counts and all negative amounts that may count, and at most that sum and all positive ones. These are
+the bounds of Jepsen's `counter`, for negative amounts as well.
+
+This is not linearizability. Each read is looked at alone, so the judge does not see, for example:
+
+- a value between the bounds that no choice of the adds adds up to, such as 1 where the only add that may count is of 2;
+- two reads, one after the other, of which the second has forgotten an add that the first had counted, while nothing is known
+  of that add from its own answer;
+- two reads at the same time that count different adds, so that no order of the adds fits both.
+
+The model `counter` (`labrys check --model counter`) decides linearizability and sees all of these, at a price that grows
+exponentially with the adds without an answer.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from checker.formats.columns import FAIL, INTEGER, OK
+from checker.judging import MAX_ANOMALIES, Anomaly, Judgement, value_at
+from harness.documents import shown
+from harness.errors import InputError
+from harness.verdict import Verdict
+
+if TYPE_CHECKING:
+    from checker.formats.columns import Columns, Int64s
+    from checker.formats.columns import Values as ColumnOfValues
+
+_SAFE: Final = float(2**62)  # sums below this fit 64 bits
+_MAX_CONCURRENT: Final = 4  # of the adds that may count, so many are shown
+
+
+def judge(history: Columns) -> Judgement:
+    """Decides a counter.
+
+    Args:
+        history: The operations of one counter.
+
+    Raises:
+        InputError: A function is neither `add` nor `read`, or an amount or a count is no integer.
+    """
+    adds, reads = _rows(history)
+    amounts = _integers(history, history.value, adds, "the amount of an add")
+    counts = _integers(history, history.result, reads, "the result of a read")
+    low, high = _bounds(history, adds, amounts, reads)
+    distance = np.maximum(low - counts, 0) + np.maximum(counts - high, 0)
+    out = np.flatnonzero(distance > 0)
+    ended = history.end[adds[history.type[adds] == OK]]
+    last = int(history.start[reads[-1]]) if len(reads) else -1
+    tested = bool((ended < last).any())
+    numbers = {
+        "adds": len(ended),
+        "reads": len(reads),
+        "out-of-bounds": len(out),
+        "not-read": int(np.count_nonzero(ended > last)),
+    }
+    verdict = Verdict.INVALID if len(out) else Verdict.VALID if tested else Verdict.UNKNOWN
+    return Judgement(
+        verdict=verdict,
+        reason=_reason(verdict, numbers),
+        counts=numbers,
+        anomalies=[
+            _anomaly(history, adds, int(reads[place]), int(counts[place]), (int(low[place]), int(high[place])))
+            for place in out[:MAX_ANOMALIES].tolist()
+        ],
+        figures={
+            "reads": len(reads),
+            "out-of-bounds": len(out),
+            "widest-interval": int((high - low).max()) if len(reads) else None,
+            "greatest-distance": int(distance.max()) if len(reads) else None,
+            "last-interval": [int(low[-1]), int(high[-1])] if len(reads) else None,
+        },
+    )
+
+
+def _reason(verdict: Verdict, numbers: dict[str, int]) -> str:
+    if verdict is Verdict.INVALID:
+        return f"{numbers['out-of-bounds']} of {numbers['reads']} reads returned a count that was not possible."
+    if verdict is Verdict.UNKNOWN:
+        return f"None of {numbers['reads']} reads began after an add had succeeded, so nothing was tested."
+    unread = numbers["not-read"]
+    later = f" {unread} adds ended after the last read began, so a loss of them was not seen." if unread else ""
+    return f"All {numbers['reads']} reads lie between their bounds.{later}"
+
+
+def _rows(history: Columns) -> tuple[Int64s, Int64s]:
+    """Returns the rows of the adds, and of the reads that succeeded, in the order in which they began."""
+    order = np.argsort(history.start, kind="stable")
+    place = {name: number for number, name in enumerate(history.functions)}
+    is_add = history.function == place.get("add", -1)
+    is_read = history.function == place.get("read", -1)
+    other = np.flatnonzero(~(is_add | is_read))
+    if len(other):
+        row = int(other[0])
+        found = shown(history.functions[int(history.function[row])])
+        raise InputError(f"event {history.start[row]}: a counter has the functions add and read, found {found}")
+    return order[is_add[order]], order[(is_read & (history.type == OK))[order]]
+
+
+def _integers(history: Columns, values: ColumnOfValues, rows: Int64s, what: str) -> Any:
+    """Returns the integers of some rows: of 64 bits, or as Python has them where one is too great for that."""
+    large = np.flatnonzero(values.kind[rows] != INTEGER)
+    if not len(large):
+        return values.first[rows]
+    numbers = values.first[rows].astype(object)
+    for place in large.tolist():
+        row = int(rows[place])
+        number = value_at(history, values, row)
+        if type(number) is not int:
+            event = history.start[row] if values is history.value else history.end[row]
+            raise InputError(f"event {event}: expected an integer as {what}, found {shown(number)}")
+        numbers[place] = number
+    return numbers
+
+
+def _bounds(history: Columns, adds: Int64s, amounts: Any, reads: Int64s) -> tuple[Any, Any]:
+    """Returns the least and the greatest count that each read may return."""
+    if len(adds) and float(np.abs(amounts.astype(float)).sum()) >= _SAFE:
+        amounts = amounts.astype(object)
+    kind = history.type[adds]
+    may = kind != FAIL
+    sure = np.flatnonzero(kind == OK)
+    sure = sure[np.argsort(history.end[adds[sure]], kind="stable")]
+    ended = np.searchsorted(history.end[adds[sure]], history.start[reads])
+    begun = np.searchsorted(history.start[adds[may]], history.end[reads])
+    bounds = []
+    for bounded in (np.minimum, np.maximum):
+        part = bounded(amounts, 0)
+        # What surely counts, and of all that began before the read ended, the part that goes this way and is not sure.
+        bounds.append(_sums(amounts[sure])[ended] + _sums(part[may])[begun] - _sums(part[sure])[ended])
+    return bounds[0], bounds[1]
+
+
+def _sums(numbers: Any) -> Any:
+    """Returns the sums of the first 0, 1, 2, ... numbers."""
+    return np.concatenate((numbers[:0].sum(keepdims=True), np.cumsum(numbers)))
+
+
+def _anomaly(history: Columns, adds: Int64s, row: int, count: int, bounds: tuple[int, int]) -> Anomaly:
+    low, high = bounds
+    start, end = history.start[row], history.end[row]
+    may = adds[(history.type[adds] != FAIL) & (history.start[adds] < end) & (history.end[adds] > start)]
+    away = low - count if count < low else count - high
+    explanation = (
+        f"A read returned {shown(count)}, but between {shown(low)} and {shown(high)} was possible: it is {shown(away)} too"
+        f" {'small' if count < low else 'large'}. {len(may)} adds may have counted or not when it was made, from"
+        f" {history.start_ns[row] / 1e9:.6f} s to {history.end_ns[row] / 1e9:.6f} s."
+    )
+    rows = (*(int(each) for each in may[-_MAX_CONCURRENT:]), row)
+    return Anomaly(kind="out-of-bounds", subject=count, explanation=explanation, rows=rows, decisive=row)

@@ -1,0 +1,146 @@
+"""The generators of the lock workload: of its main phase, and of its last acquires.
+
+The law: a process that acquired a lock is the one that releases it, after a while. It is known by the event that answers it, so
+this holds in a closed loop, where a worker waits as long as its process holds a lock, and in an open loop, where an arrival
+goes unused if the process whose turn it is still holds one. A process that got an info never works again, and neither does
+what it held come free by its own hand.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from harness.generator import Later
+from harness.op import FINAL_PHASE, Invocation, OpType
+from harness.units import NS_PER_S
+from workloads.lock.streams import Stream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from harness.generator import Answer, Asker
+    from harness.op import Op, Process, Value
+    from workloads.lock.options import LockOptions
+
+ATTEMPTS: Final = 5
+_NS_PER_MS: Final = NS_PER_S // 1000
+
+
+@dataclass(slots=True)
+class _Hold:
+    """What a process holds, as far as the answers say.
+
+    Attributes:
+        key: The lock.
+        token: Its fencing token; None where there is none.
+        until_ns: When it is released.
+        attempts: How often its release may still be asked for.
+    """
+
+    key: str | None
+    token: Value
+    until_ns: int
+    attempts: int = ATTEMPTS
+
+    def release(self) -> Invocation:
+        """Returns its release."""
+        return Invocation("release", self.token, self.key)
+
+
+class _Holds:
+    """What every process holds."""
+
+    def __init__(self) -> None:
+        self._holds: dict[Process, _Hold] = {}
+
+    def __len__(self) -> int:
+        return len(self._holds)
+
+    def of(self, process: Process) -> _Hold | None:
+        """Returns what a process holds."""
+        return self._holds.get(process)
+
+    def acquired(self, event: Op, hold_ns: int) -> None:
+        """Takes notice of a lock that a process got."""
+        self._holds[event.process] = _Hold(event.key, event.value, event.time_ns + hold_ns)
+
+    def told(self, event: Op) -> None:
+        """Takes notice of a release, and of a process that is gone. A release that failed is asked for again, some times."""
+        hold = self._holds.get(event.process)
+        if hold is None or event.type is OpType.INVOKE:
+            return
+        hold.attempts -= 1
+        if event.type is not OpType.FAIL or not hold.attempts:
+            del self._holds[event.process]
+
+
+class LockGenerator:
+    """Gives each worker the turns of its stream, for ever, and lets each process release what it acquired."""
+
+    def __init__(self, options: LockOptions, *, seed: int, streams: int) -> None:
+        self._streams = [Stream(options, seed=seed, number=number, streams=streams) for number in range(streams)]
+        self._holds = _Holds()
+        self._asked: dict[Process, int] = {}  # for how long a lock is held that a process has asked for
+
+    def ask(self, asker: Asker) -> Answer:
+        """Returns the release of what the process holds, when its time has come, or else the next turn of the stream."""
+        hold = self._holds.of(asker.process)
+        if hold is not None:
+            return Later(hold.until_ns) if asker.now_ns < hold.until_ns else hold.release()
+        turn = self._streams[asker.worker].next()
+        if turn.f == "acquire":
+            self._asked[asker.process] = round(turn.hold_ms * _NS_PER_MS)
+        return Invocation(turn.f, None, turn.key)
+
+    def told(self, event: Op) -> None:
+        """Remembers who holds what."""
+        if event.type is OpType.INVOKE:
+            return
+        hold_ns = self._asked.pop(event.process, None)
+        if hold_ns is None:
+            self._holds.told(event)
+        elif event.type is OpType.OK:
+            self._holds.acquired(event, hold_ns)
+
+
+class OnceEach:
+    """Lets each lock be acquired and released once; the workers share them.
+
+    A lock that cannot be had is asked for again after a pause, a bounded number of times. A worker whose process holds nothing
+    waits for the others, so this is for closed loops, as final phases are.
+    """
+
+    def __init__(self, keys: Iterable[str | None], *, pause_s: float) -> None:
+        self._due = deque((key, ATTEMPTS, 0) for key in keys)
+        self._pause_ns = round(pause_s * NS_PER_S)
+        self._in_flight: dict[Process, tuple[str | None, int]] = {}
+        self._holds = _Holds()
+
+    def ask(self, asker: Asker) -> Answer:
+        """Returns the release of what the process holds, or the acquire of a lock that was not had yet."""
+        hold = self._holds.of(asker.process)
+        if hold is not None:
+            return hold.release()._replace(phase=FINAL_PHASE)
+        if not self._due:
+            return Later() if self._in_flight or len(self._holds) else None
+        key, attempts, at_ns = self._due[0]
+        if asker.now_ns < at_ns:
+            return Later(at_ns, or_event=True)
+        self._due.popleft()
+        self._in_flight[asker.process] = key, attempts - 1
+        return Invocation("acquire", None, key, phase=FINAL_PHASE)
+
+    def told(self, event: Op) -> None:
+        """Remembers who holds what, and takes up a lock again that could not be had."""
+        if event.type is OpType.INVOKE:
+            return
+        if event.process not in self._in_flight:
+            self._holds.told(event)
+            return
+        key, attempts = self._in_flight.pop(event.process)
+        if event.type is OpType.OK:
+            self._holds.acquired(event, 0)
+        elif attempts:
+            self._due.append((key, attempts, event.time_ns + self._pause_ns))

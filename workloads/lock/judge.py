@@ -1,0 +1,274 @@
+"""Decides one lock.
+
+The laws, for operations on one lock, where a process has one operation at a time:
+
+- A process *certainly holds* the lock from the end of its acquire (ok) to the beginning of its next operation, whatever that is
+  and whatever comes of it: a release that was begun may take effect at once. Where it has no next operation, it holds the lock
+  for ever; but at that end alone if the system may free the locks of a client that is gone. With a lease, it holds the lock
+  until the lease may have ended: that long after the acquire was invoked. Whoever got no answer certainly holds nothing.
+- *two-holders*: an acquire ended while another process certainly held the lock.
+- *token-not-growing*: an acquire ended before another began, and the later one has a smaller token.
+- *token-twice*: two acquires have the same token. A process that acquires again what it holds may have the same one.
+- *released-by-other*: a process released with success what it had not acquired, or had released as often as it had acquired
+  it. A release that names a token which an acquire gave is left alone: it may be meant for whoever has the token.
+
+Why not linearizability: take a history in which each process acquires and releases in turns, and only a process' last operation
+may lack an answer. If no lease is in play, it is linearizable by the model `owner-mutex` if and only if no two processes
+certainly hold the lock at a time. A search sees more in three cases: a release that failed leaves the lock held; a process
+acquires twice; a process that is gone still holds the lock. A correct system may have reasons for each of them: a lease that
+ended, a lock that can be entered again, a session. `labrys check --model owner-mutex` serves systems without such reasons. This
+judge needs a few sorts, and it looks at tokens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from checker.formats.columns import INFO, INTEGER, NEVER, NOTHING, OK, OTHER
+from checker.formats.parquet import decode_value
+from harness.documents import shown
+from harness.errors import InputError
+from harness.units import NS_PER_S
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from checker.formats.columns import Columns, Int64s, Values
+
+    Bools = npt.NDArray[np.bool_]
+
+_NONE: Final = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairs:
+    """Operations that cannot be, each with one that shows it.
+
+    Attributes:
+        rows: The rows of the operations, ascending.
+        others: For each, the row of the other one; -1 if there is none.
+    """
+
+    rows: Int64s
+    others: Int64s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What is known about a lock.
+
+    Attributes:
+        acquired: How many acquires succeeded.
+        released: How many releases succeeded.
+        contended: How many answered acquires were on while another process certainly held the lock.
+        tokens: How many acquires gave a token.
+        held: The row of each acquire after which its process certainly held the lock, in the order of their ends.
+        until: For each of them, the event at which that ends.
+        two_holders: Acquires of a lock that another process held, with the acquire of that one.
+        not_growing: Acquires with a smaller token than an earlier one, with that one.
+        twice: Acquires with a token that another one had, with that one.
+        by_other: Releases by a process that held nothing.
+    """
+
+    acquired: int
+    released: int
+    contended: int
+    tokens: int
+    held: Int64s
+    until: Int64s
+    two_holders: Pairs
+    not_growing: Pairs
+    twice: Pairs
+    by_other: Pairs
+
+
+def find(history: Columns, *, lease_s: float | None, sessions: bool) -> Found:
+    """Looks for everything that a lock can do wrong.
+
+    Raises:
+        InputError: An operation is none of a lock's.
+    """
+    acquire = _acquires(history)
+    got = acquire & (history.type == OK)
+    # Each process' operations one after the other, with the place of the one before.
+    order = np.argsort(history.process, kind="stable")
+    same = np.zeros(len(order), bool)
+    same[1:] = history.process[order][1:] == history.process[order][:-1]
+    until = _ends_of_holds(history, order, same, sessions=sessions)
+    if lease_s is not None:
+        until = np.minimum(until, _ends_of_leases(history, lease_s))
+    rows = np.flatnonzero(got & (until > history.end))
+    held = rows[np.argsort(history.end[rows], kind="stable")]
+    tokens = _tokens(history, np.flatnonzero(got))
+    fresh = _fresh(history, order, same, got, tokens)
+    return Found(
+        acquired=int(got.sum()),
+        released=int((~acquire & (history.type == OK)).sum()),
+        contended=_contended(history, acquire, held, until),
+        tokens=len(fresh),
+        held=held,
+        until=until[held],
+        two_holders=_two_holders(history, held, until),
+        not_growing=_not_growing(history, fresh, tokens),
+        twice=_twice(fresh, tokens),
+        by_other=_by_other(history, order, same, acquire=acquire, got=got, tokens=tokens),
+    )
+
+
+def _acquires(history: Columns) -> Bools:
+    """Returns where a row is an acquire; all others are releases."""
+    places = [history.functions.index(f) if f in history.functions else -1 for f in ("acquire", "release")]
+    wrong = np.flatnonzero(~np.isin(history.function, places))
+    if len(wrong):
+        row = int(wrong[0])
+        found = shown(history.functions[history.function[row]])
+        raise InputError(f"event {history.start[row]}: expected the function acquire or release, found {found}")
+    acquires: Bools = history.function == places[0]
+    return acquires
+
+
+def _ends_of_holds(history: Columns, order: Int64s, same: Bools, *, sessions: bool) -> Int64s:
+    """Returns, for each row, the event at which its process begins to do something else, or may be gone."""
+    following = np.append(same[1:], np.zeros(min(1, len(same)), bool))
+    until = np.minimum(history.end, NEVER - 1) + 1 if sessions else np.full(len(order), NEVER)
+    until[order[following]] = history.start[order[same]]
+    return until
+
+
+def _ends_of_leases(history: Columns, lease_s: float) -> Int64s:
+    """Returns, for each row, the first event at which a lease that its operation got may have ended; `NEVER` if there is none.
+
+    A clock that went back, as it may in a history of others, makes a lease shorter at most.
+    """
+    answered = history.end_ns >= 0
+    ended = answered & (history.type != INFO)
+    event = np.concatenate([history.start, history.end[ended]])
+    time_ns = np.concatenate([history.start_ns, history.end_ns[ended]])
+    order = np.argsort(event, kind="stable")
+    latest_ns = np.maximum.accumulate(time_ns[order])
+    # A great start and a great lease must not pass the largest number.
+    limit_ns = history.start_ns + np.minimum(round(lease_s * NS_PER_S), NEVER - history.start_ns)
+    first = np.searchsorted(latest_ns, limit_ns, side="left")
+    ends: Int64s = np.append(event[order], NEVER)[first]
+    return ends
+
+
+def _tokens(history: Columns, rows: Int64s) -> Tokens:
+    """Returns the tokens of acquires that gave one, by row.
+
+    Raises:
+        InputError: A token is no integer of 64 bits.
+    """
+    token, known = _integers(history, history.result, rows)
+    wrong = rows[~known[rows] & (history.result.kind[rows] != NOTHING)]
+    if len(wrong):
+        row = int(wrong[0])
+        raise InputError(
+            f"event {history.start[row]}: expected an acquire to answer a fencing token, an integer of 64 bits, or null"
+        )
+    return Tokens(token=token, known=known)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tokens:
+    """The token that each row's acquire gave.
+
+    Attributes:
+        token: The token; 0 where there is none.
+        known: Whether there is one.
+    """
+
+    token: Int64s
+    known: Bools
+
+
+def _integers(history: Columns, values: Values, rows: Int64s) -> tuple[Int64s, Bools]:
+    """Returns the integers in some rows of a column, and where there are any."""
+    token = np.zeros(len(history), np.int64)
+    known = np.zeros(len(history), bool)
+    plain = rows[values.kind[rows] == INTEGER]
+    token[plain], known[plain] = values.first[plain], True
+    for row in rows[values.kind[rows] == OTHER].tolist():
+        # Columns have the integers from 10^18 on as texts.
+        value = decode_value(history.texts[values.first[row]])
+        if type(value) is int and abs(value) <= NEVER:
+            token[row], known[row] = value, True
+    return token, known
+
+
+def _fresh(history: Columns, order: Int64s, same: Bools, got: Bools, tokens: Tokens) -> Int64s:
+    """Returns the acquires whose tokens are compared, in the order of the history.
+
+    Those are left out by which a process acquired again at once what it had, and got the token that it had.
+    """
+    known, token = tokens.known, tokens.token
+    again = np.zeros(len(history), bool)
+    now, before = order[same], order[np.flatnonzero(same) - 1]
+    again[now] = got[now] & got[before] & known[now] & known[before] & (token[now] == token[before])
+    return np.flatnonzero(got & known & ~again)
+
+
+def _two_holders(history: Columns, held: Int64s, until: Int64s) -> Pairs:
+    begin = history.end[held]
+    latest = np.maximum.accumulate(until[held])
+    late = np.flatnonzero(latest[:-1] > begin[1:]) + 1
+    # The first that held as long is where the latest end stands.
+    other = np.searchsorted(latest, latest[late - 1], side="left")
+    return _sorted(held[late], held[other])
+
+
+def _contended(history: Columns, acquire: Bools, held: Int64s, until: Int64s) -> int:
+    """Returns how many answered acquires were on while another process held the lock."""
+    if not len(held):
+        return 0
+    asked = np.flatnonzero(acquire & (history.type != INFO))
+    latest = np.append(-1, np.maximum.accumulate(until[held]))
+    # What its own process held before ended when it began, at the latest.
+    earlier = np.searchsorted(history.end[held], history.end[asked], side="left")
+    return int((latest[earlier] > history.start[asked]).sum())
+
+
+def _not_growing(history: Columns, rows: Int64s, tokens: Tokens) -> Pairs:
+    if not len(rows):
+        return Pairs(rows=_NONE, others=_NONE)
+    by_end = rows[np.argsort(history.end[rows], kind="stable")]
+    greatest = np.maximum.accumulate(tokens.token[by_end])
+    earlier = np.searchsorted(history.end[by_end], history.start[rows], side="left")
+    some = np.flatnonzero(earlier)
+    wrong = some[greatest[earlier[some] - 1] > tokens.token[rows[some]]]
+    other = np.searchsorted(greatest, greatest[earlier[wrong] - 1], side="left")
+    return Pairs(rows=rows[wrong], others=by_end[other])
+
+
+def _twice(rows: Int64s, tokens: Tokens) -> Pairs:
+    by_token = rows[np.argsort(tokens.token[rows], kind="stable")]
+    equal = np.flatnonzero(tokens.token[by_token][1:] == tokens.token[by_token][:-1]) + 1
+    return _sorted(by_token[equal], by_token[equal - 1])
+
+
+def _by_other(history: Columns, order: Int64s, same: Bools, *, acquire: Bools, got: Bools, tokens: Tokens) -> Pairs:
+    """Finds the releases by processes that certainly held nothing."""
+    released = ~acquire & (history.type == OK)
+    # How many holds each process has left after each operation, were it to go below none.
+    left = np.cumsum(got[order].astype(np.int64) - released[order])
+    starts = np.flatnonzero(~same)
+    number = np.cumsum(~same) - 1
+    left -= np.append(0, left)[starts][number]
+    # A release that brings it lower than ever found none. Each process begins below what any before can reach.
+    below = number * (2 * len(order) + 2)
+    least = np.minimum(np.minimum.accumulate(left - below) + below, 0)
+    least_before = np.where(same, np.append(0, least[:-1]), 0)
+    rows = np.sort(order[left < least_before])
+    value, named = _integers(history, history.value, rows)
+    elsewhere = np.isin(value[rows], tokens.token[tokens.known]) | bool((acquire & (history.type == INFO)).any())
+    odd = (history.value.kind[rows] != NOTHING) & ~named[rows]
+    rows = rows[~(odd | (named[rows] & elsewhere))]
+    return Pairs(rows=rows, others=np.full(len(rows), -1))
+
+
+def _sorted(rows: Int64s, others: Int64s) -> Pairs:
+    order = np.argsort(rows, kind="stable")
+    return Pairs(rows=rows[order], others=others[order])

@@ -1,0 +1,37 @@
+"""Says whether each lock could be had again after healing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from harness.verdict import Verdict
+from workloads.finals import final_reads
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.final_reads import FinalReads
+    from harness.op import Operation
+    from harness.verdict import Part
+
+
+def final_acquires(operations: Sequence[Operation], reads: FinalReads) -> Part:
+    """Returns the part `final-reads` in a lock's words.
+
+    Args:
+        operations: All operations of the run.
+        reads: What came of the final operations that the test asked for.
+    """
+    part = final_reads([operation for operation in operations if operation.f == "acquire"], reads)
+    keys, unread = part.details["keys"], part.details["unread"]
+    if reads.missing is not None or not keys:
+        return part
+    if part.verdict is Verdict.UNKNOWN:
+        named = ", ".join(map(str, unread))
+        reason = f"Not all of {keys} locks could be acquired after healing. At least these could not: {named}."
+    else:
+        through = ", ".join(f"{node} ({count})" for node, count in part.details["keys_by_node"].items())
+        left_out = "".join(f" {node} was left out: it {why}." for node, why in reads.left_out.items())
+        reason = f"All {keys} locks were acquired again after healing, through {through}.{left_out}"
+    return replace(part, reason=reason)

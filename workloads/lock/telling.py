@@ -1,0 +1,132 @@
+"""Says what is known about a lock: the verdict with its reason, the counts, and the first anomalies in sentences."""
+
+from __future__ import annotations
+
+from itertools import chain, islice, zip_longest
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from checker.judging import MAX_ANOMALIES, Anomaly, Judgement, value_at
+from harness.units import NS_PER_S
+from harness.verdict import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from checker.formats.columns import Columns
+    from workloads.lock.judge import Found, Pairs
+
+
+def judgement(history: Columns, found: Found) -> Judgement:
+    """Returns what is known about a lock."""
+    counts = {
+        "acquired": found.acquired,
+        "released": found.released,
+        "contended": found.contended,
+        "two-holders": len(found.two_holders.rows),
+        "token-not-growing": len(found.not_growing.rows),
+        "token-twice": len(found.twice.rows),
+        "released-by-other": len(found.by_other.rows),
+    }
+    teller = _Teller(history, found)
+    kinds = (teller.two_holders(), teller.not_growing(), teller.twice(), teller.by_other())
+    # In turns, so that each kind is among the first.
+    turns = chain.from_iterable(zip_longest(*kinds))
+    anomalies = list(islice((anomaly for anomaly in turns if anomaly is not None), MAX_ANOMALIES))
+    numbers = ", ".join(f"{number} {word}" for word, number in counts.items())
+    if anomalies:
+        verdict, reason = Verdict.INVALID, f"The lock did what it must not do: {numbers}."
+    elif not found.acquired:
+        verdict, reason = Verdict.UNKNOWN, "No acquire succeeded, so nothing was tested."
+    elif not found.contended:
+        verdict = Verdict.UNKNOWN
+        reason = "No process asked for the lock while another certainly held it, so nothing was tested."
+    else:
+        verdict, reason = Verdict.VALID, f"No two processes held the lock at a time: {numbers}."
+    return Judgement(
+        verdict=verdict, reason=reason, counts=counts, anomalies=anomalies, figures={"tokens": found.tokens}
+    )
+
+
+class _Teller:
+    """Tells the anomalies of each kind one after the other, as long as someone asks."""
+
+    def __init__(self, history: Columns, found: Found) -> None:
+        self._history = history
+        self._found = found
+
+    def two_holders(self) -> Iterator[Anomaly]:
+        for row, other in _each(self._found.two_holders):
+            following = self._following(other)
+            until = "did not release it"
+            if following is not None:
+                f = self._history.functions[self._history.function[following]]
+                until = f"began its {f} at {_seconds(self._history.start_ns[following])}"
+            explanation = (
+                f"{self._process(other, 'Process')} acquired the lock by {_seconds(self._history.end_ns[other])} and {until}. "
+                f"{self._process(row, 'Process')} acquired it by {_seconds(self._history.end_ns[row])}, "
+                "while the other one held it."
+            )
+            rows = (other, row) if following is None else (other, row, following)
+            yield Anomaly(
+                kind="two-holders",
+                subject=int(self._history.process[row]),
+                explanation=explanation,
+                rows=rows,
+                decisive=row,
+            )
+
+    def not_growing(self) -> Iterator[Anomaly]:
+        for row, other in _each(self._found.not_growing):
+            explanation = (
+                f"{self._process(row, 'Process')} got the token {self._token(row)} by an acquire that began after "
+                f"{self._process(other)} had got the greater token {self._token(other)}."
+            )
+            yield self._of_token("token-not-growing", row, other, explanation)
+
+    def twice(self) -> Iterator[Anomaly]:
+        for row, other in _each(self._found.twice):
+            explanation = (
+                f"{self._process(row, 'Process')} and {self._process(other)} got the same token {self._token(row)} by two "
+                "acquires."
+            )
+            yield self._of_token("token-twice", row, other, explanation)
+
+    def by_other(self) -> Iterator[Anomaly]:
+        for row, _ in _each(self._found.by_other):
+            explanation = (
+                f"{self._process(row, 'Process')} released the lock with success, but had acquired nothing that it had not "
+                "released before."
+            )
+            yield Anomaly(
+                kind="released-by-other",
+                subject=int(self._history.process[row]),
+                explanation=explanation,
+                rows=(row,),
+                decisive=row,
+            )
+
+    def _of_token(self, kind: str, row: int, other: int, explanation: str) -> Anomaly:
+        token = value_at(self._history, self._history.result, row)
+        return Anomaly(kind=kind, subject=token, explanation=explanation, rows=(other, row), decisive=row)
+
+    def _process(self, row: int, word: str = "process") -> str:
+        return f"{word} {int(self._history.process[row])}"
+
+    def _token(self, row: int) -> str:
+        return f"{value_at(self._history, self._history.result, row)}"
+
+    def _following(self, row: int) -> int | None:
+        """Returns the row of the next operation of the same process."""
+        history = self._history
+        later = np.flatnonzero((history.process == history.process[row]) & (history.start > history.start[row]))
+        return int(later[0]) if len(later) else None
+
+
+def _each(pairs: Pairs) -> Iterator[tuple[int, int]]:
+    return zip(pairs.rows.tolist(), pairs.others.tolist(), strict=True)
+
+
+def _seconds(time_ns: int) -> str:
+    return f"{time_ns / NS_PER_S:.6f} s"

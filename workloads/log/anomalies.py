@@ -1,0 +1,301 @@
+"""The sentences of what contradicts in a log, with the operations that show it; only a bounded number is made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from checker.formats.columns import FAIL, NEVER, PAIR
+from checker.judging import MAX_ANOMALIES, Anomaly
+from checker.words import Instant, sentence, value_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Sequence
+
+    from checker.formats.columns import Int64s
+    from workloads.log.facts import Facts
+    from workloads.log.findings import Findings
+
+_NS_PER_S = 1e9
+_MAX_ROWS = 12
+
+
+def anomalies_of(facts: Facts, found: Findings, kinds: Collection[str]) -> list[Anomaly]:
+    """Returns the first contradictions of some kinds; each kind gets the same share of `MAX_ANOMALIES`."""
+    teller = _Teller(facts)
+    tellers: list[tuple[str, Int64s, Callable[[Int64s], Iterator[Anomaly]]]] = [
+        ("lost", found.lost, teller.lost),
+        ("lost", found.vanished, teller.vanished),
+        ("stale", found.stale, teller.stale),
+        ("conflict", found.conflict, teller.conflict),
+        ("changed", found.changed, teller.changed),
+        ("duplicated", found.duplicated, teller.duplicated),
+        ("unexpected", found.unexpected, teller.unexpected),
+        ("reordered", found.reordered, teller.reordered),
+    ]
+    present = [(subjects, tell) for kind, subjects, tell in tellers if kind in kinds and len(subjects)]
+    share = MAX_ANOMALIES // max(1, len(present))
+    return [anomaly for subjects, tell in present for anomaly in tell(subjects[:share])]
+
+
+class _Groups:
+    """The members of some groups, found in one pass over all members."""
+
+    def __init__(self, group: Int64s, wanted: Int64s, size: int) -> None:
+        mask = np.zeros(size, np.bool_)
+        mask[wanted] = True
+        some = np.flatnonzero(mask[group])
+        order = np.argsort(group[some], kind="stable")
+        self._members = some[order]
+        self._groups = group[self._members]
+
+    def of(self, group: int) -> Int64s:
+        """Returns the members of a group, ascending."""
+        begin, end = np.searchsorted(self._groups, [group, group + 1])
+        return self._members[begin:end]
+
+
+class _Teller:
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+        self._log = facts.log
+        self._history = facts.log.history
+        self._claims = facts.claims
+
+    def lost(self, places: Int64s) -> Iterator[Anomaly]:
+        for place, known, missed in self._missing(places):
+            yield Anomaly(
+                kind="lost",
+                subject=self._offset(place),
+                explanation=sentence(
+                    f"{self._entry(known)} is lost: ",
+                    *self._says(known),
+                    ", but ",
+                    *self._lacks(missed, place),
+                    ". No read that began later has it.",
+                ),
+                rows=(int(self._claims.row[known]), missed),
+                decisive=missed,
+            )
+
+    def stale(self, places: Int64s) -> Iterator[Anomaly]:
+        for place, known, missed in self._missing(places):
+            again = int(self._facts.places.seen[place])
+            stale_ns = self._history.start_ns[missed] - self._history.end_ns[self._claims.row[known]]
+            yield Anomaly(
+                kind="stale",
+                subject=self._offset(place),
+                explanation=sentence(
+                    f"a read is stale: {self._entry(known)} was missing {stale_ns / _NS_PER_S:.3f} s after it was known. ",
+                    *_capital(self._says(known)),
+                    ", but ",
+                    *self._lacks(missed, place),
+                    f". Process {self._history.process[again]}, whose read began at ",
+                    self._began(again),
+                    ", has it again.",
+                ),
+                rows=(int(self._claims.row[known]), missed, again),
+                decisive=missed,
+            )
+
+    def vanished(self, appends: Int64s) -> Iterator[Anomaly]:
+        for append in appends.tolist():
+            row = int(self._log.append[append])
+            value = value_text(self._log.value(int(self._log.appended[append])))
+            yield Anomaly(
+                kind="lost",
+                subject=self._log.value(int(self._log.appended[append])),
+                explanation=sentence(
+                    f"the append of {value} by process {self._history.process[row]} is lost: it was acknowledged at ",
+                    self._ended(row),
+                    " without an offset. Later reads cover every offset between the entries before and after it,"
+                    " and none has it.",
+                ),
+                rows=(row,),
+                decisive=row,
+            )
+
+    def conflict(self, places: Int64s) -> Iterator[Anomaly]:
+        groups = _Groups(self._claims.place, places, len(self._claims.distinct))
+        for place in places.tolist():
+            one, other = self._conflicting(groups.of(place))
+            yield self._two("conflict", place, f"offset {self._offset(place)} has two entries: ", one, other)
+
+    def _conflicting(self, claims: Int64s) -> tuple[int, int]:
+        """Returns two claims of one place that contradict: two answers, an answer and a read, or two reads."""
+        values = self._claims.value[claims]
+        answers = claims[claims < self._claims.answers]
+        if len(answers) > 1:
+            return int(answers[0]), int(answers[1])
+        return int(claims[0]), int(claims[np.flatnonzero(values != values[0])[0]])
+
+    def changed(self, places: Int64s) -> Iterator[Anomaly]:
+        groups = _Groups(self._claims.place, places, len(self._claims.distinct))
+        for place in places.tolist():
+            claims = groups.of(place)
+            one, other = self._changing(claims[claims >= self._claims.answers])
+            yield self._two("changed", place, f"the entry at offset {self._offset(place)} changed: ", one, other)
+
+    def _changing(self, claims: Int64s) -> tuple[int, int]:
+        """Returns two reads with different values, one of which began after the other had ended."""
+        value, row = self._claims.value[claims], self._claims.row[claims]
+        start, end = self._history.start[row], self._history.end[row]
+        first = int(np.argmin(end))
+        differs = np.flatnonzero(value != value[first])
+        late = differs[start[differs] > end[first]]
+        if len(late):
+            return int(claims[first]), int(claims[late[0]])
+        second = int(differs[np.argmin(end[differs])])
+        back = np.flatnonzero((value == value[first]) & (start > end[second]))
+        return int(claims[second]), int(claims[back[0]])
+
+    def _two(self, kind: str, place: int, title: str, one: int, other: int) -> Anomaly:
+        rows = int(self._claims.row[one]), int(self._claims.row[other])
+        ends = [int(self._history.end[row]) for row in rows]
+        return Anomaly(
+            kind=kind,
+            subject=self._offset(place),
+            explanation=sentence(title, *self._says(one), ", and ", *self._says(other), "."),
+            rows=rows,
+            decisive=rows[int(np.argmax(ends))],
+        )
+
+    def duplicated(self, values: Int64s) -> Iterator[Anomaly]:
+        groups = _Groups(self._claims.value, values, len(self._claims.numbers))
+        for value in values.tolist():
+            claims = groups.of(value)
+            _, first = np.unique(self._claims.place[claims], return_index=True)
+            shown = claims[np.sort(first)][:_MAX_ROWS]
+            tried = int(self._facts.values.tried[value])
+            total = int(self._facts.values.offsets[value])
+            times = "once" if tried == 1 else f"{tried} times"
+            yield Anomaly(
+                kind="duplicated",
+                subject=self._value(value),
+                explanation=sentence(
+                    f"{value_text(self._value(value))} is at {total} offsets, but it was appended {times}: ",
+                    *self._says(int(shown[0])),
+                    ", and ",
+                    *self._says(int(shown[1])),
+                    ".",
+                ),
+                rows=tuple(dict.fromkeys(self._claims.row[shown].tolist())),
+                decisive=int(self._claims.row[shown[1]]),
+            )
+
+    def unexpected(self, values: Int64s) -> Iterator[Anomaly]:
+        reads = _Groups(self._claims.value, values, len(self._claims.numbers))
+        appends = _Groups(self._facts.appends.value, values, len(self._claims.numbers))
+        for value in values.tolist():
+            claims = reads.of(value)
+            claims = claims[claims >= self._claims.answers]
+            first = int(claims[np.argmin(self._history.end[self._claims.row[claims]])])
+            rows = self._log.append[appends.of(value)]
+            failed = rows[self._history.type[rows] == FAIL]
+            tried = rows[self._history.type[rows] != FAIL]
+            why: list[str | Instant] = [", which nobody appended."]
+            named = failed[:1]
+            if len(tried):
+                named = tried[:1]
+                why = [", but its append began only at ", self._began(int(tried[0])), "."]
+            elif len(failed):
+                why = [f", but the append of it by process {self._history.process[failed[0]]} failed."]
+            row = int(self._claims.row[first])
+            yield Anomaly(
+                kind="unexpected",
+                subject=self._value(value),
+                explanation=sentence(*self._says(first), *why),
+                rows=(*named.tolist(), row),
+                decisive=row,
+            )
+
+    def reordered(self, appends: Int64s) -> Iterator[Anomaly]:
+        earlier = self._facts.appends.overtaken[appends]
+        read_of = _Groups(self._claims.value, self._facts.appends.value[earlier], len(self._claims.numbers))
+        for late, early in zip(appends.tolist(), earlier.tolist(), strict=True):
+            row, before = int(self._log.append[late]), int(self._log.append[early])
+            high = self._offset(int(self._facts.appends.place[early]))
+            low = self._offset(int(self._facts.appends.place[late]))
+            rows = [before]
+            known: Sequence[str | Instant] = ("was acknowledged at ", self._ended(before))
+            if self._history.end[before] >= self._history.start[row]:
+                claims = read_of.of(int(self._facts.appends.value[early]))
+                claims = claims[claims >= self._claims.answers]
+                read = int(self._claims.row[claims[np.argmin(self._history.end[self._claims.row[claims]])]])
+                rows.append(read)
+                known = (f"was read by process {self._history.process[read]} before ", self._ended(read))
+            values = [value_text(self._log.value(int(self._log.appended[append]))) for append in (early, late)]
+            yield Anomaly(
+                kind="reordered",
+                subject=low,
+                explanation=sentence(
+                    f"the order contradicts real time: {values[0]} at offset {high} ",
+                    *known,
+                    f", and process {self._history.process[row]} began to append {values[1]} after that, at ",
+                    self._began(row),
+                    f", but {values[1]} is at the lower offset {low}.",
+                ),
+                rows=(*rows, row),
+                decisive=row,
+            )
+
+    def _missing(self, places: Int64s) -> Iterator[tuple[int, int, int]]:
+        """Yields each place with the claim by which its entry was known, and the last read that lacks it."""
+        groups = _Groups(self._claims.place, places, len(self._claims.distinct))
+        for place in places.tolist():
+            claims = groups.of(place)
+            known = int(claims[np.argmin(self._history.end[self._claims.row[claims]])])
+            yield place, known, int(self._facts.places.missed[place])
+
+    def _offset(self, place: int) -> int:
+        return int(self._claims.distinct[place])
+
+    def _value(self, rank: int) -> object:
+        return self._log.value(int(self._claims.numbers[rank]))
+
+    def _entry(self, claim: int) -> str:
+        value = value_text(self._value(int(self._claims.value[claim])))
+        return f"{value} at offset {self._offset(int(self._claims.place[claim]))}"
+
+    def _says(self, claim: int) -> tuple[str | Instant, ...]:
+        row = int(self._claims.row[claim])
+        value = value_text(self._value(int(self._claims.value[claim])))
+        offset = self._offset(int(self._claims.place[claim]))
+        who = f"process {self._history.process[row]}"
+        if claim < self._claims.answers:
+            return f"{who}'s append of {value} was acknowledged with offset {offset} at ", self._ended(row)
+        return (
+            f"{who} read {value} at offset {offset} (",
+            self._began(row),
+            " to ",
+            self._ended(row),
+            ")",
+        )
+
+    def _lacks(self, row: int, place: int) -> tuple[str | Instant, ...]:
+        values = self._history.value
+        asked = f"offset {values.first[row]}"
+        if values.kind[row] == PAIR:
+            asked = f"offsets {values.first[row]} to {values.second[row]}"
+        return (
+            f"process {self._history.process[row]}'s read of {asked}, which began at ",
+            self._began(row),
+            f", has nothing at offset {self._offset(place)}",
+        )
+
+    def _began(self, row: int) -> Instant:
+        return self._instant(row, int(self._history.start_ns[row]), int(self._history.start[row]))
+
+    def _ended(self, row: int) -> Instant:
+        end = int(self._history.end[row])
+        return self._instant(row, int(self._history.end_ns[row]), None if end == NEVER else end)
+
+    def _instant(self, row: int, time_ns: int, index: int | None) -> Instant:
+        timed = self._history.start_ns[row] > 0 or self._history.end_ns[row] > 0
+        return Instant(time_ns=time_ns if timed and time_ns >= 0 else None, index=index)
+
+
+def _capital(parts: tuple[str | Instant, ...]) -> tuple[str | Instant, ...]:
+    first, *rest = parts
+    return (first[:1].upper() + first[1:] if isinstance(first, str) else first, *rest)

@@ -1,0 +1,301 @@
+"""What the answers and reads of a log say together, by offset, by value and by append; what contradicts is found from this.
+
+A place is the rank of an offset that an answer or a read names. Times are event indexes. Reads are compared by their rows,
+which stand in the order of their invokes. Offsets between places have no entry anywhere, so nothing can be missing there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from checker.formats.columns import FAIL, NEVER, OK
+from workloads.log.arrays import greatest, greatest_over, least, least_over, ranks
+
+if TYPE_CHECKING:
+    from checker.formats.columns import Int64s
+    from workloads.log.arrays import Bools
+    from workloads.log.reading import Log
+
+_NONE = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claims:
+    """What says that a value is at an offset: acknowledged appends first, then the entries of reads.
+
+    Attributes:
+        row: The append or the read.
+        place: The place of the offset.
+        value: The rank of the value.
+        answers: How many of the claims are answers of appends.
+        distinct: The offset of each place.
+        numbers: The number of each rank of a value.
+    """
+
+    row: Int64s
+    place: Int64s
+    value: Int64s
+    answers: int
+    distinct: Int64s
+    numbers: Int64s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """What is known of each place.
+
+    Attributes:
+        known: The event after which it was known that an entry is there; its answer or its first read to end.
+        seen: The row of the last read that has the entry; -1 where none has.
+        missed: The row of the last read that covers the offset and lacks the entry; -1 where none does.
+        conflict: Whether two values or two acknowledged appends are there, other than by a change.
+        changed: Whether a read began after another had ended, and has another value.
+    """
+
+    known: Int64s
+    seen: Int64s
+    missed: Int64s
+    conflict: Bools
+    changed: Bools
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByValue:
+    """What is known of each value.
+
+    Attributes:
+        tried: How many appends of it may have happened.
+        acknowledged: How many did.
+        offsets: At how many offsets it is.
+        place: One of the places where it is; -1 where it is nowhere.
+        read: The event after which it was first read; `NEVER` where it was not.
+        unexpected: Whether it was read although no append of it had begun that may have happened.
+    """
+
+    tried: Int64s
+    acknowledged: Int64s
+    offsets: Int64s
+    place: Int64s
+    read: Int64s
+    unexpected: Bools
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appends:
+    """What is known of each append, in the order of `Log.append`.
+
+    Attributes:
+        value: The rank of its value.
+        place: The place of its entry; -1 where that is not known.
+        overtaken: The append that was in the log before this one began, at a higher offset; -1 where there is none.
+        vanished: Whether it was acknowledged without an offset, and reads show that it is at no offset where it can be.
+    """
+
+    value: Int64s
+    place: Int64s
+    overtaken: Int64s
+    vanished: Bools
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """All that is known of a log."""
+
+    log: Log
+    claims: Claims
+    places: Places
+    values: ByValue
+    appends: Appends
+
+
+def facts_of(log: Log) -> Facts:
+    """Puts together what the answers and reads of a log say."""
+    distinct, place = ranks(np.concatenate([log.answer[log.answered], log.entry_offset]))
+    numbers, value = ranks(np.concatenate([log.appended, log.entry_value]))
+    appended, entered = value[: len(log.append)], value[len(log.append) :]
+    claims = Claims(
+        row=np.concatenate([log.append[log.answered], log.read[log.entry_read]]),
+        place=place,
+        value=np.concatenate([appended[log.answered], entered]),
+        answers=int(log.answered.sum()),
+        distinct=distinct,
+        numbers=numbers,
+    )
+    places = _places(log, claims)
+    values = _by_value(log, claims, appended)
+    return Facts(log=log, claims=claims, places=places, values=values, appends=_appends(log, claims, values, appended))
+
+
+def _places(log: Log, claims: Claims) -> Places:
+    size = len(claims.distinct)
+    end = log.history.end[claims.row]
+    known = least(size, claims.place, end, NEVER)
+    seen = greatest(size, claims.place[claims.answers :], claims.row[claims.answers :], _NONE)
+    several, changed = _contradictions(log, claims)
+    answers = np.bincount(claims.place[: claims.answers], minlength=size)
+    conflict = (answers > 1) | (several & ((answers > 0) | ~changed))
+    return Places(known=known, seen=seen, missed=_missed(log, claims), conflict=conflict, changed=changed)
+
+
+def _contradictions(log: Log, claims: Claims) -> tuple[Bools, Bools]:
+    """Returns the places that have several values, and those where a later read has another value than an earlier one."""
+    size = len(claims.distinct)
+    several = _several(size, claims.place, claims.value)
+    changed = np.zeros(size, np.bool_)
+    of_reads = np.flatnonzero(several[claims.place[claims.answers :]]) + claims.answers
+    if len(of_reads):
+        place, value = claims.place[of_reads], claims.value[of_reads]
+        start, end = log.history.start[claims.row[of_reads]], log.history.end[claims.row[of_reads]]
+        # The first read to end, and the first with another value than that one.
+        first_end = least(size, place, end, NEVER)
+        first_value = np.zeros(size, np.int64)
+        earliest = end == first_end[place]
+        first_value[place[earliest]] = value[earliest]
+        other = value != first_value[place]
+        other_end = least(size, place[other], end[other], NEVER)
+        late = start > np.where(other, first_end[place], other_end[place])
+        changed[place[late]] = True
+    return several, changed
+
+
+def _several(size: int, group: Int64s, member: Int64s) -> Bools:
+    """Returns the groups that have more than one distinct member."""
+    one = np.zeros(size, np.int64)
+    one[group] = member
+    several = np.zeros(size, np.bool_)
+    several[group[one[group] != member]] = True
+    return several
+
+
+def _missed(log: Log, claims: Claims) -> Int64s:
+    """Returns, for each place, the row of the last read that covers it and lacks it; -1 where none does.
+
+    The entries of a read leave gaps of places. In a log without anomalies and with reads of what is settled there are none,
+    whatever the length of the reads; so the work is that of the entries, and not of what reads cover.
+    """
+    distinct = claims.distinct
+    first = np.searchsorted(distinct, log.first, "left")
+    last = np.searchsorted(distinct, log.last, "right") - 1
+    read, place = log.entry_read, claims.place[claims.answers :]
+    inside = (place >= first[read]) & (place <= last[read])
+    if not inside.all():  # a read returned what it was not asked for
+        read, place = read[inside], place[inside]
+    if ((read[1:] == read[:-1]) & (place[1:] < place[:-1])).any():
+        order = np.lexsort((place, read))
+        read, place = read[order], place[order]
+    opens = np.ones(len(read), np.bool_)
+    opens[1:] = read[1:] != read[:-1]
+    before = np.empty_like(place)
+    before[1:] = place[:-1]
+    before[opens] = first[read[opens]] - 1
+    gap = np.flatnonzero(before + 1 < place)
+    final = first - 1
+    final[read] = place  # the last entry of each read remains
+    tail = np.flatnonzero(final < last)
+    return greatest_over(
+        len(distinct),
+        np.concatenate([before[gap] + 1, final[tail] + 1]),
+        np.concatenate([place[gap] - 1, last[tail]]),
+        np.concatenate([log.read[read[gap]], log.read[tail]]),
+    )
+
+
+def _by_value(log: Log, claims: Claims, appended: Int64s) -> ByValue:
+    history, size = log.history, len(claims.numbers)
+    kind = history.type[log.append]
+    possible = kind != FAIL
+    tried = np.bincount(appended[possible], minlength=size)
+    acknowledged = np.bincount(appended[kind == OK], minlength=size)
+    begun = least(size, appended[possible], history.start[log.append[possible]], NEVER)
+    entered = slice(claims.answers, None)
+    read = least(size, claims.value[entered], history.end[claims.row[entered]], NEVER)
+    place = np.full(size, _NONE, np.int64)
+    place[claims.value] = claims.place
+    offsets = (place != _NONE).astype(np.int64)
+    several = _several(size, claims.value, claims.place)
+    if several.any():
+        some = np.flatnonzero(several[claims.value])
+        pairs = np.unique(np.stack([claims.value[some], claims.place[some]]), axis=1)
+        offsets[several] = np.bincount(pairs[0], minlength=size)[several]
+    return ByValue(
+        tried=tried,
+        acknowledged=acknowledged,
+        offsets=offsets,
+        place=place,
+        read=read,
+        unexpected=(read != NEVER) & (read < begun),
+    )
+
+
+def _appends(log: Log, claims: Claims, values: ByValue, appended: Int64s) -> Appends:
+    history = log.history
+    kind = history.type[log.append]
+    # Where the value alone says which append an entry is.
+    single = (kind != FAIL) & ((values.tried == 1) & (values.offsets == 1))[appended]
+    place = np.where(single, values.place[appended], _NONE)
+    place[log.answered] = claims.place[: claims.answers]
+    start = history.start[log.append]
+    acknowledged = np.where(kind == OK, history.end[log.append], NEVER)
+    settled = np.where(single, np.minimum(acknowledged, values.read[appended]), acknowledged)
+    there = np.flatnonzero((place != _NONE) & (settled != NEVER))
+    instants, rank = ranks(np.concatenate([start, settled[there]]))
+    began, stood = rank[: len(start)], rank[len(start) :]
+    highest = np.maximum.accumulate(greatest(len(instants), stood, place[there], _NONE))
+    below = np.where(began > 0, highest[began - 1], _NONE)  # the highest place that was taken before the append began
+    late = np.flatnonzero((place != _NONE) & (below > place))
+    overtaken = np.full(len(place), _NONE, np.int64)
+    if len(late):
+        # The running maximum first has that place at the instant when the append there was settled.
+        at = np.searchsorted(highest, below[late])
+        by_instant = np.full(len(instants), _NONE, np.int64)
+        holds = place[there] == highest[stood]
+        by_instant[stood[holds]] = there[holds]
+        overtaken[late] = by_instant[at]
+    nowhere = np.flatnonzero((kind == OK) & (place == _NONE) & (values.offsets[appended] == 0))
+    vanished = np.zeros(len(place), np.bool_)
+    if len(nowhere):
+        above = np.full(len(instants) + 1, len(claims.distinct), np.int64)
+        placed = np.flatnonzero(place != _NONE)
+        np.minimum.at(above, began[placed], place[placed])
+        above = np.minimum.accumulate(above[::-1])[::-1]
+        after = above[np.searchsorted(instants, acknowledged[nowhere], "right")]
+        vanished[nowhere] = _vanished(log, claims, below[nowhere], after, acknowledged[nowhere])
+    return Appends(value=appended, place=place, overtaken=overtaken, vanished=vanished)
+
+
+def _vanished(log: Log, claims: Claims, below: Int64s, above: Int64s, end: Int64s) -> Bools:
+    """Says of appends that no read has whether later reads cover every offset where they can be.
+
+    An append is above what was in the log before it began, and below what began after it had ended. Without the one it may be
+    at any offset from 0, or from the lowest that is known; without the other there is no bound, and nothing is known.
+
+    Args:
+        log: The log.
+        claims: What says where values are.
+        below: The highest place that was taken before each began; -1 where there is none.
+        above: The lowest place of those that began after it; the number of places where there is none.
+        end: When each was acknowledged.
+    """
+    distinct = claims.distinct
+    found = np.zeros(len(below), np.bool_)
+    bounded = np.flatnonzero((above < len(distinct)) & (above > below))
+    if not len(bounded):
+        return found
+    lowest = min(0, int(distinct[0])) - 1
+    low = np.where(below[bounded] == _NONE, lowest, distinct[below[bounded]]) + 1
+    high = distinct[above[bounded]] - 1
+    whole = log.first <= log.last
+    edges, rank = ranks(np.concatenate([log.first[whole], log.last[whole] + 1, low, high + 1]))
+    reads = int(whole.sum())
+    first, beyond = rank[:reads], rank[reads : 2 * reads]
+    begin, stop = rank[2 * reads : 2 * reads + len(low)], rank[2 * reads + len(low) :]
+    covered = greatest_over(len(edges), first, beyond - 1, log.read[whole])
+    room = begin < stop
+    row = np.full(len(low), _NONE, np.int64)
+    row[room] = least_over(covered, begin[room], stop[room] - 1)
+    later = (row != _NONE) & (log.history.start[row] > end[bounded])
+    found[bounded] = ~room | later
+    return found

@@ -1,0 +1,94 @@
+"""The figures of a log beside its counts, and the plot of its entries over time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from checker.formats.columns import OK
+from checker.marks import Marks, plot
+
+if TYPE_CHECKING:
+    from checker.formats.columns import Int64s
+    from checker.marks import Tone
+    from harness.op import Value
+    from workloads.log.arrays import Bools
+    from workloads.log.facts import Facts
+    from workloads.log.findings import Findings
+
+QUANTILES: Final = (0, 0.5, 0.95, 0.99, 1)
+WORST_STALE: Final = 8
+_MS: Final = 1_000_000
+
+
+def figures_of(facts: Facts, found: Findings) -> dict[str, Value]:
+    """Returns how long entries were stale, in milliseconds: quantiles, and the worst; nothing if none was."""
+    if not len(found.stale):
+        return {}
+    for_ms = (facts.log.history.start_ns[facts.places.missed[found.stale]] - found.known_ns[found.stale]) / _MS
+    ordered = np.sort(for_ms)
+    worst = np.argsort(-for_ms, kind="stable")[:WORST_STALE]
+    return {
+        "stale-latencies": {
+            f"{quantile:g}": round(float(ordered[min(len(ordered) - 1, int(len(ordered) * quantile))]), 3)
+            for quantile in QUANTILES
+        },
+        "worst-stale": [
+            {"offset": int(facts.claims.distinct[found.stale[place]]), "stale-latency": round(float(for_ms[place]), 3)}
+            for place in worst.tolist()
+        ],
+    }
+
+
+def picture(facts: Facts, found: Findings) -> dict[str, Value] | None:
+    """Returns the plot's data: entries at their offsets when they became known, stale ones while reads missed them.
+
+    Returns:
+        None if no offset is known.
+    """
+    size = len(facts.claims.distinct)
+    if not size:
+        return None
+    by_time = np.argsort(found.known_ns, kind="stable")
+    answered = np.zeros(size, np.bool_)
+    at = facts.appends.place
+    kind = facts.log.history.type[facts.log.append]
+    answered[at[(at >= 0) & (kind == OK)]] = True
+    wrong = np.zeros(size, np.bool_)
+    for places in (found.lost, found.stale, found.conflict, found.changed):
+        wrong[places] = True
+    unexpected = facts.values.unexpected[found.value] & ~wrong
+    read = facts.places.seen >= 0
+    plain = ~wrong & ~unexpected
+
+    def marks(name: str, tone: Tone, chosen: Bools) -> Marks:
+        places = by_time[chosen[by_time]]
+        return Marks(name=name, tone=tone, time_ns=found.known_ns[places], height=facts.claims.distinct[places])
+
+    def these(places: Int64s) -> Bools:
+        chosen = np.zeros(size, np.bool_)
+        chosen[places] = True
+        return chosen
+
+    stale = by_time[these(found.stale)[by_time]]
+    return plot(
+        "Entries over time",
+        "offset",
+        [
+            marks("there", "good", plain & read & answered),
+            marks("recovered", "odd", plain & read & ~answered),
+            marks("never read", "odd", plain & ~read),
+            Marks(
+                name="stale, from and until",
+                tone="bad",
+                time_ns=found.known_ns[stale],
+                height=facts.claims.distinct[stale],
+                until_ns=facts.log.history.start_ns[facts.places.missed[stale]],
+            ),
+            marks("lost", "bad", these(found.lost)),
+            marks("conflict", "bad", these(found.conflict)),
+            marks("changed", "bad", these(found.changed)),
+            marks("unexpected", "bad", unexpected),
+        ],
+    )

@@ -1,0 +1,84 @@
+"""The contradictions of a log, by kind: the places, values or appends that each is about, in ascending order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from checker.formats.columns import Int64s
+    from workloads.log.arrays import Bools
+    from workloads.log.facts import Facts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What contradicts.
+
+    Attributes:
+        known_ns: For each place, when its entry became known.
+        value: For each place, the rank of the value that became known then.
+        missing: For each place, whether a read lacks an entry that was known.
+        lost: Places whose entry is missing in the last read that covers them.
+        vanished: Appends that were acknowledged without an offset and are nowhere.
+        stale: Places whose entry was missing and is there again.
+        conflict: Places.
+        changed: Places.
+        duplicated: Ranks of values.
+        unexpected: Ranks of values.
+        reordered: Appends at a lower offset than an entry that was known before they began.
+    """
+
+    known_ns: Int64s
+    value: Int64s
+    missing: Bools
+    lost: Int64s
+    vanished: Int64s
+    stale: Int64s
+    conflict: Int64s
+    changed: Int64s
+    duplicated: Int64s
+    unexpected: Int64s
+    reordered: Int64s
+
+    def totals(self) -> dict[str, int]:
+        """Returns how many there are of each kind."""
+        return {
+            "lost": len(self.lost) + len(self.vanished),
+            "stale": len(self.stale),
+            "conflict": len(self.conflict),
+            "changed": len(self.changed),
+            "duplicated": len(self.duplicated),
+            "unexpected": len(self.unexpected),
+            "reordered": len(self.reordered),
+        }
+
+
+def findings_of(facts: Facts) -> Findings:
+    """Applies the rules of `workloads.log.judge`."""
+    places, values, appends, claims = facts.places, facts.values, facts.appends, facts.claims
+    history = facts.log.history
+    missing = np.zeros(len(places.known), np.bool_)
+    covered = np.flatnonzero(places.missed >= 0)
+    missing[covered] = history.start[places.missed[covered]] > places.known[covered]
+    again = places.seen > places.missed
+    first = np.flatnonzero(history.end[claims.row] == places.known[claims.place])
+    known_ns = np.zeros(len(places.known), np.int64)
+    known_ns[claims.place[first]] = history.end_ns[claims.row[first]]
+    value = np.zeros(len(places.known), np.int64)
+    value[claims.place[first]] = claims.value[first]
+    return Findings(
+        known_ns=known_ns,
+        value=value,
+        missing=missing,
+        lost=np.flatnonzero(missing & ~again),
+        vanished=np.flatnonzero(appends.vanished),
+        stale=np.flatnonzero(missing & again),
+        conflict=np.flatnonzero(places.conflict),
+        changed=np.flatnonzero(places.changed),
+        duplicated=np.flatnonzero((values.tried > 0) & (values.offsets > values.tried)),
+        unexpected=np.flatnonzero(values.unexpected),
+        reordered=np.flatnonzero(appends.overtaken >= 0),
+    )

@@ -1,0 +1,129 @@
+"""The generators of the log workload: appends and reads of what is recent, and the reads of whole logs after healing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from harness.op import Invocation, OpType
+from workloads.finals import UntilRead
+from workloads.log.streams import Stream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from harness.generator import Answer, Asker
+    from harness.op import Op, Process, Value
+    from workloads.log.options import LogOptions
+
+RANGE: Final = 1000  # offsets that a final read covers
+BEYOND: Final = 100  # offsets above the highest known one that final reads cover at least
+MAX_RANGES: Final = 10_000  # of one log; in a longer one, final reads leave out ranges in which no offset is known
+_GREATEST: Final = 10**18 - 1
+
+
+class Offsets:
+    """The offsets that answers and reads have told, by log.
+
+    An append that was acknowledged without an offset counts as one offset more, until reads tell higher ones.
+    """
+
+    def __init__(self) -> None:
+        self._highest: dict[str | None, int] = {}
+        self._since: dict[str | None, int] = {}
+        self._ranges: dict[str | None, set[int]] = {}
+        self._reading: dict[Process, int] = {}
+
+    def highest(self, key: str | None) -> int:
+        """Returns the highest known offset; 0 if nothing is known."""
+        return max(0, self._highest.get(key, -1) + self._since.get(key, 0))
+
+    def ranges(self, key: str | None) -> Sequence[int]:
+        """Returns the ranges of `RANGE` offsets that final reads cover, by number."""
+        last = (self.highest(key) + BEYOND) // RANGE
+        if last < MAX_RANGES:
+            return range(last + 1)
+        return sorted({*self._ranges.get(key, ()), last})
+
+    def told(self, event: Op) -> None:
+        """Learns from an event; what a client answered may be anything."""
+        if event.type is OpType.INVOKE:
+            if event.f == "read" and type(event.value) is int:
+                self._reading[event.process] = event.value
+            return
+        asked = self._reading.pop(event.process, None)
+        if event.type is not OpType.OK:
+            return
+        if event.f == "append" and event.value is None:
+            self._since[event.key] = self._since.get(event.key, 0) + 1
+        elif event.f == "append":
+            self._learn(event.key, event.value)
+        elif asked is not None:
+            self._learn(event.key, None if event.value is None else asked)
+        elif event.f == "read" and isinstance(event.value, list):
+            for entry in event.value:
+                if isinstance(entry, list) and entry:
+                    self._learn(event.key, entry[0])
+
+    def _learn(self, key: str | None, offset: Value) -> None:
+        if type(offset) is not int or not 0 <= offset <= _GREATEST:
+            return
+        more = offset - self._highest.get(key, -1)
+        if more > 0:
+            self._highest[key] = offset
+            self._since[key] = max(0, self._since.get(key, 0) - more)
+        self._ranges.setdefault(key, set()).add(offset // RANGE)
+
+
+class LogGenerator:
+    """Answers each worker the operations of its stream, for ever.
+
+    A read begins as far back from the highest known offset as its stream says, but not below 0.
+    """
+
+    def __init__(self, options: LogOptions, *, seed: int, streams: int) -> None:
+        self._streams = [Stream(options, seed=seed, number=number, streams=streams) for number in range(streams)]
+        self._offsets = Offsets()
+
+    def ask(self, asker: Asker) -> Answer:
+        """Returns the next operation of the asker's stream."""
+        key, value, back, length = self._streams[asker.worker].next()
+        if value is not None:
+            return Invocation("append", value, key)
+        first = max(0, self._offsets.highest(key) - back)
+        return Invocation("read", first if length is None else [first, first + length - 1], key)
+
+    def told(self, event: Op) -> None:
+        """Remembers the highest offset."""
+        self._offsets.told(event)
+
+
+class WholeLogs:
+    """Reads whole logs, in ranges of `RANGE` offsets; goes on while the reads find that a log is longer than was known."""
+
+    def __init__(self, history: Sequence[Op], keys: Sequence[str | None]) -> None:
+        self._keys = keys
+        self._offsets = Offsets()
+        for event in history:
+            self._offsets.told(event)
+        self._asked: set[tuple[str | None, int]] = set()
+        self._reads = UntilRead(self._due())
+
+    def ask(self, asker: Asker) -> Answer:
+        """Returns a read that has not succeeded yet."""
+        answer = self._reads.ask(asker)
+        if answer is None:
+            self._reads = UntilRead(self._due())
+            answer = self._reads.ask(asker)
+        return answer
+
+    def told(self, event: Op) -> None:
+        """Takes notice of what was read."""
+        self._offsets.told(event)
+        self._reads.told(event)
+
+    def _due(self) -> Iterator[Invocation]:
+        for key in self._keys:
+            for number in self._offsets.ranges(key):
+                if (key, number) not in self._asked:
+                    self._asked.add((key, number))
+                    yield Invocation("read", [number * RANGE, (number + 1) * RANGE - 1], key)

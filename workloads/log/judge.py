@@ -1,0 +1,122 @@
+"""Judges one log by what a log promises, whoever implements it.
+
+An operation precedes another if it ended before the other began. An offset holds an entry from the moment at which an append
+was acknowledged with it, or a read that has it ended: then the entry is known. The rules, and where systems broke them:
+
+- `lost`: a read that began after an entry was known covers its offset and lacks it, and no read that began later has it. Or
+  an append was acknowledged without an offset, and later reads cover every offset between its neighbours and have it nowhere.
+  Kafka: acknowledged records are gone after an unclean leader election. DLedger: a new leader truncates a committed entry.
+- `stale`: the same, but a read that began later has the entry. It is stale from the moment at which the entry was known until
+  the last read that lacks it began. Kafka: a fetch from a follower that lags. DLedger: a deposed leader answers a GET. It is
+  counted, but wrong only where reads must be linearizable.
+- `conflict`: two acknowledged appends at one offset; or two values at one offset, of an answer and a read, or of two reads
+  that overlap. Kafka: replicas that diverged after a truncation to the high watermark (KIP-101). DLedger: two leaders give the
+  same index.
+- `changed`: a read has one value at an offset, and a read that began after it had ended has another. Kafka and DLedger: a
+  consumer saw an entry before it was committed, and another took its place.
+- `duplicated`: a value is at more offsets than appends of it may have happened. Kafka: a producer that is not idempotent
+  repeats a batch. DLedger: a client repeats an append after a time-out.
+- `unexpected`: a read has a value of which no append had begun, or only appends that failed. Kafka and DLedger: an append that
+  was refused is committed after all, or a file is damaged.
+- `reordered`: an append began after an entry was known, and its own entry is at a lower offset. Kafka and DLedger: an old
+  leader gives offsets that a new one has passed.
+
+It also counts: `recovered`, appends without an answer that a read has; `never-read`, acknowledged appends that no read has and
+that no later read covers; `ok`, acknowledged appends that reads have, and that are neither lost, stale nor in conflict.
+
+The judge needs unique values, and is exact about values that are appended once. Where a value was appended several times, only
+an answer says which append an entry is. Such an append without an offset takes no part in `reordered`, it is not lost while the
+value is anywhere, and `duplicated` compares offsets with appends. The reason says how many such values there are.
+
+A range read need not be atomic. The judge assumes that nothing removes entries on purpose, such as retention or compaction.
+Each rule is found with arrays in near-linear time; only what is reported becomes Python objects.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from checker.formats.columns import FAIL, INFO, NEVER, OK
+from checker.judging import Judgement
+from harness.verdict import Verdict
+from workloads.log.anomalies import anomalies_of
+from workloads.log.facts import facts_of
+from workloads.log.figures import figures_of, picture
+from workloads.log.findings import findings_of
+from workloads.log.reading import read_log
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from checker.formats.columns import Columns
+    from workloads.log.facts import Facts
+    from workloads.log.findings import Findings
+
+
+def judge_log(history: Columns, *, linearizable: bool) -> Judgement:
+    """Decides the operations of one log.
+
+    Args:
+        history: The operations.
+        linearizable: Whether a stale read is wrong.
+
+    Raises:
+        InputError: An operation is none of this workload's.
+    """
+    facts = facts_of(read_log(history))
+    found = findings_of(facts)
+    counts = _counts(facts, found)
+    wrong = [kind for kind in found.totals() if counts[kind] and (linearizable or kind != "stale")]
+    verdict, reason = _verdict(facts, counts, wrong)
+    repeated = int(np.count_nonzero(facts.values.tried > 1))
+    if repeated:
+        reason += (
+            f" {repeated} values were appended more than once; only answers say which entry belongs to which append."
+        )
+    return Judgement(
+        verdict=verdict,
+        reason=reason,
+        counts=counts,
+        anomalies=anomalies_of(facts, found, wrong),
+        figures=figures_of(facts, found),
+        plot=picture(facts, found),
+    )
+
+
+def _verdict(facts: Facts, counts: Mapping[str, int], wrong: list[str]) -> tuple[Verdict, str]:
+    if wrong:
+        return Verdict.INVALID, f"The log is wrong: {', '.join(f'{counts[kind]} {kind}' for kind in wrong)}."
+    acknowledged, unread = counts["acknowledged"], counts["never-read"]
+    if not counts["ok"] and not counts["recovered"] and not counts["stale"]:
+        return Verdict.UNKNOWN, (
+            f"No read has anything that was appended, so nothing was tested: {acknowledged} of {len(facts.log.append)} "
+            f"appends were acknowledged, and {len(facts.log.read)} reads succeeded."
+        )
+    stale = f" {counts['stale']} of them were stale before." if counts["stale"] else ""
+    left = f" {unread} were never read, so a loss of them was not seen." if unread else ""
+    read = counts["ok"] + counts["stale"]
+    return Verdict.VALID, f"{read} of {acknowledged} acknowledged appends were read at their offsets.{stale}{left}"
+
+
+def _counts(facts: Facts, found: Findings) -> dict[str, int]:
+    log, values, place = facts.log, facts.values, facts.appends.place
+    kind = log.history.type[log.append]
+    acknowledged = kind == OK
+    at = place[acknowledged & (place >= 0)]
+    bad = found.missing | facts.places.conflict
+    read = facts.places.seen[at] >= 0
+    unplaced = np.flatnonzero(acknowledged & (place < 0))
+    anywhere = values.offsets[facts.appends.value[unplaced]] > 0
+    nowhere = ~anywhere & ~facts.appends.vanished[unplaced]
+    recovered = np.clip(values.offsets - values.acknowledged, 0, values.tried - values.acknowledged)
+    return {
+        "acknowledged": int(np.count_nonzero(acknowledged)),
+        "failed": int(np.count_nonzero(kind == FAIL)),
+        "unanswered": int(np.count_nonzero(kind == INFO)),
+        "ok": int(np.count_nonzero(read & ~bad[at]) + np.count_nonzero(anywhere)),
+        "recovered": int(recovered[values.read != NEVER].sum()),
+        "never-read": int(np.count_nonzero(~read & ~bad[at]) + np.count_nonzero(nowhere)),
+        **found.totals(),
+    }

@@ -1,0 +1,42 @@
+"""The part of a log run's verdict that says whether whole logs were read after healing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from harness.op import FINAL_PHASE, OpType
+from harness.verdict import Part, Verdict
+from workloads.finals import final_reads
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.final_reads import FinalReads
+    from harness.op import Operation
+
+_MAX_NAMED = 20
+
+
+def final_ranges(operations: Sequence[Operation], reads: FinalReads) -> Part:
+    """Says whether each range of each log was read after healing, and through which nodes.
+
+    Args:
+        operations: All operations of the run.
+        reads: What came of the final reads that the test asked for.
+    """
+    part = final_reads(operations, reads)
+    asked: dict[tuple[str | None, str], bool] = {}
+    for operation in operations:
+        if operation.phase == FINAL_PHASE:
+            name = operation.key, str(operation.value)
+            asked[name] = asked.get(name, False) or operation.type is OpType.OK
+    unread = [f"{'' if key is None else f'{key} '}{value}" for (key, value), was_read in asked.items() if not was_read]
+    details = {**part.details, "ranges": len(asked), "unread_ranges": unread[:_MAX_NAMED]}
+    if part.verdict is Verdict.VALID and unread:
+        reason = (
+            f"{len(unread)} of {len(asked)} ranges of offsets could not be read after healing, "
+            f"so an append lost there was not seen; the first is {unread[0]}."
+        )
+        return Part(name=part.name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
+    return replace(part, details=details)

@@ -1,0 +1,287 @@
+"""Reads the operations of a log as arrays: what was appended, and what answers and reads say is at which offset.
+
+A value has a number by which it is compared. An integer is its own number; any other value has a number below all integers
+that columns hold as integers. So equal values have equal numbers, and different values have different ones.
+
+The result of a range read is a text of JSON. Texts of nothing but pairs of integers are read in bulk by pyarrow's CSV reader;
+others go through Python.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv
+
+from checker.formats.columns import GREAT, INTEGER, NOTHING, OK, OTHER, PAIR
+from checker.formats.parquet import decode_value, json_text
+from harness.documents import shown
+from harness.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from checker.formats.columns import Columns, Int64s, Values
+    from harness.op import Value
+    from workloads.log.arrays import Bools
+
+APPEND: Final = "append"
+READ: Final = "read"
+
+BULK_FROM: Final = 1 << 12  # characters; below this, the CSV reader takes longer to begin than JSON takes to be read
+_BULK_CHARACTERS: Final = 1 << 25
+_PAIRS: Final = "[[offset, value], ...]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Log:
+    """The operations of one log.
+
+    Attributes:
+        history: The operations.
+        numbers: The numbers of values that are no integers.
+        append: The row of each append.
+        appended: The number of its value.
+        answered: Whether it was acknowledged with an offset.
+        answer: That offset; 0 where there is none.
+        read: The row of each read that succeeded, ascending.
+        first: The first offset that it covers.
+        last: The last one.
+        entry_read: For each entry that a read returned, the read's place in `read`, ascending.
+        entry_offset: The entry's offset.
+        entry_value: The number of its value.
+    """
+
+    history: Columns
+    numbers: Numbers
+    append: Int64s
+    appended: Int64s
+    answered: Bools
+    answer: Int64s
+    read: Int64s
+    first: Int64s
+    last: Int64s
+    entry_read: Int64s
+    entry_offset: Int64s
+    entry_value: Int64s
+
+    def value(self, number: int) -> Value:
+        """Returns the value of a number."""
+        return number if number > -GREAT else self.numbers.value(number)
+
+
+class Numbers:
+    """The numbers of the values that are no integers."""
+
+    def __init__(self) -> None:
+        self._places: dict[str, int] = {}
+        self._texts: list[str] = []
+
+    def of_text(self, text: str) -> int:
+        """Returns the number of a value's canonical JSON."""
+        place = self._places.setdefault(text, len(self._texts))
+        if place == len(self._texts):
+            self._texts.append(text)
+        return -GREAT - place
+
+    def of_value(self, value: Value) -> int:
+        """Returns the number of a value."""
+        if type(value) is int and abs(value) < GREAT:
+            return value
+        return self.of_text(json_text(value) or "")
+
+    def of_column(self, values: Values, texts: Sequence[str], rows: Int64s) -> Int64s:
+        """Returns the numbers of the values in some rows of a column, none of which is nothing."""
+        kind, number = values.kind[rows], values.first[rows]
+        others = np.flatnonzero(kind == OTHER)
+        if len(others):
+            distinct, inverse = np.unique(number[others], return_inverse=True)
+            known = [self.of_text(texts[place]) for place in distinct.tolist()]
+            number[others] = np.array(known, np.int64)[inverse.reshape(-1)]
+        for place in np.flatnonzero(kind == PAIR).tolist():
+            number[place] = self.of_text(f"[{values.first[rows[place]]},{values.second[rows[place]]}]")
+        return number
+
+    def value(self, number: int) -> Value:
+        """Returns the value of a number."""
+        return decode_value(self._texts[-number - GREAT])
+
+
+def read_log(history: Columns) -> Log:
+    """Reads the operations of one log.
+
+    Raises:
+        InputError: An operation is none of this workload's.
+    """
+    append_at = np.flatnonzero(_of_function(history, APPEND))
+    read_at = np.flatnonzero(_of_function(history, READ))
+    if len(append_at) + len(read_at) < len(history):
+        row = int(np.setdiff1d(np.arange(len(history)), np.concatenate([append_at, read_at]))[0])
+        name = history.functions[history.function[row]]
+        raise _wrong(
+            history, row, f"expected {APPEND} or {READ}, the functions of the workload log, found {shown(name)}"
+        )
+    _hold(history, append_at, history.value.kind[append_at] != NOTHING, "expected an append of a value, found null")
+    kind = history.value.kind[read_at]
+    _hold(history, read_at, (kind == INTEGER) | (kind == PAIR), "expected a read of an offset or of [first, last]")
+    acknowledged = history.type[append_at] == OK
+    told = history.result.kind[append_at]
+    whole = ~acknowledged | (told == INTEGER) | (told == NOTHING)
+    _hold(history, append_at, whole, "expected an offset or null as the answer of an append")
+    answered = acknowledged & (told == INTEGER)
+    numbers = Numbers()
+    appended = numbers.of_column(history.value, history.texts, append_at)
+    read = read_at[history.type[read_at] == OK]
+    ranged = history.value.kind[read] == PAIR
+    first = history.value.first[read]
+    entry_read, entry_offset, entry_value = _entries(history, numbers, read, ranged)
+    return Log(
+        history=history,
+        numbers=numbers,
+        append=append_at,
+        appended=appended,
+        answered=answered,
+        answer=np.where(answered, history.result.first[append_at], 0),
+        read=read,
+        first=first,
+        last=np.where(ranged, history.value.second[read], first),
+        entry_read=entry_read,
+        entry_offset=entry_offset,
+        entry_value=entry_value,
+    )
+
+
+def _of_function(history: Columns, name: str) -> Bools:
+    place = next((place for place, known in enumerate(history.functions) if known == name), -1)
+    found: Bools = history.function == place
+    return found
+
+
+def _hold(history: Columns, rows: Int64s, right: Bools, expected: str) -> None:
+    if not right.all():
+        raise _wrong(history, int(rows[np.flatnonzero(~right)[0]]), expected)
+
+
+def _wrong(history: Columns, row: int, reason: str) -> InputError:
+    return InputError(f"event {history.start[row]}: {reason}")
+
+
+def _entries(history: Columns, numbers: Numbers, read: Int64s, ranged: Bools) -> tuple[Int64s, Int64s, Int64s]:
+    """Returns the entries that reads returned, in the order of the reads: place of the read, offset, number of the value."""
+    kind = history.result.kind[read]
+    _hold(history, read[ranged], kind[ranged] == OTHER, f"expected {_PAIRS} as the result of a read of a range")
+    places, earliest, text_of = np.unique(history.result.first[read[ranged]], return_index=True, return_inverse=True)
+    text_of = text_of.reshape(-1)
+    counts, offsets, values = _pairs(history, numbers, places, read[ranged][earliest])
+    count = np.where(kind == NOTHING, 0, 1)
+    count[ranged] = counts[text_of]
+    entry_read = np.repeat(np.arange(len(read)), count)
+    of_range = ranged[entry_read]
+    offset = np.zeros(len(entry_read), np.int64)
+    value = np.zeros(len(entry_read), np.int64)
+    single = read[entry_read[~of_range]]
+    offset[~of_range] = history.value.first[single]
+    value[~of_range] = numbers.of_column(history.result, history.texts, single)
+    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+    begins = np.cumsum(count) - count
+    within = np.arange(len(entry_read)) - begins[entry_read]
+    source = np.zeros(len(read), np.int64)
+    source[ranged] = starts[text_of]
+    taken = (source[entry_read] + within)[of_range]
+    offset[of_range], value[of_range] = offsets[taken], values[taken]
+    return entry_read, offset, value
+
+
+def _pairs(history: Columns, numbers: Numbers, places: Int64s, rows: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+    """Reads distinct texts; returns how many pairs each has, and the offsets and values of all, one text after the other.
+
+    Args:
+        history: The operations.
+        numbers: The numbers of values.
+        places: The texts' places.
+        rows: A read with each text, for errors.
+    """
+    counts = np.zeros(len(places), np.int64)
+    offsets: list[Int64s] = []
+    values: list[Int64s] = []
+    begin = 0
+    while begin < len(places):
+        some: list[str] = []
+        size = 0
+        while begin + len(some) < len(places) and size < _BULK_CHARACTERS:
+            some.append(history.texts[places[begin + len(some)]])
+            size += len(some[-1])
+        bulk = _in_bulk(some) if size >= BULK_FROM else None
+        if bulk is None:
+            bulk = _one_by_one(history, numbers, some, rows[begin : begin + len(some)].tolist())
+        counts[begin : begin + len(some)] = bulk[0]
+        offsets.append(bulk[1])
+        values.append(bulk[2])
+        begin += len(some)
+    empty = [np.zeros(0, np.int64)]
+    return counts, np.concatenate(offsets or empty), np.concatenate(values or empty)
+
+
+def _in_bulk(texts: Sequence[str]) -> tuple[Int64s, Int64s, Int64s] | None:
+    """Reads texts of nothing but pairs of integers; None if there is anything else in them.
+
+    The texts are JSON. What is left of them without digits and signs shows the brackets and commas; if those are of a list of
+    pairs, then the digits between them are integers, as JSON knows nothing else of digits and signs alone.
+    """
+    lines: list[bytes] = []
+    counts = np.zeros(len(texts), np.int64)
+    skeletons: dict[int, bytes] = {}
+    for place, text in enumerate(texts):
+        if not text.isascii():
+            return None
+        line = text.encode("ascii")
+        skeleton = line.translate(None, b"0123456789-")
+        count = (len(skeleton) - 1) // 4
+        if count not in skeletons:
+            skeletons[count] = b"[" + b",".join([b"[,]"] * count) + b"]"
+        if skeleton != skeletons[count]:
+            return None
+        counts[place] = count
+        if count:
+            lines.append(line[2:-2])
+    if not lines:
+        return counts, np.zeros(0, np.int64), np.zeros(0, np.int64)
+    body = b"\n".join(lines).replace(b"],[", b"\n")
+    try:
+        table = csv.read_csv(
+            pa.BufferReader(body),
+            read_options=csv.ReadOptions(column_names=["offset", "value"]),
+            convert_options=csv.ConvertOptions(column_types={"offset": pa.int64(), "value": pa.int64()}),
+        )
+    except pa.ArrowInvalid:  # an integer that int64 does not hold
+        return None
+    offset, value = table["offset"].to_numpy(), table["value"].to_numpy()
+    if max(-int(offset.min()), int(offset.max()), -int(value.min()), int(value.max())) >= GREAT:
+        return None
+    return counts, offset, value
+
+
+def _one_by_one(
+    history: Columns, numbers: Numbers, texts: Sequence[str], rows: Sequence[int]
+) -> tuple[Int64s, Int64s, Int64s]:
+    counts: list[int] = []
+    offsets: list[int] = []
+    values: list[int] = []
+    for text, row in zip(texts, rows, strict=True):
+        pairs = decode_value(text)
+        if not isinstance(pairs, list):
+            raise _wrong(history, row, f"expected {_PAIRS} as the result of a read of a range")
+        for pair in pairs:
+            if not isinstance(pair, list) or len(pair) != 2 or pair[1] is None or not _is_offset(pair[0]):
+                raise _wrong(history, row, f"expected {_PAIRS} as the result of a read of a range, found {shown(pair)}")
+            offsets.append(pair[0])
+            values.append(numbers.of_value(pair[1]))
+        counts.append(len(pairs))
+    return np.array(counts, np.int64), np.array(offsets, np.int64), np.array(values, np.int64)
+
+
+def _is_offset(value: Value) -> bool:
+    return type(value) is int and abs(value) < GREAT

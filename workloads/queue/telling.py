@@ -1,0 +1,192 @@
+"""Says what is known about a queue: the verdict with its reason, the counts, and the first anomalies in sentences."""
+
+from __future__ import annotations
+
+from itertools import chain, islice, zip_longest
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from checker.formats.columns import FAIL
+from checker.formats.parquet import json_text
+from checker.judging import MAX_ANOMALIES, Anomaly, Judgement
+from harness.documents import shown
+from harness.verdict import Verdict
+from workloads.queue.options import Delivery
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from checker.formats.columns import Columns
+    from harness.op import Value
+    from workloads.queue.judge import Found
+
+MAX_ROWS = 12
+
+
+def judgement(history: Columns, found: Found, delivery: Delivery) -> Judgement:
+    """Returns what is known about a queue that promises a delivery."""
+    counts = {
+        "attempted": len(found.flow.put),
+        "acknowledged": found.acknowledged,
+        "ok": found.ok,
+        "lost": len(found.lost),
+        "unexpected": len(found.unexpected),
+        "duplicated": len(found.duplicated),
+        "recovered": found.recovered,
+    }
+    if found.compared is not None:
+        counts["reordered"] = len(found.overtaken)
+    told = _Teller(history, found)
+    wrong = [told.unexpected()]
+    if delivery is not Delivery.AT_MOST_ONCE:
+        wrong.append(told.lost())
+    if delivery is not Delivery.AT_LEAST_ONCE:
+        wrong.append(told.duplicated())
+    wrong.append(told.reordered())
+    # In turns, so that each kind is among the first.
+    turns = chain.from_iterable(zip_longest(*wrong))
+    anomalies = list(islice((anomaly for anomaly in turns if anomaly is not None), MAX_ANOMALIES))
+    numbers = ", ".join(f"{number} {word}" for word, number in counts.items())
+    if anomalies:
+        verdict, reason = Verdict.INVALID, f"The queue did what it must not do: {numbers}."
+    elif (unseen := _unseen(found, delivery)) is not None:
+        verdict, reason = Verdict.UNKNOWN, unseen
+    else:
+        verdict, reason = Verdict.VALID, f"The queue kept what it promised: {numbers}.{_excused(found)}"
+    return Judgement(verdict=verdict, reason=reason, counts=counts, anomalies=anomalies, figures=_figures(found))
+
+
+def _figures(found: Found) -> Mapping[str, Value]:
+    """Returns what counts do not say: how far the judge could see."""
+    flow = found.flow
+    return {
+        "drains": len(flow.drains),
+        "dequeues_without_answer": len(flow.lost_dequeues),
+        "drains_without_answer": len(flow.lost_drains),
+        "missing_perhaps_dequeued": found.perhaps_taken,
+        "missing_perhaps_drained": found.perhaps_drained,
+        "missing_not_drained": found.not_drained,
+        "compared_in_order": found.compared,
+    }
+
+
+def _unseen(found: Found, delivery: Delivery) -> str | None:
+    """Returns why nothing can be said for certain although nothing is wrong; None if something can."""
+    if not found.acknowledged:
+        return "No enqueue was acknowledged, so nothing was tested."
+    if not found.ok:
+        return f"{found.acknowledged} enqueues were acknowledged, but no value came out, so nothing was tested."
+    if found.compared is not None and found.compared < 2:
+        return "No two values were put in once and came out once, so the order was not tested."
+    return None if delivery is Delivery.AT_MOST_ONCE else _undecided(found)
+
+
+def _undecided(found: Found) -> str | None:
+    """Returns why a missing value may be lost or not; None if there is no such value."""
+    if found.not_drained:
+        never = "was never drained" if not len(found.flow.drains) else "was not drained after them"
+        return (
+            f"{found.not_drained} of {found.acknowledged} acknowledged values did not come out, and the queue {never}, "
+            "so a loss was not seen."
+        )
+    if found.perhaps_drained:
+        return (
+            f"{found.perhaps_drained} of {found.acknowledged} acknowledged values did not come out, and a drain without an "
+            "answer may have taken them, so a loss was not seen."
+        )
+    return None
+
+
+def _excused(found: Found) -> str:
+    if not found.perhaps_taken:
+        return ""
+    return (
+        f" Dequeues without an answer may have taken {found.perhaps_taken} acknowledged values that did not come out."
+    )
+
+
+class _Teller:
+    """Tells the anomalies of each kind one after the other, as long as someone asks."""
+
+    def __init__(self, history: Columns, found: Found) -> None:
+        self._history = history
+        self._found = found
+        self._flow = found.flow
+
+    def lost(self) -> Iterator[Anomaly]:
+        found, flow = self._found, self._flow
+        excuse = ""
+        if found.perhaps_taken:
+            excuse = (
+                f" In all {found.perhaps_taken + len(found.lost)} values are missing in this way, and dequeues without an "
+                f"answer can have taken {found.perhaps_taken} of them at most."
+            )
+        for put, drain in zip(found.lost.tolist(), found.deciding.tolist(), strict=True):
+            value, row = flow.value(put), int(flow.put[put])
+            explanation = (
+                f"The enqueue of {_said(value)} by process {self._process(row)} was acknowledged. Later process "
+                f"{self._process(drain)} drained the queue until it was empty. The value never came out.{excuse}"
+            )
+            yield Anomaly(kind="lost", subject=value, explanation=explanation, rows=(row, drain), decisive=drain)
+
+    def unexpected(self) -> Iterator[Anomaly]:
+        flow, history = self._flow, self._history
+        for take in self._found.unexpected.tolist():
+            value, row = flow.value(len(flow.put) + take), int(flow.take[take])
+            puts = flow.put[np.flatnonzero(flow.put_value == flow.take_value[take])]
+            if not len(puts):
+                why = "No process put it in."
+            elif (history.type[puts] == FAIL).all():
+                why = "Its enqueue failed."
+            else:
+                why = "Its enqueue began only after that."
+            explanation = f"{_said(value, 'The')} came out by {self._taking(row)}. {why}"
+            rows = (*puts[: MAX_ROWS - 1].tolist(), row)
+            yield Anomaly(kind="unexpected", subject=value, explanation=explanation, rows=rows, decisive=row)
+
+    def duplicated(self) -> Iterator[Anomaly]:
+        flow, history = self._flow, self._history
+        for take in self._found.duplicated.tolist():
+            value, row = flow.value(len(flow.put) + take), int(flow.take[take])
+            same = np.flatnonzero(flow.put_value == flow.take_value[take])
+            puts = flow.put[same][history.type[flow.put[same]] != FAIL]
+            takes = flow.take[np.flatnonzero(flow.take_value == flow.take_value[take])]
+            others = [int(other) for other in takes[np.argsort(history.end[takes])] if other != row]
+            most = "once" if len(puts) == 1 else f"{len(puts)} times"
+            # It may stand twice in the answer of one drain.
+            earlier = self._taking(others[0] if others else row)
+            explanation = (
+                f"{_said(value, 'The')} was put in {most} at most, and came out {len(takes)} times: by {earlier}, and by "
+                f"{self._taking(row)}."
+            )
+            rows = (*puts[:2].tolist(), *others[: MAX_ROWS - 3], row)
+            yield Anomaly(kind="duplicated", subject=value, explanation=explanation, rows=rows, decisive=row)
+
+    def reordered(self) -> Iterator[Anomaly]:
+        found, flow = self._found, self._flow
+        for late, early in zip(found.overtaken.tolist(), found.overtaking.tolist(), strict=True):
+            value, other = flow.value(late), flow.value(early)
+            puts = int(flow.put[late]), int(flow.put[early])
+            takes = self._take_of(late), self._take_of(early)
+            explanation = (
+                f"Process {self._process(puts[0])} put in {_said(value)} before process {self._process(puts[1])} put in "
+                f"{_said(other)}. They came out the other way round: {_said(other)} by {self._taking(takes[1])}, then "
+                f"{_said(value)} by {self._taking(takes[0])}."
+            )
+            rows = tuple(dict.fromkeys((*puts, takes[1], takes[0])))
+            yield Anomaly(kind="reordered", subject=value, explanation=explanation, rows=rows, decisive=takes[1])
+
+    def _take_of(self, put: int) -> int:
+        return int(self._flow.take[np.flatnonzero(self._flow.take_value == self._flow.put_value[put])[0]])
+
+    def _process(self, row: int) -> int:
+        return int(self._history.process[row])
+
+    def _taking(self, row: int) -> str:
+        f = self._history.functions[self._history.function[row]]
+        return f"a {f} of process {self._process(row)}"
+
+
+def _said(value: Value, article: str = "the") -> str:
+    return f"{article} value {shown(json_text(value), quoted=False)}"

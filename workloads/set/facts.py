@@ -1,0 +1,161 @@
+"""What a history says about each element of a set, as arrays with one entry for each element.
+
+Reads are numbered in the order in which they began. An element is *known* from the first event that proves that it is in the
+set: the completion of an add of it that succeeded, or of a read that returned it. A read *misses* an element that it does not
+return although the element was known before the read began.
+
+The work is linear in the operations and in what the reads returned, however many elements each read does not return.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from checker.formats.columns import FAIL, NEVER, OK
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from checker.formats.columns import Columns, Int64s
+    from workloads.set.elements import Elements
+
+    Bools = npt.NDArray[np.bool_]
+
+NONE: Final = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What is known of each element, and of the reads.
+
+    Attributes:
+        reads: The rows of the reads, in the order in which they began.
+        read_start: The invoke's index of each read.
+        members: What each read returned, each element once.
+        add: The row of the element's first add that may have happened; `NONE` if there is none.
+        add_start: The index of its invoke; `NEVER` if there is none.
+        failed: Whether adds of it were tried and all certainly did not happen.
+        acknowledged: Whether an add of it succeeded.
+        known: The index of the event from which the element is known; `NEVER` if nothing proves it.
+        known_row: The row of the operation that this event ends; `NONE` likewise.
+        first_present: The first read that returned it; `NONE` if none did.
+        last_present: The last one.
+        last_absent: The last read that did not; `NONE` if all did.
+        again: The first of the last reads, which all returned it; `NONE` if the very last did not.
+        first_missed: The first read that missed it; `NONE` if none did.
+        too_early: The first read that returned it and ended before any add of it that may have happened; `NONE` if none did.
+        twice: Reads and elements that they returned more than once, in order.
+    """
+
+    reads: Int64s
+    read_start: Int64s
+    members: list[Int64s]
+    add: Int64s
+    add_start: Int64s
+    failed: Bools
+    acknowledged: Bools
+    known: Int64s
+    known_row: Int64s
+    first_present: Int64s
+    last_present: Int64s
+    last_absent: Int64s
+    again: Int64s
+    first_missed: Int64s
+    too_early: Int64s
+    twice: list[tuple[int, Int64s]] = field(default_factory=list)
+
+
+def facts_of(history: Columns, adds: Int64s, reads: Int64s, elements: Elements) -> Facts:
+    """Gathers the facts.
+
+    Args:
+        history: The operations of one object.
+        adds: The rows of all adds.
+        reads: The rows of the reads that succeeded, in the order in which they began.
+        elements: The elements of the same rows.
+    """
+    count, all_reads = len(elements), len(reads)
+    add, add_start, failed = _tried(history, adds, elements)
+    known, known_row = _acknowledged(history, adds, elements)
+    acknowledged = known < NEVER
+    first_present, last_present, again = (np.full(count, NONE) for _ in range(3))
+    too_early = np.full(count, NONE)
+    members, twice = [], []
+    place = np.zeros(count, np.int64)
+    for read, (row, listed) in enumerate(zip(reads.tolist(), elements.of_reads, strict=True)):
+        place[listed] = np.arange(len(listed))
+        last = place[listed] == np.arange(len(listed))
+        distinct = listed
+        if not last.all():
+            distinct = listed[last]
+            twice.append((read, np.unique(listed[~last])))
+        members.append(distinct)
+        end = int(history.end[row])
+        sooner = distinct[known[distinct] > end]
+        known[sooner], known_row[sooner] = end, row
+        again[distinct[last_present[distinct] != read - 1]] = read
+        if read == 0:
+            again[distinct] = 0
+        first_present[distinct[first_present[distinct] == NONE]] = read
+        last_present[distinct] = read
+        early = distinct[add_start[distinct] > end]
+        too_early[early[too_early[early] == NONE]] = read
+    there = last_present == all_reads - 1
+    last_absent = np.where(there & (last_present != NONE), again - 1, all_reads - 1)
+    read_start = history.start[reads]
+    return Facts(
+        reads=reads,
+        read_start=read_start,
+        members=members,
+        add=add,
+        add_start=add_start,
+        failed=failed,
+        acknowledged=acknowledged,
+        known=known,
+        known_row=known_row,
+        first_present=first_present,
+        last_present=last_present,
+        last_absent=last_absent,
+        again=np.where(there, again, NONE),
+        first_missed=_first_missed(known, read_start, members),
+        too_early=too_early,
+        twice=twice,
+    )
+
+
+def _tried(history: Columns, adds: Int64s, elements: Elements) -> tuple[Int64s, Int64s, Bools]:
+    """Returns the first add of each element that may have happened, its start, and which elements have only failed adds."""
+    may = history.type[adds] != FAIL
+    rows, numbers = adds[may], elements.of_adds[may]
+    add_start = np.full(len(elements), NEVER)
+    add_start[numbers[::-1]] = history.start[rows[::-1]]  # the first wins
+    add = np.full(len(elements), NONE)
+    add[numbers[::-1]] = rows[::-1]
+    failed = np.zeros(len(elements), np.bool_)
+    failed[elements.of_adds[~may]] = True
+    return add, add_start, failed & (add == NONE)
+
+
+def _acknowledged(history: Columns, adds: Int64s, elements: Elements) -> tuple[Int64s, Int64s]:
+    """Returns, for each element, the index of the first completion of an add that succeeded, and the add's row."""
+    sure = history.type[adds] == OK
+    rows, numbers = adds[sure], elements.of_adds[sure]
+    ends = history.end[rows]
+    known = np.full(len(elements), NEVER)
+    np.minimum.at(known, numbers, ends)
+    known_row = np.full(len(elements), NONE)
+    first = known[numbers] == ends
+    known_row[numbers[first]] = rows[first]
+    return known, known_row
+
+
+def _first_missed(known: Int64s, read_start: Int64s, members: list[Int64s]) -> Int64s:
+    """Returns the first read of those that began after an element was known that does not return it; `NONE` if all do."""
+    # The read that must be looked at next: all before it that began after the element was known have returned it.
+    due = np.searchsorted(read_start, known, side="right")
+    for read, returned in enumerate(members):
+        due[returned[due[returned] == read]] += 1
+    return np.where(due < len(members), due, NONE)

@@ -1,0 +1,340 @@
+"""Decides one set: what became of each element, and whether the reads fit together.
+
+What became of an element that was added, or may have been (words as in `Facts`, the module `facts` says how they are found):
+
+- `unexpected`: a read returned it that ended before any add of it began, or all its adds failed, or there was none;
+- `lost`: a read missed it, and the last read that returned it, if any, began before the last that did not;
+- `stale`: a read missed it, and later ones returned it;
+- `ok` and `recovered`: no read missed it, and all that began after it was known returned it; none of the adds of a recovered
+  element succeeded, so that a read is the proof;
+- `never-read`: an add of it succeeded, and no read began after that;
+- `unconfirmed`: no add of it succeeded and no later read returned it, so nothing is known;
+- `failed`: all its adds certainly did not happen, and no read returned it.
+
+Each element is one of these. An element that a read returned more than once is `duplicated` as well. These are the rules of
+Jepsen's `set-full`, where `stable` is ok, recovered or stale; that lets an element be read before it is added, knows no failed
+adds, and does not compare reads. `out-of-order` and `incomparable` count reads and pairs of reads; see the module `order`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from checker.formats.columns import OK
+from checker.judging import MAX_ANOMALIES, Anomaly, Judgement
+from harness.documents import shown
+from harness.errors import InputError
+from harness.verdict import Verdict
+from workloads.set.elements import Elements
+from workloads.set.facts import NONE, facts_of
+from workloads.set.order import crossed, skipped
+from workloads.set.picture import picture
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from checker.formats.columns import Columns, Int64s
+    from harness.op import Value
+    from workloads.set.facts import Bools, Facts
+    from workloads.set.order import Crossed, Skipped
+
+QUANTILES: Final = (0, 0.5, 0.95, 0.99, 1)
+WORST_STALE: Final = 8
+_MS: Final = 1_000_000
+_ALWAYS: Final = ("lost", "unexpected", "duplicated")
+_OF_LINEARIZABLE: Final = ("stale", "out-of-order", "incomparable")
+
+
+def judge(history: Columns, *, linearizable: bool) -> Judgement:
+    """Decides a set.
+
+    Args:
+        history: The operations of one set.
+        linearizable: Whether reads must be linearizable: a stale element, or reads that do not fit together, are invalid.
+
+    Raises:
+        InputError: A function is neither `add` nor `read`, or a read returned something else than a list.
+    """
+    adds, reads = _rows(history)
+    elements = Elements(history, adds, reads)
+    facts = facts_of(history, adds, reads, elements)
+    return _Judge(history, elements, facts).judgement(linearizable=linearizable)
+
+
+def _rows(history: Columns) -> tuple[Int64s, Int64s]:
+    """Returns the rows of the adds, and of the reads that succeeded, in the order in which they began."""
+    order = np.arange(len(history))
+    if len(order) and (np.diff(history.start) < 0).any():
+        order = np.argsort(history.start, kind="stable")
+    names = dict.fromkeys(history.function.tolist()) if len(order) < 2 else np.unique(history.function).tolist()
+    for place in names:
+        if history.functions[place] not in {"add", "read"}:
+            row = int(np.flatnonzero(history.function == place)[0])
+            raise InputError(
+                f"event {history.start[row]}: a set has the functions add and read, found {shown(history.functions[place])}"
+            )
+    known = {name: place for place, name in enumerate(history.functions)}
+    function = history.function[order]
+    is_read = (function == known.get("read", NONE)) & (history.type[order] == OK)
+    return order[function == known.get("add", NONE)], order[is_read]
+
+
+class _Judge:
+    """One set with its facts."""
+
+    def __init__(self, history: Columns, elements: Elements, facts: Facts) -> None:
+        self.history = history
+        self.elements = elements
+        self.facts = facts
+        self.classes = _classes(facts)
+        wrong = self.classes["lost"] | self.classes["stale"] | self.classes["unexpected"]
+        self.skipped = skipped(facts, ~wrong)
+        self.crossed = crossed(facts, ~wrong)
+
+    def judgement(self, *, linearizable: bool) -> Judgement:
+        counts = self._counts()
+        deciding = (*_ALWAYS, *(_OF_LINEARIZABLE if linearizable else ()))
+        found = [kind for kind in deciding if counts[kind]]
+        verdict = Verdict.INVALID if found else Verdict.VALID
+        reason = " ".join(_SENTENCES[kind].format(number=counts[kind]) for kind in found)
+        seen = counts["ok"] + counts["recovered"] + counts["stale"]
+        if not found and (counts["never-read"] or not seen):
+            verdict = Verdict.UNKNOWN
+            reason = (
+                f"{counts['never-read']} of {counts['acknowledged']} acknowledged elements were added after the last read"
+                " began, so a loss of them was not seen."
+                if counts["never-read"]
+                else f"None of {counts['attempted']} elements was both added and read, so nothing was tested."
+            )
+        elif not found:
+            reason = f"All {seen} elements that are known to be in the set are there, as {counts['reads']} reads say."
+        return Judgement(
+            verdict=verdict,
+            reason=reason,
+            counts=counts,
+            anomalies=self._anomalies(found),
+            figures=self._figures(counts),
+            plot=picture(self.history, self.facts, self.classes),
+        )
+
+    def _counts(self) -> dict[str, int]:
+        facts, number = self.facts, {name: int(np.count_nonzero(members)) for name, members in self.classes.items()}
+        twice = np.zeros(len(self.elements), np.bool_)
+        for _, members in facts.twice:
+            twice[members] = True
+        return {
+            "attempted": int(np.count_nonzero((facts.add != NONE) | facts.failed)),
+            "acknowledged": int(np.count_nonzero(facts.acknowledged)),
+            **number,
+            "duplicated": int(np.count_nonzero(twice)),
+            "out-of-order": len(self.skipped),
+            "incomparable": len(self.crossed),
+            "reads": len(facts.reads),
+        }
+
+    def _figures(self, counts: Mapping[str, int]) -> dict[str, Value]:
+        """Returns what Jepsen's set-full says, in its words; latencies in milliseconds."""
+        facts, classes = self.facts, self.classes
+        stable = np.flatnonzero(classes["ok"] | classes["recovered"] | classes["stale"])
+        lost = np.flatnonzero(classes["lost"])
+        until_stable = self._since_known_ms(stable, facts.last_absent)
+        worst = np.argsort(-until_stable, kind="stable")[:WORST_STALE]
+        return {
+            "attempt-count": counts["attempted"],
+            "acknowledged-count": counts["acknowledged"],
+            "stable-count": len(stable),
+            "lost-count": counts["lost"],
+            "stale-count": counts["stale"],
+            "never-read-count": counts["never-read"] + counts["unconfirmed"],
+            "duplicated-count": counts["duplicated"],
+            "stable-latencies": _quantiles(until_stable),
+            "lost-latencies": _quantiles(self._since_known_ms(lost, facts.last_present)),
+            "worst-stale": [
+                self._late(int(stable[place]), float(until_stable[place]))
+                for place in worst.tolist()
+                if classes["stale"][stable[place]]
+            ],
+        }
+
+    def _since_known_ms(self, numbers: Int64s, last: Int64s) -> Any:
+        """Returns how long after an element was known the last read of a sort began; 0 where none began after that."""
+        began_ns = np.where(last[numbers] == NONE, 0, self._read_ns()[last[numbers]] + 1)
+        return np.maximum(0, began_ns - self.history.end_ns[self.facts.known_row[numbers]]) / _MS
+
+    def _read_ns(self) -> Int64s:
+        return np.append(self.history.start_ns[self.facts.reads], 0)
+
+    def _late(self, number: int, latency_ms: float) -> dict[str, Value]:
+        facts, read_ns = self.facts, self._read_ns()
+        return {
+            "element": self.elements.element(number),
+            "known-ns": int(self.history.end_ns[facts.known_row[number]]),
+            "first-missed-ns": int(read_ns[facts.first_missed[number]]),
+            "last-missed-ns": int(read_ns[facts.last_absent[number]]),
+            "stable-latency": round(latency_ms, 3),
+        }
+
+    def _anomalies(self, kinds: list[str]) -> list[Anomaly]:
+        if not kinds:
+            return []
+        most = MAX_ANOMALIES // len(kinds)
+        find = {
+            "lost": self._lost, "unexpected": self._unexpected, "duplicated": self._duplicated, "stale": self._stale,
+            "out-of-order": self._skipped, "incomparable": self._crossed,
+        }  # fmt: skip
+        return [anomaly for kind in kinds for anomaly, _ in zip(find[kind](), range(most), strict=False)]
+
+    def _first(self, kind: str) -> list[int]:
+        """Returns the first elements of a sort, in the order in which they became known."""
+        numbers = np.flatnonzero(self.classes[kind])
+        if len(numbers) > MAX_ANOMALIES:
+            numbers = numbers[np.argpartition(self.facts.known[numbers], MAX_ANOMALIES)[:MAX_ANOMALIES]]
+        ordered: list[int] = numbers[np.argsort(self.facts.known[numbers], kind="stable")].tolist()
+        return ordered
+
+    def _lost(self) -> Iterator[Anomaly]:
+        facts = self.facts
+        for number in self._first("lost"):
+            after = int(np.searchsorted(facts.read_start, facts.known[number], side="right"))
+            last = int(facts.last_present[number])
+            gone = max(last + 1, after)
+            missing = len(facts.reads) - gone
+            seen = [last] if last != NONE else []
+            yield self._anomaly(
+                "lost", number, f"{self._named(number)} is lost: {self._proof(number)}, and"
+                f" {'the only read' if missing == 1 else f'none of the {missing} reads'} that began"
+                f" from {self._at(gone)} on {'did not return' if missing == 1 else 'returned'} it.",
+                rows=[facts.add[number], facts.known_row[number], *facts.reads[[*seen, gone, len(facts.reads) - 1]]],
+                decisive=facts.reads[gone],
+            )  # fmt: skip
+
+    def _stale(self) -> Iterator[Anomaly]:
+        facts = self.facts
+        for number in self._first("stale"):
+            missed, again = int(facts.first_missed[number]), int(facts.again[number])
+            later_ns = self._read_ns()[missed] - self.history.end_ns[facts.known_row[number]]
+            yield self._anomaly(
+                "stale", number, f"{self._named(number)} was missed: {self._proof(number)}, and a read that began"
+                f" {later_ns / _MS:.3f} ms later, at {self._at(missed)}, did not return it. All reads"
+                f" that began from {self._at(again)} on returned it.",
+                rows=[facts.add[number], facts.known_row[number], *facts.reads[[missed, facts.last_absent[number], again]]],
+                decisive=facts.reads[missed],
+            )  # fmt: skip
+
+    def _unexpected(self) -> Iterator[Anomaly]:
+        facts = self.facts
+        for number in self._first("unexpected"):
+            row, add = int(facts.reads[facts.too_early[number]]), int(facts.add[number])
+            why = "which was never added"
+            if facts.failed[number]:
+                why = "although each add of it failed, which means that it did not happen"
+            elif add != NONE:
+                why = f"before any add of it began; the first began at {_seconds(self.history.start_ns[add])}"
+            yield self._anomaly(
+                "unexpected", number, f"A read returned {self._named(number, inside=True)} at"
+                f" {_seconds(self.history.end_ns[row])}, {why}.",
+                rows=[row, add], decisive=row,
+            )  # fmt: skip
+
+    def _duplicated(self) -> Iterator[Anomaly]:
+        for read, numbers in self.facts.twice:
+            row = int(self.facts.reads[read])
+            for number in numbers.tolist():
+                times = int(np.count_nonzero(self.elements.of_reads[read] == number))
+                yield self._anomaly(
+                    "duplicated", number, f"A read returned {self._named(number, inside=True)} {times} times at"
+                    f" {_seconds(self.history.end_ns[row])}; a set holds an element once.",
+                    rows=[self.facts.add[number], row], decisive=row,
+                )  # fmt: skip
+
+    def _skipped(self) -> Iterator[Anomaly]:
+        for found in self.skipped:
+            yield self._skip(found)
+
+    def _skip(self, found: Skipped) -> Anomaly:
+        facts, row = self.facts, int(self.facts.reads[found.read])
+        return self._anomaly(
+            "out-of-order", found.skipped, f"A read that began at {self._at(found.read)} returned"
+            f" {self._named(found.returned, inside=True)} but not {self._named(found.skipped, inside=True)}, although"
+            f" {self._proof(found.skipped)}, before the add of the other began.",
+            rows=[facts.add[found.skipped], facts.known_row[found.skipped], facts.add[found.returned], row], decisive=row,
+        )  # fmt: skip
+
+    def _crossed(self) -> Iterator[Anomaly]:
+        for found in self.crossed:
+            yield self._cross(found)
+
+    def _cross(self, found: Crossed) -> Anomaly:
+        facts = self.facts
+        one, other = self._named(found.of_one, inside=True), self._named(found.of_other, inside=True)
+        first, second = sorted((int(facts.reads[found.one]), int(facts.reads[found.other])))
+        return self._anomaly(
+            "incomparable", found.of_one, f"One read returned {one} but not {other}, and another read {other} but not {one},"
+            " so they saw the two adds in different orders.",
+            rows=[facts.add[found.of_one], facts.add[found.of_other], first, second], decisive=second,
+        )  # fmt: skip
+
+    def _anomaly(self, kind: str, number: int, explanation: str, *, rows: list[Any], decisive: Any) -> Anomaly:
+        kept = tuple(dict.fromkeys(int(row) for row in rows if row != NONE))
+        subject = self.elements.element(number)
+        return Anomaly(kind=kind, subject=subject, explanation=explanation, rows=kept, decisive=int(decisive))
+
+    def _named(self, number: int, *, inside: bool = False) -> str:
+        return f"{'element' if inside else 'Element'} {shown(self.elements.element(number))}"
+
+    def _proof(self, number: int) -> str:
+        row = int(self.facts.known_row[number])
+        what = "its add was acknowledged" if self._is_add(row) else "a read returned it"
+        return f"{what} at {_seconds(self.history.end_ns[row])}"
+
+    def _is_add(self, row: int) -> bool:
+        return self.history.functions[int(self.history.function[row])] == "add"
+
+    def _at(self, read: int) -> str:
+        return _seconds(self.history.start_ns[self.facts.reads[read]])
+
+
+_SENTENCES: Final = {
+    "lost": "{number} elements are lost.",
+    "unexpected": "{number} elements were read that cannot have been there.",
+    "duplicated": "{number} elements were read twice at once.",
+    "stale": "{number} elements were missed by reads that began after they were known.",
+    "out-of-order": "{number} reads skipped an element.",
+    "incomparable": "{number} pairs of reads saw adds in different orders.",
+}
+
+
+def _classes(facts: Facts) -> dict[str, Bools]:
+    """Returns which elements are of each sort; each element is of one sort."""
+    tried = facts.add != NONE
+    unexpected = facts.too_early != NONE
+    missed = facts.first_missed != NONE
+    left = tried & ~unexpected
+    lost = left & missed & (facts.last_present < facts.last_absent)
+    stale = left & missed & ~lost
+    left = left & ~missed
+    stable = left & (facts.last_present > facts.last_absent)
+    left = left & ~stable
+    return {
+        "ok": stable & facts.acknowledged,
+        "recovered": stable & ~facts.acknowledged,
+        "stale": stale,
+        "lost": lost,
+        "never-read": left & facts.acknowledged,
+        "unconfirmed": left & ~facts.acknowledged,
+        "failed": facts.failed & ~unexpected,
+        "unexpected": unexpected,
+    }
+
+
+def _quantiles(values: Any) -> dict[str, float] | None:
+    if not len(values):
+        return None
+    ordered = np.sort(values)
+    return {f"{q:g}": round(float(ordered[min(len(ordered) - 1, int(len(ordered) * q))]), 3) for q in QUANTILES}
+
+
+def _seconds(time_ns: Any) -> str:
+    return f"{int(time_ns) / 1e9:.6f} s"

@@ -1,0 +1,95 @@
+"""What reads of a set say together that no element says alone.
+
+A set to which elements are only added goes through one sequence of states, each of which holds those before it. So of any two
+reads one returned all that the other did, and a read that returned an element returned all whose adds ended before the add of
+that element began. With the facts about single elements, this decides linearizability exactly: where nothing is found here or
+there, the reads in the order of their sizes, each after the adds of what it returned, are a legal order.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from checker.formats.columns import NEVER
+
+if TYPE_CHECKING:
+    from workloads.set.facts import Bools, Facts
+
+
+class Skipped(NamedTuple):
+    """A read that returned an element, but not one that was in the set before the add of the former began.
+
+    Attributes:
+        read: The read.
+        skipped: The element that it did not return.
+        returned: The element that it returned.
+    """
+
+    read: int
+    skipped: int
+    returned: int
+
+
+class Crossed(NamedTuple):
+    """Two reads of which each returned an element that the other did not.
+
+    Attributes:
+        one: A read.
+        other: The other.
+        of_one: An element of the one alone.
+        of_other: An element of the other alone.
+    """
+
+    one: int
+    other: int
+    of_one: int
+    of_other: int
+
+
+def skipped(facts: Facts, sound: Bools) -> list[Skipped]:
+    """Returns the reads that skip an element, with one such element each.
+
+    Args:
+        facts: The facts about the elements.
+        sound: Which elements are looked at: those about which nothing else is wrong.
+    """
+    known = np.where(sound, facts.known, NEVER)
+    order = np.argsort(known, kind="stable")
+    known_in_order = known[order]
+    found = []
+    for read, listed in enumerate(facts.members):
+        members = listed[sound[listed]]
+        if not len(members):
+            continue
+        begins = facts.add_start[members]
+        start, latest = int(facts.read_start[read]), int(begins.max())
+        low, high = np.searchsorted(known_in_order, [start, latest])
+        returned = np.count_nonzero((known[members] > start) & (known[members] < latest))
+        if high - low > returned:
+            missing = np.setdiff1d(order[low:high], members)
+            earliest = missing[np.argmin(known[missing])]
+            found.append(Skipped(read, int(earliest), int(members[np.argmax(begins)])))
+    return found
+
+
+def crossed(facts: Facts, sound: Bools) -> list[Crossed]:
+    """Returns pairs of reads, neighbours in the order of their sizes, of which none returned all that the other did.
+
+    Args:
+        facts: The facts about the elements.
+        sound: Which elements are looked at: those about which nothing else is wrong.
+    """
+    stamp = np.full(len(sound), -1)
+    members = [listed[sound[listed]] for listed in facts.members]
+    order = sorted(range(len(members)), key=lambda read: len(members[read]))
+    found = []
+    for place, (small, large) in enumerate(pairwise(order)):
+        stamp[members[large]] = place
+        alone = members[small][stamp[members[small]] != place]
+        if len(alone):
+            others = np.setdiff1d(members[large], members[small])
+            found.append(Crossed(small, large, int(alone.min()), int(others.min())))
+    return found

@@ -1,0 +1,63 @@
+"""The plot of a set's elements over time: each at the height of its place in the order of adds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from checker.marks import Marks, plot
+from workloads.set.facts import NONE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from checker.formats.columns import Columns
+    from checker.marks import Tone
+    from harness.op import Value
+    from workloads.set.facts import Bools, Facts
+
+
+def picture(history: Columns, facts: Facts, classes: Mapping[str, Bools]) -> dict[str, Value]:
+    """Returns the plot's data: elements when they became known, stale ones while reads missed them.
+
+    An element that nothing proves stands where its add began, an unexpected one where a read first returned it, as high as the
+    elements that were added then.
+    """
+    tried = np.flatnonzero(facts.add != NONE)
+    order = tried[np.argsort(facts.add_start[tried], kind="stable")]
+    height = np.zeros(len(facts.add), np.int64)
+    height[order] = np.arange(len(order))
+    reads_ns = history.start_ns[facts.reads]
+
+    def known(sort: str, name: str, tone: Tone) -> Marks:
+        numbers = order[classes[sort][order]]
+        times_ns = history.end_ns[facts.known_row[numbers]]
+        return Marks(name=name, tone=tone, time_ns=times_ns, height=height[numbers])
+
+    unconfirmed = order[classes["unconfirmed"][order]]
+    stale = order[classes["stale"][order]]
+    unexpected = np.flatnonzero(classes["unexpected"])
+    read = np.sort(facts.reads[facts.first_present[unexpected]])
+    return plot(
+        "Elements over time",
+        "element, by the order of adds",
+        [
+            known("ok", "there", "good"),
+            known("recovered", "recovered", "odd"),
+            Marks(
+                name="unconfirmed", tone="quiet", time_ns=history.start_ns[facts.add[unconfirmed]],
+                height=height[unconfirmed],
+            ),
+            known("never-read", "never read", "odd"),
+            Marks(
+                name="stale, from and until", tone="bad", time_ns=reads_ns[facts.first_missed[stale]],
+                height=height[stale], until_ns=reads_ns[facts.last_absent[stale]],
+            ),
+            known("lost", "lost", "bad"),
+            Marks(
+                name="unexpected", tone="bad", time_ns=history.end_ns[read],
+                height=np.searchsorted(facts.add_start[order], history.end[read]),
+            ),
+        ],
+    )  # fmt: skip

@@ -1,0 +1,79 @@
+"""The set workload: what is asked of sets, and what judges the answers."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar
+
+from checker.formats.columns import of_operations
+from checker.judging import part_of
+from harness.op import Invocation
+from workloads.finals import UntilRead, final_reads, keys_of
+from workloads.set.generators import SetGenerator, Stream
+from workloads.set.judge import judge
+from workloads.set.options import SetOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from checker.formats.columns import Columns
+    from checker.judging import Judgement
+    from harness.generator import Generator
+    from harness.node import Node
+    from harness.op import Op, Operation, Value
+    from harness.verdict import Part
+    from harness.workload import Observed
+
+
+class SetWorkload:
+    """Adds of unique elements, and reads of all; see `harness.workload.Workload` and `checker.judging.Judge`.
+
+    Attributes:
+        name: `set`.
+        summary: What clients do.
+        Options: Its options.
+        functions: Add and read.
+        model: None: the workload judges each set itself.
+    """
+
+    name = "set"
+    summary = "Adds of unique elements and reads of all of them; says which elements are lost, stale or unexpected."
+    Options = SetOptions
+    functions: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {
+            "add": "an element -> the same",
+            "read": "null -> the list of all elements, in any order",
+        }
+    )
+    model = None
+
+    def __init__(self, options: SetOptions | None = None) -> None:
+        self._options = options or SetOptions()
+
+    def generator(self, *, seed: int, streams: int) -> Generator:
+        """Returns adds, with a read now and then."""
+        return SetGenerator(self._options, seed=seed, streams=streams)
+
+    def describe_streams(self, *, seed: int, streams: int, count: int) -> Value:
+        """Returns the first operations of each stream, as the seed says, in JSON-like data."""
+        described = []
+        for number in range(streams):
+            stream = Stream(self._options, seed=seed, number=number, streams=streams)
+            drawn = [stream.next() for _ in range(count)]
+            operations = [{"f": each.f, "key": each.key, "value": each.value} for each in drawn]
+            described.append({"stream": number, "operations": operations})
+        return described
+
+    def final_generator(self, *, history: Sequence[Op], node: Node) -> Generator:  # noqa: ARG002 - the same for each node
+        """Returns a read of every set that was touched."""
+        return UntilRead(Invocation("read", None, key) for key in keys_of(history))
+
+    def judge(self, history: Columns) -> Judgement:
+        """Decides one set."""
+        return judge(history, linearizable=self._options.linearizable)
+
+    def check(self, operations: Sequence[Operation], observed: Observed) -> Sequence[Part]:
+        """Returns the parts `set` and, if the test asked for such reads, `final-reads`."""
+        part = part_of(self, of_operations(operations), operation=operations.__getitem__, faults=observed.faults)
+        reads = observed.final_reads
+        return [part] if reads is None else [part, final_reads(operations, reads)]
