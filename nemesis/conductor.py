@@ -11,6 +11,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from harness.capabilities import CLOCK
+from harness.faults import ROLE
 from harness.healing import detach_volume, forget_environment, undo_everything
 from nemesis import fakeclock
 from nemesis import targets as tgt
@@ -18,7 +19,7 @@ from nemesis.errors import FaultError
 from nemesis.fault import brief, sentence, too_damaged
 from nemesis.field import Field
 from nemesis.kinds import find_kind, members_of, missing_capabilities
-from nemesis.options import ORDER, ROLE
+from nemesis.options import ORDER
 from nemesis.volume import attach
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from harness.capabilities import ROOT
 from harness.errors import LabrysError
+from harness.faults import ROLE
 from nemesis import options as opt
 from nemesis import targets as tgt
 from nemesis.errors import FaultError, PlanError
@@ -120,7 +121,7 @@ class Fault(abc.ABC):
         self.targets = targets
         self.field = field
         self.options = {**planned.options, **opt.settle(planned.kind, self.OPTIONS, opt.own(planned.options))}
-        self.role: str | None = planned.options.get(opt.ROLE)
+        self.role: str | None = planned.options.get(ROLE)
         self.problems: dict[str, str] = {}
 
     @classmethod

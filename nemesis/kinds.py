@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from harness import plugins
 from harness.documents import shown
 from harness.errors import InputError
+from harness.faults import ROLE
 from harness.plain import name as plain_name
 from harness.suggest import did_you_mean
 from nemesis import options as opt
@@ -331,7 +332,7 @@ def missing_capabilities(
     Returns:
         A sentence for each kind and node that do not go together, naming the node and the missing thing.
     """
-    aimed = dict.fromkeys((fault.kind, opt.ROLE in fault.options) for fault in faults)
+    aimed = dict.fromkeys((fault.kind, ROLE in fault.options) for fault in faults)
     lines = (
         line for name, at_role in aimed for line in _lacking(find_kind(name), capabilities, nodes, at_role=at_role)
     )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.documents import shown
+from harness.faults import ROLE
 from harness.suggest import did_you_mean
 from nemesis.errors import PlanError
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 # What a plan says in the options of a fault beside those of its kind.
 ORDER = "order"
-ROLE = "role"
 MAX_TEXT = 200
 
 

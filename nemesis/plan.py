@@ -12,12 +12,11 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING
 
-from harness.faults import PlannedFault
+from harness.faults import ROLE, PlannedFault
 from harness.randomness import stream
 from nemesis.errors import PlanError
 from nemesis.fault import Drawing, damage_pool
 from nemesis.grudges import minority
-from nemesis.options import ROLE
 from nemesis.placement import (
     MATTERS_S,
     SLACK_S,

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 from harness.documents import parse_json, shown
 from harness.errors import InputError
-from harness.faults import PlannedFault
+from harness.faults import ROLE, PlannedFault
 from harness.parameters import MAX_RUN_S, MAX_SEED
 from harness.suggest import did_you_mean
 from nemesis import targets as tgt
 from nemesis.errors import PlanError
 from nemesis.fault import meet, too_damaged
 from nemesis.kinds import LeftOut, find_kind, members_of
-from nemesis.options import ORDER, ROLE, own, settle
+from nemesis.options import ORDER, own, settle
 from nemesis.plan import number
 
 if TYPE_CHECKING:

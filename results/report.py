@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from harness import below
+from harness.faults import called
 from harness.plain import name
 from results import plots
 from results.bounds import MAX_FAULTS, MAX_NODES, MAX_ROWS, busiest, cut, first, label, shown_shades
@@ -213,6 +214,7 @@ def _faults(record: RunRecord, document: Mapping[str, Value], kinds: Sequence[st
         rows.append(
             {
                 **said,
+                "called": called(fault.planned.kind, fault.planned.options),
                 "picture": cluster_picture(fault, record.test.nodes, leader),
                 "colour": kinds.index(label(fault.planned.kind)) % len(plots.FAULT_COLOURS),
                 "shares": shares,
