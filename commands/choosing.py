@@ -298,7 +298,11 @@ def roles_of(options: Mapping[str, Any], nodes: Sequence[str]) -> Mapping[str, S
     Raises:
         InputError: The system cannot be what the options say, or cannot be had on these nodes.
     """
-    found = chosen(plugins.SYSTEMS, options[SYSTEM], by_place=True).type
+    system = chosen(plugins.SYSTEMS, options[SYSTEM], by_place=True)
+    found = system.type
+    if found.__abstractmethods__:
+        lacking = ", ".join(sorted(found.__abstractmethods__))
+        raise InputError(f"the {system.said} lacks {lacking}; docs/new-system.md says what it has")
     roles: Mapping[str, Sequence[str]] = found.roles(nodes, build(found.Options, options), _workload_name(options))
     return roles
 

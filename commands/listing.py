@@ -55,7 +55,7 @@ def faults(*, kind: str | None, output: str) -> None:
     from nemesis.kinds import all_kinds, find_kind, registry
 
     if kind is None:
-        for why in registry().broken:
+        for why in registry().broken.values():
             echo(one_line(why), err=True)
         _show([{"name": each.name, "summary": each.fault.SUMMARY} for each in all_kinds().values()], output)
         return

@@ -227,7 +227,14 @@ def make_plan(
     idle = [name for name in dict.fromkeys(choice.kind.name for choice in choices) if name not in placed]
     no_room = f"there is no room for it in {time_limit_s:g} s beside the other faults"
     left += tuple(LeftOut(kind=name, nodes=(), missing=no_room) for name in idle)
-    return Plan(nodes=tuple(nodes), seed=seed, time_limit_s=time_limit_s, faults=faults, left_out=left)
+    return Plan(
+        nodes=tuple(nodes),
+        seed=seed,
+        time_limit_s=time_limit_s,
+        faults=faults,
+        left_out=left,
+        roles={role: tuple(names) for role, names in (roles or {}).items()},
+    )
 
 
 def _chosen(

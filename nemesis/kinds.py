@@ -110,13 +110,13 @@ class Registry:
         kinds: Name to kind, those of Labrys first.
         aliases: Other name to name.
         packages: Every name, of kinds and other ones, to the packages that have it; more than one cannot be told apart.
-        broken: A sentence for each package whose kinds cannot be loaded.
+        broken: Name of an entry point whose kinds cannot be loaded, to a sentence about it.
     """
 
     kinds: Mapping[str, Kind]
     aliases: Mapping[str, str]
     packages: Mapping[str, tuple[str, ...]]
-    broken: tuple[str, ...]
+    broken: Mapping[str, str]
 
 
 @functools.cache
@@ -131,13 +131,13 @@ def registry() -> Registry:
     kinds: dict[str, Kind] = {}
     aliases: dict[str, str] = {}
     packages: dict[str, tuple[str, ...]] = {}
-    broken = []
+    broken: dict[str, str] = {}
     points = sorted(plugins.plugins(plugins.FAULTS).values(), key=lambda point: (point.package != OWN, point.name))
     for point in points:
         try:
             found = _load(point)
         except InputError as error:
-            broken.append(str(error))
+            broken[point.name] = str(error)
             continue
         package = str(point.package)
         for kind in found:
@@ -146,7 +146,7 @@ def registry() -> Registry:
             kinds.setdefault(kind.name, kind)
             for alias in kind.aliases:
                 aliases.setdefault(alias, kind.name)
-    return Registry(kinds=kinds, aliases=aliases, packages=packages, broken=tuple(broken))
+    return Registry(kinds=kinds, aliases=aliases, packages=packages, broken=broken)
 
 
 def _load(point: plugins.Plugin) -> tuple[Kind, ...]:
@@ -192,7 +192,7 @@ def find_kind(name: str) -> Kind:
         )
     kind = known.kinds.get(known.aliases.get(name, name))
     if kind is None:
-        broken = "".join(f" Also, {sentence}." for sentence in known.broken)
+        broken = "".join(f" Also, {sentence}." for sentence in known.broken.values())
         suggestion = did_you_mean(name, [*known.kinds, *known.aliases, ALL_KINDS, NO_KIND])
         raise PlanError(f"unknown fault {shown(name)}. {suggestion}{broken}")
     return kind
@@ -282,7 +282,7 @@ def choose_all(
     choices: dict[str, Choice] = {}
     for text in wanted:
         if text == ALL_KINDS:
-            for sentence in registry().broken:
+            for sentence in registry().broken.values():
                 logger.warning("%s", sentence)
             able = [kind for kind in all_kinds().values() if kind.in_all and not _gaps(kind, capabilities or {})]
             for kind in able:

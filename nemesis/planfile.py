@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from harness.documents import parse_json, shown
@@ -37,7 +37,7 @@ VERSION = 1
 MAX_BYTES = 10_000_000
 MAX_FAULTS = 100_000
 LEAST_S = 1.0
-_TOP = ("format", "version", "nodes", "seed", "time_limit_s", "left_out", "faults")
+_TOP = ("format", "version", "nodes", "roles", "seed", "time_limit_s", "left_out", "faults")
 _FAULT = ("id", "kind", "target", "start_s", "end_s", "options")
 _NEEDED = ("kind", "target", "start_s", "end_s")
 # What stands for nodes that are not named; no name of a node begins so.
@@ -56,6 +56,7 @@ class Plan:
         time_limit_s: How long its workload runs; None if it does not say.
         faults: The faults, in the order of their start.
         left_out: The kinds that `all` left out when the plan was drawn.
+        roles: Role to the names of the nodes that run it; a file holds them only where a fault is aimed at one.
     """
 
     nodes: tuple[str, ...]
@@ -63,11 +64,14 @@ class Plan:
     time_limit_s: float | None
     faults: tuple[PlannedFault, ...]
     left_out: tuple[LeftOut, ...] = ()
+    roles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def to_json(plan: Plan) -> str:
     """Returns the plan as JSON text, one line for each fault."""
     head: dict[str, Value] = {"format": FORMAT, "version": VERSION, "nodes": list(plan.nodes)}
+    if any(ROLE in fault.options for fault in plan.faults):
+        head["roles"] = {role: list(names) for role, names in plan.roles.items()}
     head |= {"seed": plan.seed, "time_limit_s": plan.time_limit_s}
     if plan.left_out:
         head["left_out"] = [
@@ -102,12 +106,11 @@ def from_json(
         text: The JSON text.
         nodes: The names of the cluster's nodes, in order.
         source: Where the text is from, for messages.
-        roles: Role to the names of the nodes that run it.
+        roles: Role to the names of the nodes that run it; None: what the plan says itself.
 
     Raises:
         PlanError: Something cannot be used; the sentence says what and where.
     """
-    where = tgt.layout(nodes, roles)
     top = _parse(text, source)
     _keys(top, _TOP, ("faults",), f"{source}")
     form, version = top.get("format", FORMAT), top.get("version", VERSION)
@@ -121,6 +124,8 @@ def from_json(
     if time_limit_s is not None:
         time_limit_s = _seconds(time_limit_s, f"{source}: time_limit_s", least_s=LEAST_S)
     _check_nodes(top.get("nodes"), nodes, source)
+    said = _roles(top.get("roles", {}), nodes, source)
+    where = tgt.layout(nodes, said if roles is None else roles)
     if not isinstance(top["faults"], list):
         raise PlanError(f"{source}: faults must be a list")
     if len(top["faults"]) > MAX_FAULTS:
@@ -128,7 +133,14 @@ def from_json(
     faults = number(_fault(item, where, f"{source}: faults[{index}]") for index, item in enumerate(top["faults"]))
     _check_together(faults, where, source)
     left_out = _left_out(top.get("left_out", []), source)
-    return Plan(nodes=tuple(nodes), seed=seed, time_limit_s=time_limit_s, faults=faults, left_out=left_out)
+    return Plan(
+        nodes=tuple(nodes),
+        seed=seed,
+        time_limit_s=time_limit_s,
+        faults=faults,
+        left_out=left_out,
+        roles=where.roles,
+    )
 
 
 def check_end(plan: Plan, time_limit_s: float, *, source: str) -> None:
@@ -280,6 +292,15 @@ def _check_nodes(given: Any, nodes: Sequence[str], source: str) -> None:
             f"{source}: the plan is for the nodes {', '.join(given)}, and the cluster has {', '.join(nodes)}, in this order. "
             "Run it on the nodes that it names (--nodes says how many a local cluster has), or draw a plan for these."
         )
+
+
+def _roles(given: Any, nodes: Sequence[str], source: str) -> dict[str, tuple[str, ...]]:
+    known = isinstance(given, dict) and all(
+        isinstance(names, list) and names and all(name in nodes for name in names) for names in given.values()
+    )
+    if not known:
+        raise PlanError(f"{source}: roles must be an object of lists of node names, not {shown(given)}")
+    return {role: tuple(names) for role, names in given.items()}
 
 
 def _left_out(given: Any, source: str) -> tuple[LeftOut, ...]:

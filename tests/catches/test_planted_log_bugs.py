@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SECONDS = 5.0
 LOADS: dict[str, Load] = {"closed": ClosedLoop(concurrency=6), "open": OpenLoop(rate_per_node=60)}
-# What each bug is called, with offsets in answers and without. Without them, a truncated entry may have been read before or not.
+# What each bug is called, with offsets in answers and without.
 NAMES = {
     Bug.LOST_APPEND: ("lost", "lost"),
     Bug.SAME_OFFSET: ("conflict", "lost"),

@@ -16,6 +16,7 @@ from nemesis.planfile import from_json
 FINDINGS = Path(__file__).parents[2] / "data" / "findings"
 DROPPED = FINDINGS / "dledger-0.4.0-log-dropped"
 STUCK = FINDINGS / "dledger-0.4.0-followers-stuck"
+SET_DROPPED = FINDINGS / "dledger-log-0.4.0-log-dropped"
 
 
 def test_the_writes_that_dledger_lost_are_found_lost() -> None:
@@ -30,6 +31,21 @@ def test_the_writes_that_dledger_lost_are_found_lost() -> None:
     found = json.loads(done.stdout)
     assert "(5 of 33 keys are invalid.)" in json.dumps(found)
     assert "process 76's cas from 857 to 932 had completed at 14.999 s" in json.dumps(found)
+
+
+def test_the_log_that_plain_servers_dropped_is_found_lost() -> None:
+    """A read after the last fault still has 7,449 elements; those after it, with no fault on, have 58."""
+    history = SET_DROPPED / "history.jsonl.gz"
+    done = CliRunner().invoke(check, [str(history), "--workload", "set", "--format", "json"], catch_exceptions=False)
+
+    assert done.exit_code == ExitCode.INVALID
+    assert "7369 acknowledged, 43 ok, 15 recovered, 0 stale, 7406 lost" in json.dumps(json.loads(done.stdout))
+    with gzip.open(history, "rt") as lines:
+        events = [json.loads(line) for line in lines][1:]
+    healed = max(event["time"] for event in events if event["process"] == "nemesis")
+    reads = [event for event in events if event["f"] == "read" and event["type"] == "ok"]
+    assert [len(read["value"]) for read in reads] == [7449, 58, 58, 58, 58]
+    assert all(read["time"] > healed for read in reads)
 
 
 def test_where_the_service_ended_no_write_is_acknowledged_and_no_read_is_wrong() -> None:
@@ -54,6 +70,7 @@ def test_where_the_service_ended_no_write_is_acknowledged_and_no_read_is_wrong()
     [
         (DROPPED, ["n1", "n2", "n3", "n4", "n5"], {"leader-kill", "leader-pause"}),
         (STUCK, ["n1", "n2", "n3"], {"partition-leader"}),
+        (SET_DROPPED, ["n1", "n2", "n3", "n4", "n5"], {"leaders-kill"}),
     ],
 )
 def test_the_plan_of_a_finding_can_be_read(finding: Path, nodes: list[str], kinds: set[str]) -> None:

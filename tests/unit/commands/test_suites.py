@@ -7,21 +7,20 @@ import json
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 from rich.console import Console
 
+from commands.suite import known_options
 from commands.suites import SuiteFolder, _plain_name, _time_limit_s, print_table, run_suite, seed_of
 from harness.errors import ExitCode, InputError
-from harness.suite import Case, CaseResult, Suite, exit_code
+from harness.suite import Case, CaseResult, Suite, exit_code, load_suite
 from harness.verdict import Verdict
 from results.errors import StoreError
 from results.store import Store
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CONTROL = Case(name="control", test="control", options={}, seed=7, expect=Verdict.INVALID, expect_during_fault=True)
 NO_VIOLATION = "invalid, but no violation was seen during or after a fault"
@@ -189,3 +188,11 @@ def test_a_code_counts_as_a_verdict_only_with_its_document(
     result, _, _ = run(control, tmp_path, monkeypatch, code, document)
     assert result.exit_code == told
     assert result.passed is (told is ExitCode.INVALID)
+
+
+@pytest.mark.parametrize(
+    "file", sorted((Path(__file__).parents[3] / "suites").glob("*.toml")), ids=lambda file: file.stem
+)
+def test_the_suites_name_options_that_there_are(file: Path) -> None:
+    """Each case of each suite in the repository has only options of the command, of its system and of its workload."""
+    assert load_suite(file, seed=1, known=known_options).cases
