@@ -52,8 +52,7 @@ def judge(service: LogService, *, seed: int, load: Load, options: LogOptions, pa
     return {part.name: part for part in workload.check(operations, Observed(final_reads=FinalReads()))}
 
 
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+@pytest.mark.parametrize(("seed", "options"), list(enumerate(OPTIONS.values())), ids=OPTIONS)
 @pytest.mark.parametrize("offsets", [True, False], ids=["offsets", "nulls"])
 @pytest.mark.parametrize("bug", Bug)
 def test_a_planted_bug_is_found_by_its_name(
