@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from harness.cluster import on_nodes
+from harness.leaders import leader_of
 from harness.system import nodes_by_role
 from nemesis.fault import meet
 from nemesis.targets import layout
@@ -135,11 +136,8 @@ class Field:
         return await self.until(functools.partial(self._leader_now, role), timeout_s)
 
     async def _leader_now(self, role: str | None) -> tuple[str, int | None] | None:
-        leading = [status for status in await self.statuses(role) if status.role == "leader"]
-        if not leading:
-            return None
-        latest = max(leading, key=lambda status: -1 if status.term is None else status.term)
-        return latest.node, latest.term
+        latest = leader_of(await self.statuses(role))
+        return None if latest is None else (latest.node, latest.term)
 
     async def statuses(self, role: str | None = None) -> Sequence[NodeStatus]:
         """Returns what the nodes that answer say about themselves, or about their process of a role."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,7 +16,9 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spar
 from pyspark.sql import types as t
 
 from checker.deciders import SAY_IT
+from checker.formats.parquet import decode_value
 from harness.errors import InputError, LabrysError
+from harness.fault_events import fault_event
 from results.pipeline.read.events import plain_uri
 from results.pipeline.read.sources import RESULTS, TEST, literal
 from results.pipeline.schema import MOST_NS, conform
@@ -81,6 +83,19 @@ SIGHTINGS: Final = t.StructType(
         t.StructField("role", t.StringType()),
         t.StructField("term", t.LongType()),
         t.StructField("leader", t.StringType()),
+    ]
+)
+
+# What an event of the nemesis says of a fault.
+_FAULT_EVENTS: Final = t.StructType(
+    [
+        t.StructField("run", t.StringType()),
+        t.StructField("position", t.LongType()),
+        t.StructField("time_ns", t.LongType()),
+        t.StructField("fault", t.LongType()),
+        t.StructField("kind", t.StringType()),
+        t.StructField("begins", t.BooleanType()),
+        t.StructField("targets", t.ArrayType(t.StringType())),
     ]
 )
 
@@ -213,15 +228,14 @@ def _name(decider: Decider | None) -> str:
 def _of_events(events: DataFrame, merged: DataFrame) -> DataFrame:
     """Returns what histories tell of their faults, where no record does: kinds, targets and times, and no proof."""
     recorded = merged.where("fault_rows is not null").select("run")
-    number = F.expr("try_cast(get_json_object(value, '$.fault') as bigint)")
-    told = events.join(recorded, "run", "left_anti").withColumn("fault", number).where("fault is not null")
-    starts = F.col("f").startswith("start-")
-    targets = F.expr("from_json(get_json_object(value, '$.targets'), 'array<string>')")
+    told = events.join(recorded, "run", "left_anti").select("run", "position", "time_ns", "f", "value")
+    told = told.mapInArrow(_decode_events, _FAULT_EVENTS)
+    starts = F.col("begins")
     return (
         told.groupBy("run", "fault")
         .agg(
-            F.min(F.when(starts, F.substring("f", len("start-") + 1, 100))).alias("kind"),
-            F.max_by(F.when(starts, targets), F.when(starts, F.col("position"))).alias("targets"),
+            F.min(F.when(starts, F.col("kind"))).alias("kind"),
+            F.max_by(F.when(starts, F.col("targets")), F.when(starts, F.col("position"))).alias("targets"),
             F.min(F.when(starts, F.col("time_ns"))).alias("start_ns"),
             F.max(F.when(~starts, F.col("time_ns"))).alias("end_ns"),
             F.lit(None).cast("boolean").alias("effective"),
@@ -229,6 +243,25 @@ def _of_events(events: DataFrame, merged: DataFrame) -> DataFrame:
         )
         .where("start_ns is not null")
     )
+
+
+def _decode_events(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yields what events of the nemesis say of faults; those that say nothing are left out."""
+    import pyarrow as pa  # noqa: PLC0415 - slow to import
+    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - the executors' alone
+
+    layout = to_arrow_schema(_FAULT_EVENTS)
+    for batch in batches:
+        rows = []
+        for row in batch.to_pylist():
+            try:
+                event = fault_event(row["f"], decode_value(row["value"]) if row["value"] is not None else None)
+            except ValueError:
+                continue  # a value that is no JSON says nothing
+            if event is not None:
+                told = {"kind": _plain(event.kind), "targets": [*map(_plain, event.targets)]}
+                rows.append(row | asdict(event) | told)
+        yield pa.RecordBatch.from_pylist([{name: row[name] for name in layout.names} for row in rows], schema=layout)
 
 
 def _parser(runs: Mapping[str, str]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
