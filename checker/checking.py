@@ -271,7 +271,7 @@ def make_model(name: str, initial: str | None, conventions: Mapping[str, str]) -
     """Returns a model with its conventions.
 
     Args:
-        name: One of `MODELS`.
+        name: The model's name.
         initial: The initial state in EDN; None: the model's own.
         conventions: `nil_read`, `failed_cas` and `crashed_dequeue`.
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.options import ToldCommand, from_file
-from harness.parameters import Number, Whole
+from harness.parameters import Number, PluginName, Whole
 from harness.plain import message, name
+from harness.plugins import MODELS
 from harness.terminal import echo
 
 if TYPE_CHECKING:
@@ -19,22 +20,6 @@ if TYPE_CHECKING:
     from checker.judged import Judged
     from harness.errors import LabrysError
 
-# Written out here, so that `--help` needs neither models nor kernel; a test holds them to those.
-MODEL_NAMES = (
-    "register",
-    "cas-register",
-    "mutex",
-    "owner-mutex",
-    "multi-register",
-    "set",
-    "grow-set",
-    "counter",
-    "fifo-queue",
-    "unordered-queue",
-    "list-append",
-    "kv",
-    "noop",
-)
 ALGORITHM_NAMES = ("auto", "zones", "search", "linear", "wgl", "competition")
 BYTES_PER_MIB = 1 << 20
 MAX_TIME_LIMIT_S = 1e9
@@ -45,7 +30,7 @@ MAX_MEMORY_LIMIT_MIB = 1 << 30
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option(
     "--model",
-    type=click.Choice(MODEL_NAMES),
+    type=PluginName(MODELS, places=False),
     help="What the history's object does.  [default: that of a run's workload, else cas-register]",
 )
 @click.option("--workload", metavar="NAME", help="The workload whose checker decides.  [default: the run's own]")

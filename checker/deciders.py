@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from checker.models import MODELS
+from checker.errors import ModelError
+from checker.models import DEFAULT, find_model
 from harness.documents import shown
 from harness.errors import InputError
 from harness.plain import name as plain_name
-from harness.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from checker.judging import Judge
     from harness.op import Value
 
-DEFAULT_MODEL: Final = "cas-register"
+DEFAULT_MODEL: Final = DEFAULT
 OPTION_FLAG: Final = "--workload-option"
 SAY_IT: Final = "say it with --model or --workload"
 
@@ -129,9 +129,8 @@ def of_workload(
     if workload.model is None:
         told = ", ".join(f"{option}={value}" for option, value in sorted(chosen.items()))
         return Decider(name=workload.name, judge=workload(build(workload.Options, chosen)), options=told)
-    if workload.model not in MODELS:
-        raise InputError(
-            f"the workload {plain_name(name)} has the model {plain_name(str(workload.model))}, which is not there. "
-            f"{did_you_mean(str(workload.model), MODELS)}"
-        )
+    try:
+        find_model(workload.model)
+    except ModelError as error:
+        raise InputError(f"the workload {plain_name(name)} needs a model that cannot be had: {error}") from error
     return Decider(name=workload.model)

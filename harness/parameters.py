@@ -96,12 +96,17 @@ class PathType(click.Path):
 
 
 class PluginName(click.ParamType[str]):
-    """The name of an installed plug-in, or `module:Class`."""
+    """The name of an installed plug-in, or `module:Class` where that may be said."""
 
-    def __init__(self, group: str) -> None:
-        """Takes one of the groups of `harness.plugins`."""
+    def __init__(self, group: str, *, places: bool = True) -> None:
+        """Takes one of the groups of `harness.plugins`, and whether a place in a module may be said."""
         self.name = plugins.SINGULAR[group]
         self.group = group
+        self.places = places
+
+    def get_metavar(self, param: Parameter, ctx: Context) -> str:  # noqa: ARG002 - the same for all
+        """Returns the names that may be said, as the help shows them."""
+        return f"[{'|'.join(plugins.plugins(self.group))}]"
 
     def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> str:
         """Returns the name.
@@ -110,7 +115,7 @@ class PluginName(click.ParamType[str]):
             click.BadParameter: There is no such plug-in.
         """
         try:
-            return plugins.find(self.group, str(value), by_place=True).name
+            return plugins.find(self.group, str(value), by_place=self.places).name
         except InputError as error:
             self.fail(str(error), param, ctx)
 

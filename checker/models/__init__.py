@@ -1,78 +1,49 @@
-"""Models: what objects do, one operation at a time; found by name.
+"""Models: what objects do, one operation at a time.
 
-Their modules are small and import nothing heavy, so all of them are here.
+A model is found by an entry point of the group `labrys.models`, whose name is the model's and whose object is its class; those
+of Labrys come in the same way.
 """
 
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from checker.errors import ModelError
 from checker.models.base import Call, Code, Inconsistent, Model, NativeModel, Numbers
-from checker.models.counters import Counter
-from checker.models.locks import Mutex, OwnerMutex
-from checker.models.opcodes import NOOP
-from checker.models.queues import FifoQueue, UnorderedQueue
-from checker.models.registers import CasRegister, MultiRegister, Register
-from checker.models.sequences import KeyValue, ListAppend
-from checker.models.sets import GrowSet, SetModel
+from checker.models.registers import CasRegister
+from harness.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable
 
-    from checker.models.base import State
-
-
-class Noop(NativeModel):
-    """Everything is possible and changes nothing."""
-
-    name: ClassVar[str] = "noop"
-    family: ClassVar[str] = "noop"
-
-    def __init__(self, initial: object = None) -> None:
-        """Makes the model.
-
-        Args:
-            initial: Anything.
-        """
-        self.initial = initial
-
-    def step(self, state: State, op: Call) -> State | Inconsistent:  # noqa: ARG002 - that is the point
-        """See `Model`."""
-        return state
-
-    def observes(self, op: Call) -> bool:  # noqa: ARG002 - that is the point
-        """See `Model`."""
-        return True
-
-    def initial_code(self, numbers: Numbers) -> list[int]:  # noqa: ARG002 - no values
-        """See `NativeModel`."""
-        return []
-
-    def code(self, op: Call, numbers: Numbers) -> Code | None:  # noqa: ARG002 - that is the point
-        """See `NativeModel`."""
-        return Code(NOOP)
+DEFAULT: Final = CasRegister.name  # known without the metadata of packages, whose import would be most of a short check
 
 
-MODELS: Final[Mapping[str, type[Model]]] = {
-    cls.name: cls
-    for cls in (
-        Register,
-        CasRegister,
-        Mutex,
-        OwnerMutex,
-        MultiRegister,
-        SetModel,
-        GrowSet,
-        Counter,
-        FifoQueue,
-        UnorderedQueue,
-        ListAppend,
-        KeyValue,
-        Noop,
-    )
-}
+def names() -> Iterable[str]:
+    """Returns the names of all installed models; imports none of them."""
+    from harness import plugins  # noqa: PLC0415 - see `DEFAULT`
+
+    return plugins.plugins(plugins.MODELS)
+
+
+def find_model(name: str) -> type[Model]:
+    """Returns the class of a model.
+
+    Raises:
+        ModelError: There is no such model, or it cannot be loaded; with a suggestion.
+    """
+    if name == DEFAULT:
+        return CasRegister
+    from harness import plugins  # noqa: PLC0415 - see `DEFAULT`
+
+    try:
+        found = plugins.load(plugins.MODELS, name)
+    except InputError as error:
+        raise ModelError(str(error)) from error
+    if not (isinstance(found, type) and issubclass(found, Model)):
+        raise ModelError(f"the model {name} is no class below checker.models.Model; docs/checker.md shows one")
+    return found
 
 
 def model(name: str, **options: Any) -> Model:
@@ -86,11 +57,9 @@ def model(name: str, **options: Any) -> Model:
     Raises:
         ModelError: There is no such model, or it cannot begin like that.
     """
-    cls = MODELS.get(name)
-    if cls is None:
-        raise ModelError(f"expected one of the models {', '.join(MODELS)}, found {name!r}")
+    cls = find_model(name)
     known = inspect.signature(cls).parameters
     return cls(**{key: value for key, value in options.items() if value is not None and key in known})
 
 
-__all__ = ["MODELS", "Call", "Code", "Inconsistent", "Model", "NativeModel", "Noop", "Numbers", "model"]
+__all__ = ["DEFAULT", "Call", "Code", "Inconsistent", "Model", "NativeModel", "Numbers", "find_model", "model", "names"]

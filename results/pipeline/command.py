@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from checker.command import BYTES_PER_MIB, MAX_MEMORY_LIMIT_MIB, MAX_TIME_LIMIT_S, MODEL_NAMES
+from checker.command import BYTES_PER_MIB, MAX_MEMORY_LIMIT_MIB, MAX_TIME_LIMIT_S
 from harness.options import ToldCommand, from_file
-from harness.parameters import Number, Whole, folder
+from harness.parameters import Number, PluginName, Whole, folder
+from harness.plugins import MODELS
 from harness.terminal import echo, open_console
 
 if TYPE_CHECKING:
@@ -27,7 +28,9 @@ OPERATIONS_SHOWN = 10
     "--out", default="analysis", show_default=True, metavar="DIR", help="Where tables, pages and pictures go."
 )
 @click.option(
-    "--model", type=click.Choice(MODEL_NAMES), help="What the objects do.  [default: that of each run's workload]"
+    "--model",
+    type=PluginName(MODELS, places=False),
+    help="What the objects do.  [default: that of each run's workload]",
 )
 @click.option("--workload", metavar="NAME", help="The workload whose checker decides.  [default: each run's own]")
 @click.option(

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 import checker.checking
-from checker.command import ALGORITHM_NAMES, MODEL_NAMES
+from checker.command import ALGORITHM_NAMES
 from checker.edn.reader import load_all, loads
 from checker.edn.values import Keyword
 from checker.errors import Disagreement
 from checker.formats.parquet import write_operations
 from checker.formats.read import read_histories
-from checker.models import MODELS
 from checker.solving import ALGORITHMS
 from cli import main
 
@@ -81,9 +80,8 @@ def file(tmp_path: Path) -> Callable[..., Path]:
     return make
 
 
-def test_names_are_those_of_models_and_algorithms() -> None:
+def test_names_are_those_of_the_algorithms() -> None:
     """The command names them itself to start quickly, so they have to be the same."""
-    assert set(MODEL_NAMES) == set(MODELS)
     assert set(ALGORITHM_NAMES) == set(ALGORITHMS)
 
 

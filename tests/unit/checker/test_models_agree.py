@@ -9,7 +9,7 @@ import pytest
 
 from checker import brute
 from checker.analysis import analysis
-from checker.models import MODELS, Call, Inconsistent, Model
+from checker.models import Call, Inconsistent, Model, names
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 HISTORIES = 150
 OPTIONS: list[tuple[str, dict[str, Any]]] = [
-    *((name, {}) for name in MODELS),
+    *((name, {}) for name in names()),
     ("register", {"nil_read": "any"}),
     ("cas-register", {"failed_cas": "observe"}),
     ("cas-register", {"initial": 1, "nil_read": "any", "failed_cas": "observe"}),
@@ -76,7 +76,7 @@ class _Foreign(Model):
         return self._inner.step(state, op)
 
 
-@pytest.mark.parametrize("name", sorted(MODELS))
+@pytest.mark.parametrize("name", sorted(names()))
 def test_a_model_in_python_decides_as_the_same_model_in_the_kernel(draw: Callable[..., Any], name: str) -> None:
     """A model of a user's own gets the same verdict and the same first failing operation."""
     random = Random(f"foreign {name}")
