@@ -67,6 +67,10 @@ def replay_run(ctx: click.Context, /, run: str, targets: str, store_dir: Path, *
     replaced = {name: more[name] for name in (choosing.SYSTEM, choosing.WORKLOAD) if more[name] is not None}
     found = Store(store_dir).open_run(run)
     record = load_record(found)
+    try:
+        text = found.read_bytes(found.plan_json, MAX_PLAN_BYTES).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{found.path} has no plan that could be replayed: {error}") from error
     known = {**record.test.options, "seed": record.test.seed, **replaced}
     options = [*opt.options_of(run_test), *_chosen(known, replaced, str(found.test_json))]
     known["nodes"] = len(record.test.nodes) if known.get("cluster_kind", "local") == "local" else None
@@ -74,15 +78,12 @@ def replay_run(ctx: click.Context, /, run: str, targets: str, store_dir: Path, *
         options = [option for option in options if option.name != "nodes"]
         del known["nodes"]
     values, missing = opt.recorded(options, known, places=PLACES, source=str(found.test_json))
-    try:
-        plan = from_json(
-            found.read_bytes(found.plan_json, MAX_PLAN_BYTES).decode("utf-8"),
-            nodes=record.test.nodes,
-            source=str(found.plan_json),
-            roles=choosing.roles_of(values, record.test.nodes),
-        )
-    except UnicodeDecodeError as error:
-        raise InputError(f"{found.path} has no plan that could be replayed: {error}") from error
+    plan = from_json(
+        text,
+        nodes=record.test.nodes,
+        source=str(found.plan_json),
+        roles=choosing.roles_of(values, record.test.nodes),
+    )
     path = found.path / f"replay-by-{targets}.json"
     faults = by_name(plan.faults, record.faults) if targets == "name" else plan.faults
     if plan.time_limit_s is not None and TIME_LIMIT in missing:
@@ -107,11 +108,12 @@ def _chosen(known: Mapping[str, Any], replaced: Mapping[str, str], source: str) 
     Raises:
         InputError: One of them is not installed, or is a place in a module that the person does not name.
     """
+    usual = {str(option.name): option.default for option in opt.options_of(run_test)}  # of a run of an earlier version
     options: list[click.Option] = []
     for parameter, group in ((choosing.SYSTEM, plugins.SYSTEMS), (choosing.WORKLOAD, plugins.WORKLOADS)):
         try:
             by_person = parameter in replaced
-            name = replaced.get(parameter) or str(known.get(parameter))
+            name = str(known.get(parameter, usual[parameter]))
             options += choosing.chosen(group, name, by_place=by_person).options
         except InputError as error:
             raise InputError(f"{source}: {error}") from error
