@@ -192,7 +192,7 @@ def _check_each(
 def _check_one(history: History, decider: Decider, request: Request, began_s: float) -> Checked | Judged:
     read_s = time.perf_counter() - began_s
     if decider.judge is not None:
-        from checker.judged import judge_history  # noqa: PLC0415 - brings pyarrow, which models do without
+        from checker.by_judge import judge_history  # noqa: PLC0415 - brings pyarrow, which models do without
 
         return judge_history(history, decider.judge, empty=request.empty, read_s=read_s)
     conventions = {**conventions_of(history.format), **history.conventions, **request.conventions}
@@ -221,7 +221,7 @@ def _check_parquet(source: Source, decider: Decider, request: Request) -> Iterat
     began_s = time.perf_counter()
     with on_disk(source) as path:
         if decider.judge is not None:
-            from checker.judged import judge_table  # noqa: PLC0415 - brings pyarrow, which models do without
+            from checker.by_judge import judge_table  # noqa: PLC0415 - brings pyarrow, which models do without
 
             judged = judge_table(path, source.name, decider.judge, empty=request.empty)
             if judged is not None:

@@ -60,7 +60,7 @@ _TEXT: Final = 1 << 61
 _NEGATIVE_ZERO: Final = "-0.0"
 
 
-class Part(NamedTuple):
+class KernelColumns(NamedTuple):
     """The kernel's columns of one key.
 
     Attributes:
@@ -364,10 +364,10 @@ class Coded:
         numbered: list[int] = begin.tolist()
         return numbered
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[KernelColumns]:
         """Returns the columns of each key, by the place of the key."""
         bounds = np.searchsorted(self._key[: self.count], np.arange(len(self.by_key) + 1)).tolist()
         return [
-            Part(self._f[low:high], self._a[low:high], self._b[low:high], self._s[low:high], self._e[low:high])
+            KernelColumns(self._f[low:high], self._a[low:high], self._b[low:high], self._s[low:high], self._e[low:high])
             for low, high in pairwise(bounds)
         ]

@@ -10,11 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from checker.models import MODELS
-from harness.declare import assigned, build, recorded
 from harness.documents import shown
 from harness.errors import InputError
 from harness.plain import name as plain_name
-from harness.plugins import WORKLOADS, find
 from harness.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
 
 DEFAULT_MODEL: Final = "cas-register"
 OPTION_FLAG: Final = "--workload-option"
-SAY_IT: Final = "say what decides it with --model or --workload"
+SAY_IT: Final = "say it with --model or --workload"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +120,9 @@ def of_workload(
         InputError: There is no such workload, it cannot be loaded or does not take its options, or it has a model that is not
             there.
     """
+    from harness.declare import assigned, build, recorded  # noqa: PLC0415 - histories without a workload do without
+    from harness.plugins import WORKLOADS, find  # noqa: PLC0415
+
     workload = find(WORKLOADS, name, by_place=by_place).load()
     chosen = recorded(workload.Options, options or {}, source)
     chosen |= assigned(workload.Options, settings, flag=OPTION_FLAG, owner=f"the workload {plain_name(name)}")

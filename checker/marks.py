@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import numpy as np
 
+from harness.units import NS_PER_S
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
 Tone: TypeAlias = Literal["good", "odd", "bad", "quiet"]
 TONES: Final = ("good", "odd", "bad", "quiet")
 MAX_POINTS: Final = 2_000  # of all marks of a plot together
-_NS_PER_S: Final = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +82,7 @@ def _shares(sizes: Sequence[int]) -> list[int]:
 
 def _points(marks: Marks, most: int) -> list[list[float]]:
     kept: NDArray[np.int64] = np.unique(np.linspace(0, len(marks.time_ns) - 1, most).round().astype(np.int64))
-    columns = [marks.time_ns[kept] / _NS_PER_S, marks.height[kept]]
+    columns = [marks.time_ns[kept] / NS_PER_S, marks.height[kept]]
     if marks.until_ns is not None:
-        columns.append(marks.until_ns[kept] / _NS_PER_S)
+        columns.append(marks.until_ns[kept] / NS_PER_S)
     return [list(point) for point in zip(*(column.tolist() for column in columns), strict=True)]

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from checker._kernel import Outcome
-    from checker.coding import Part
+    from checker.coding import KernelColumns
     from checker.formats.columns import Columns
     from checker.models import Model
     from checker.solving import Limits
@@ -76,7 +76,7 @@ class Table:
     path: Path
     model: NativeModel
     keys: Sequence[str | None]
-    parts: Sequence[Part]
+    parts: Sequence[KernelColumns]
     counts: Sequence[int]
     initial: list[int]
     family: str
@@ -339,13 +339,13 @@ def _of_key(path: Path, key: str | None) -> list[Operation]:
     return read_rows_of(path, np.concatenate(indexes))
 
 
-def _part(path: Path, part: Part, outcome: Outcome) -> list[Operation]:
+def _part(path: Path, part: KernelColumns, outcome: Outcome) -> list[Operation]:
     """Returns the operations of `likely_invalid`."""
     rows = likely_invalid(part, outcome)
     return read_rows_of(path, np.sort(part.s[rows])) if len(rows) else []
 
 
-def likely_invalid(part: Part, outcome: Outcome) -> Int64s:
+def likely_invalid(part: KernelColumns, outcome: Outcome) -> Int64s:
     """Returns rows of a key that are likely to be invalid by themselves, `OBJECTS` at most; none if there are no such few."""
     op = outcome["op"]
     end = NEVER if op is None else int(part.e[op])
@@ -355,7 +355,7 @@ def likely_invalid(part: Part, outcome: Outcome) -> Int64s:
     return rows if len(rows) <= OBJECTS else rows[:0]
 
 
-def _closure(part: Part, rows: Int64s, core: Sequence[int]) -> Int64s:
+def _closure(part: KernelColumns, rows: Int64s, core: Sequence[int]) -> Int64s:
     """Returns some operations and those that what they saw came from; none if that cannot be told by values."""
     f, a, b = part.f[rows], part.a[rows], part.b[rows]
     if not core or (f == CAS_FAIL).any():

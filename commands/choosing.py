@@ -21,13 +21,13 @@ from harness.declare import build, click_options
 from harness.errors import InputError, LabrysError
 from harness.parameters import PluginName
 from harness.plain import name as plain_name
+from harness.system import System
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from harness.cluster import Cluster
-    from harness.system import System
     from harness.workload import Workload
 
 SYSTEM, WORKLOAD = "system_name", "workload_name"
@@ -91,6 +91,10 @@ def chosen(group: str, name: str, *, by_place: bool) -> Chosen:
     if lacking:
         raise InputError(
             f"the {singular} {plain_name(name)} lacks {', '.join(lacking)}; docs/new-{singular}.md says what it has"
+        )
+    if group == plugins.SYSTEMS and not (isinstance(found, type) and issubclass(found, System)):
+        raise InputError(
+            f"the system {plain_name(name)} is no class below harness.system.System; docs/new-system.md shows one"
         )
     try:
         options = click_options(found.Options)
@@ -286,6 +290,21 @@ def workload_of(options: Mapping[str, Any]) -> Workload:
     found = chosen(plugins.WORKLOADS, options[WORKLOAD], by_place=True).type
     workload: Workload = found(build(found.Options, options))
     return workload
+
+
+def roles_of(options: Mapping[str, Any], nodes: Sequence[str]) -> Mapping[str, Sequence[str]]:
+    """Returns the roles of the processes that the system runs, each with the names of its nodes.
+
+    Raises:
+        InputError: The system cannot be what the options say, or cannot be had on these nodes.
+    """
+    system = chosen(plugins.SYSTEMS, options[SYSTEM], by_place=True)
+    found = system.type
+    if found.__abstractmethods__:
+        lacking = ", ".join(sorted(found.__abstractmethods__))
+        raise InputError(f"the {system.said} lacks {lacking}; docs/new-system.md says what it has")
+    roles: Mapping[str, Sequence[str]] = found.roles(nodes, build(found.Options, options), _workload_name(options))
+    return roles
 
 
 def system_of(cluster: Cluster, options: Mapping[str, Any]) -> System:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import re
 import shlex
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from harness.randomness import fresh_seed
 from harness.terminal import echo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import TypeVar
 
     from harness.cluster import Cluster
@@ -77,35 +78,51 @@ def with_options(options: Iterable[Callable[[Command], Command]]) -> Callable[[C
     return decorate
 
 
-def settle(
-    ctx: click.Context, options: dict[str, Any], *, assume_nodes: bool = False
-) -> tuple[tuple[str, ...], Plan | None]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """What follows from the options before anything is opened.
+
+    Attributes:
+        nodes: The names of the nodes.
+        roles: Role to the names of the nodes that run a process of it.
+        given: The plan that is carried out instead of a drawn one; None: one is drawn.
+    """
+
+    nodes: tuple[str, ...]
+    roles: Mapping[str, Sequence[str]]
+    given: Plan | None
+
+
+def settle(ctx: click.Context, options: dict[str, Any], *, assume_nodes: bool = False) -> Settled:
     """Settles what the options leave open, and refuses what cannot be before anything is opened.
 
     A line on standard error tells each option that has no effect, and each that overrides a plan.
 
-    Returns:
-        The names of the nodes, and the plan that is given.
+    Raises:
+        InputError: The options cannot be had together.
     """
     origins = opt.origins(ctx)
     names, lines = clusters.options.settle_nodes(options, origins, assume=assume_nodes)
-    given = nemesis.choices.given_plan(options, names)
+    choosing.check(options)
+    roles = choosing.roles_of(options, names)
+    given = nemesis.choices.given_plan(options, names, roles)
     if given is not None:
         lines += nemesis.choices.follow_plan(given, options, given=origins, built_in=opt.built_in(ctx))
     for line in lines:
         echo(line, err=True)
     if options["seed"] is None:
         options["seed"] = fresh_seed()
-    nemesis.choices.check(options, nodes=names, seed=options["seed"], time_limit_s=options["time_limit"], given=given)
-    choosing.check(options)
+    nemesis.choices.check(
+        options, nodes=names, seed=options["seed"], time_limit_s=options["time_limit"], given=given, roles=roles
+    )
     harness.choices.make_load(options, len(names))
-    return names, given
+    return Settled(nodes=names, roles=roles, given=given)
 
 
 def compose(
     options: Mapping[str, Any],
     cluster: Cluster,
-    given: Plan | None,
+    settled: Settled,
     reproduce: str,
     *,
     defaults: Mapping[str, Value] | None,
@@ -123,7 +140,13 @@ def compose(
     system = choosing.system_of(cluster, options)
     workload = choosing.workload_of(options)
     plan = nemesis.choices.make_plan(
-        options, nodes=names, seed=seed, time_limit_s=time_limit_s, capabilities=cluster.capabilities(), given=given
+        options,
+        nodes=names,
+        seed=seed,
+        time_limit_s=time_limit_s,
+        capabilities=cluster.capabilities(),
+        given=settled.given,
+        roles=settled.roles,
     )
     nemesis.choices.refuse_impossible(plan, cluster.capabilities(), cluster.nodes)
     test = Test(

@@ -52,10 +52,12 @@ def workloads(*, output: str) -> None:
 @_format
 def faults(*, kind: str | None, output: str) -> None:
     """Lists the kinds of faults; or says all about KIND: its target, its options, what nodes need, and how it is proved."""
-    from nemesis.kinds import KINDS, find_kind
+    from nemesis.kinds import all_kinds, find_kind, registry
 
     if kind is None:
-        _show([{"name": each.name, "summary": each.fault.SUMMARY} for each in KINDS.values()], output)
+        for why in registry().broken.values():
+            echo(one_line(why), err=True)
+        _show([{"name": each.name, "summary": each.fault.SUMMARY} for each in all_kinds().values()], output)
         return
     found = find_kind(kind)
     row: dict[str, Any] = {

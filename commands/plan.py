@@ -33,12 +33,17 @@ def show_plan(ctx: click.Context, /, **options: Any) -> None:
     """
     from nemesis.planfile import to_json
 
-    names, given = settle(ctx, options, assume_nodes=True)
+    settled = settle(ctx, options, assume_nodes=True)
     reproduce = reproduce_line(ctx, options)
     plan = nemesis.choices.make_plan(
-        options, nodes=names, seed=options["seed"], time_limit_s=options["time_limit"], given=given
+        options,
+        nodes=settled.nodes,
+        seed=options["seed"],
+        time_limit_s=options["time_limit"],
+        given=settled.given,
+        roles=settled.roles,
     )
     workload = choosing.workload_of(options)
-    streams = harness.choices.make_load(options, len(names)).streams(len(names))
+    streams = harness.choices.make_load(options, len(settled.nodes)).streams(len(settled.nodes))
     preview = workload.describe_streams(seed=options["seed"], streams=streams, count=PREVIEW_OPERATIONS)
     echo(json.dumps({"reproduce": reproduce, "plan": json.loads(to_json(plan)), "streams": preview}, indent=2))

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAX_PLAN_BYTES = 64 << 20
+TIME_LIMIT = "--time-limit"
 
 
 @click.command("replay", cls=opt.ToldCommand)
@@ -66,25 +67,27 @@ def replay_run(ctx: click.Context, /, run: str, targets: str, store_dir: Path, *
     replaced = {name: more[name] for name in (choosing.SYSTEM, choosing.WORKLOAD) if more[name] is not None}
     found = Store(store_dir).open_run(run)
     record = load_record(found)
-    try:
-        plan = from_json(
-            found.read_bytes(found.plan_json, MAX_PLAN_BYTES).decode("utf-8"),
-            nodes=record.test.nodes,
-            source=str(found.plan_json),
-        )
-    except UnicodeDecodeError as error:
-        raise InputError(f"{found.path} has no plan that could be replayed: {error}") from error
-    path = found.path / f"replay-by-{targets}.json"
-    faults = by_name(plan.faults, record.faults) if targets == "name" else plan.faults
     known = {**record.test.options, "seed": record.test.seed, **replaced}
     options = [*opt.options_of(run_test), *_chosen(known, replaced, str(found.test_json))]
-    if plan.time_limit_s is not None:
-        known.setdefault("time_limit", plan.time_limit_s)
     known["nodes"] = len(record.test.nodes) if known.get("cluster_kind", "local") == "local" else None
     if known["nodes"] is None:
         options = [option for option in options if option.name != "nodes"]
         del known["nodes"]
     values, missing = opt.recorded(options, known, places=PLACES, source=str(found.test_json))
+    try:
+        plan = from_json(
+            found.read_bytes(found.plan_json, MAX_PLAN_BYTES).decode("utf-8"),
+            nodes=record.test.nodes,
+            source=str(found.plan_json),
+            roles=choosing.roles_of(values, record.test.nodes),
+        )
+    except UnicodeDecodeError as error:
+        raise InputError(f"{found.path} has no plan that could be replayed: {error}") from error
+    path = found.path / f"replay-by-{targets}.json"
+    faults = by_name(plan.faults, record.faults) if targets == "name" else plan.faults
+    if plan.time_limit_s is not None and TIME_LIMIT in missing:
+        values["time_limit"] = plan.time_limit_s
+        missing.remove(TIME_LIMIT)
     given = opt.origins(ctx)
     for line in _untaken(known, values, missing, given, str(found.test_json)):
         echo(message(line), err=True)

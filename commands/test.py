@@ -28,11 +28,11 @@ def run_test(ctx: click.Context, /, **options: Any) -> None:
     from results.terminal import print_summary
 
     console = open_console()
-    given = settle(ctx, options)[1]
+    settled = settle(ctx, options)
     reproduce = reproduce_line(ctx, options)
     console.print(f"reproduce  {reproduce}", style="dim", soft_wrap=True)
     with clusters.options.open_cluster(options) as cluster:
-        test, info, plan = compose(options, cluster, given, reproduce, defaults=opt.from_file(ctx))
+        test, info, plan = compose(options, cluster, settled, reproduce, defaults=opt.from_file(ctx))
         for kind, why in info.left_out.items():
             console.print(f"left out   {one_line(f'{kind}: {why}')}", soft_wrap=True)
         session = carry_out(test, info, plan=plan, store=Store(options["store_dir"]), console=console)

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from harness.remote import Remote
 
 # Lines NAME=value without spaces, which a fault has left for a process of the system, e.g. a library that it is to load. In a
-# shell: `env $(cat /run/labrys/environment 2>/dev/null) COMMAND`. A system that does not take them can have no such fault.
+# shell: `env $(cat /run/labrys/environment /run/labrys/environment-ROLE 2>/dev/null) COMMAND`. The second file is for that role
+# alone. A system that does not take them can have no such fault.
 ENVIRONMENT = "/run/labrys/environment"
 LAUNCH_WAIT_S = 5
 KILL_WAIT_S = 10
@@ -28,6 +29,7 @@ ZOMBIE = "Z"
 PORT_TAKEN = 98
 NOT_LAUNCHED = 97
 LOG_TAIL_LINES = 12
+ROLE = re.compile(r"[a-z][a-z0-9-]{0,39}")
 # The place of a daemon, then the beginning of its /proc/PID/stat; a program's name may hold spaces and parentheses.
 _STAT = re.compile(r"(?P<number>\d+) (?P<pid>\d+) \(.*\) (?P<state>\S)")
 
@@ -58,6 +60,10 @@ class Daemon:
     environment: Mapping[str, str] = field(default_factory=dict)
     working_dir: str | None = None
     config_files: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not ROLE.fullmatch(self.role):
+            raise ValueError(f"expected a role of small letters, digits and hyphens, e.g. broker, not {self.role!r}")
 
     def start(self, remote: Remote) -> None:
         """Starts it in a session of its own, and waits until it is in the process table. Does nothing if it already runs.
@@ -146,7 +152,8 @@ class Daemon:
 
     def _command(self) -> str:
         own = " ".join(f"{name}={shlex.quote(value)}" for name, value in self.environment.items())
-        return f"env $(cat {ENVIRONMENT} 2>/dev/null) {own} {shlex.join(self.argv)}"
+        files = f"{ENVIRONMENT} {ENVIRONMENT}-{self.role}"
+        return f"env $(cat {files} 2>/dev/null) {own} {shlex.join(self.argv)}"
 
 
 def states(remote: Remote, daemons: Iterable[Daemon]) -> dict[str, tuple[int, str] | None]:

@@ -15,6 +15,14 @@ if TYPE_CHECKING:
 
     from harness.op import Value
 
+ROLE = "role"  # the option of a planned fault that names the role of the processes it is aimed at
+
+
+def called(kind: str, options: Mapping[str, Value]) -> str:
+    """Returns what a fault is called for a person, e.g. `kill`, or `kill:broker` where it is aimed at a role."""
+    role = options.get(ROLE)
+    return f"{kind}:{role}" if isinstance(role, str) else kind
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedFault:

@@ -11,6 +11,8 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from harness.leaders import leader_of
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
@@ -88,9 +90,5 @@ def _allowed(system: System, nodes: Sequence[Node], leader: Node | None) -> dict
 async def leading(system: System, nodes: Sequence[Node]) -> Node | None:
     """Asks all nodes once, and returns the one that says it leads in the highest term; None if none does."""
     statuses = await asyncio.gather(*(system.status(node, STATUS_TIMEOUT_S) for node in nodes))
-    claims = [
-        (-1 if status.term is None else status.term, place)
-        for place, status in enumerate(statuses)
-        if status is not None and status.role == "leader"
-    ]
-    return nodes[max(claims)[1]] if claims else None
+    leader = leader_of(status for status in statuses if status is not None)
+    return None if leader is None else nodes[statuses.index(leader)]

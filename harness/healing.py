@@ -2,7 +2,7 @@
 
 A fault that outlives its run (a kill -9, a lost connection, a crashed control node) is found by what it left before it broke
 anything: a note under `UNDO_DIRECTORY`, which is a script that undoes it; packet rules in chains called `LABRYS...`; and the
-mark of a volume of ours under the data of a system. Nothing else is touched. Notes are idempotent and stay until they succeed;
+marks of volumes of ours under the data of a system. Nothing else is touched. Notes are idempotent and stay until they succeed;
 they lie in /run, so that a reboot, which undoes the effects, forgets them as well.
 """
 
@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 
 UNDO_DIRECTORY = "/run/labrys/undo"
 CHAIN = "LABRYS"
-VOLUME_IMAGE = "/var/lib/labrys/volume.img"
-VOLUME_MARK = "/run/labrys/volume"  # holds the path of the directory under which the volume is mounted
+# A volume for the data of each role: an image ROLE.img in the one directory, and marks in a directory ROLE of the other. The
+# mark `data` holds the path of the directory under which the volume is mounted.
+VOLUME_IMAGES = "/var/lib/labrys/volumes"
+VOLUME_MARKS = "/run/labrys/volumes"
 NOTE_TIMEOUT_S = 5
 TIMEOUT_S = 30.0
 MAX_REASON = 300
@@ -88,19 +90,20 @@ def undo_everything(remote: Remote, *, more: str = "") -> Healing:
 
 
 def detaching() -> str:
-    """Returns a script that unmounts the volume of ours, if there is one, and removes image and mark."""
-    return f"""if [ -e {VOLUME_MARK} ]; then
-  old=$(cat {VOLUME_MARK})
-  for dev in $(losetup -j {VOLUME_IMAGE} | cut -d: -f1); do
+    """Returns a script that unmounts the volumes of ours, if there are some, and removes images and marks."""
+    return f"""for mark in {VOLUME_MARKS}/*; do
+  [ -e "$mark/data" ] || continue
+  old=$(cat "$mark/data"); image={VOLUME_IMAGES}/${{mark##*/}}.img
+  for dev in $(losetup -j "$image" | cut -d: -f1); do
     for at in $(sed -n "s|^$dev \\([^ ]*\\) ext4 .*|\\1|p" /proc/mounts); do umount "$at" 2>/dev/null || umount -l "$at"; done
   done
-  rm -f {VOLUME_IMAGE} {VOLUME_MARK} {VOLUME_MARK}.*
+  rm -rf "$image" "$mark"
   echo "detached $old"
-fi"""
+done"""
 
 
 def detach_volume(remote: Remote) -> bool:
-    """Takes the volume away, with all that it holds; also from under a process that still runs.
+    """Takes the volumes away, with all that they hold; also from under processes that still run.
 
     Returns:
         Whether there was one.
@@ -117,4 +120,4 @@ def forget_environment(remote: Remote) -> None:
     Raises:
         NodeError: The node cannot be reached.
     """
-    remote.run(f"rm -f {ENVIRONMENT}", timeout_s=TIMEOUT_S)
+    remote.run(f"rm -f {ENVIRONMENT} {ENVIRONMENT}-*", timeout_s=TIMEOUT_S)

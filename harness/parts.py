@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from harness.errors import headline
+from harness.errors import LabrysError, headline
 from harness.op import FINAL_PHASE, OpType
 from harness.verdict import Part, Verdict
 from harness.workload import Observed
@@ -245,7 +245,7 @@ def of_run(test: Test, result: RunResult, operations: Sequence[Operation]) -> li
     observed = Observed(faults=result.faults, final_reads=result.final_reads, sightings=result.sightings)
     patterns = test.system.fatal_log_patterns()
     names = [node.name for node in test.cluster.nodes]
-    found = list(test.workload.check(operations, observed))
+    found = _of_workload(test, operations, observed)
     left_out = {} if test.final_reads else {"final-reads": "the test does not ask for them"}
     if not test.system.dumps_replicas:
         left_out["replicas-equal"] = f"{test.system.name} does not dump its replicas"
@@ -273,3 +273,12 @@ def of_run(test: Test, result: RunResult, operations: Sequence[Operation]) -> li
         )
     )
     return found
+
+
+def _of_workload(test: Test, operations: Sequence[Operation], observed: Observed) -> list[Part]:
+    """Returns the workload's parts; one unknown part with the reason where a client's answer cannot be judged."""
+    try:
+        return list(test.workload.check(operations, observed))
+    except LabrysError as error:
+        reason = f"The operations could not be judged: {error}"
+        return [Part(name=test.workload.name, verdict=Verdict.UNKNOWN, reason=reason)]

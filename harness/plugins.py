@@ -14,7 +14,6 @@ import functools
 import importlib
 import sys
 from dataclasses import dataclass, replace
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,6 +83,8 @@ def plugins(group: str) -> Mapping[str, Plugin]:
     Raises:
         InputError: There is none, since Labrys is not installed.
     """
+    from importlib import metadata  # noqa: PLC0415 - slow to import, and most checks name no plug-in
+
     found: dict[str, Plugin] = {}
     for point in metadata.entry_points(group=group):
         package = point.dist.name if point.dist is not None else "(unknown)"

@@ -13,6 +13,7 @@ import contextlib
 from typing import TYPE_CHECKING, TypeVar
 
 from harness.errors import LabrysError
+from harness.fault_events import event_name
 from harness.faults import FaultRecord, Proof
 from harness.op import NEMESIS, OpType
 
@@ -85,13 +86,13 @@ class _Performance:
         await self._until(fault.start_s)
         if self._stop.is_set():
             return
-        start_ns = self._note("start", {})
+        start_ns = self._note({}, begins=True)
         try:
             begun = await self._attempt("beginning", self._nemesis.begin(fault), BEGIN_TIMEOUT_S)
             if begun is not None:
                 await self._after_begin(begun)
             await self._until(fault.end_s)
-            self._note("stop", {})
+            self._note({}, begins=False)
             measured = await self._attempt("ending", self._nemesis.end(fault), END_TIMEOUT_S)
             self._proof = measured if begun is not None and measured is not None else self._proof
         except asyncio.CancelledError:
@@ -100,7 +101,7 @@ class _Performance:
         finally:
             proof = self._proof
             summary = {} if proof is None else {"effective": proof.effective, "reason": proof.reason}
-            end_ns = self._note("stop", summary)
+            end_ns = self._note(summary, begins=False)
             records.append(
                 FaultRecord(
                     planned=fault,
@@ -116,7 +117,7 @@ class _Performance:
     async def _after_begin(self, begun: Begun) -> None:
         self._targets = tuple(begun.targets)
         self._details = begun.details
-        self._note("start", {})
+        self._note({}, begins=True)
         self._proof = Proof(effective=False, reason="The effect was not measured before the fault ended.")
         left_s = self._fault.end_s - self._clock.now_s()
         proof = await self._attempt("proving", self._nemesis.prove(self._fault), max(left_s, 0.0), until_stop=True)
@@ -150,16 +151,20 @@ class _Performance:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stop.wait(), delay_s)
 
-    def _note(self, what: str, more: Mapping[str, Value]) -> int:
+    def _note(self, more: Mapping[str, Value], *, begins: bool) -> int:
         """Records an event, and returns its time even if it could not be recorded."""
         now_ns = self._clock.now_ns()
         value = {"fault": self._fault.id, "targets": list(self._targets), **more}
         try:
             self._history.append(
-                time_ns=now_ns, op_type=OpType.INFO, process=NEMESIS, f=f"{what}-{self._fault.kind}", value=value
+                time_ns=now_ns,
+                op_type=OpType.INFO,
+                process=NEMESIS,
+                f=event_name(self._fault.kind, begins=begins),
+                value=value,
             )
         except LabrysError as error:
-            self._errors.append(f"recording its {what} failed: {error}")
+            self._errors.append(f"recording its {'start' if begins else 'stop'} failed: {error}")
         return now_ns
 
 

@@ -11,6 +11,8 @@ import asyncio
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from harness.leaders import leader_of
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -99,11 +101,8 @@ class Watch:
 
     def leader(self) -> tuple[str, int | None] | None:
         """Returns the node that says it leads in the highest term, and that term, as last seen."""
-        leading = [seen for seen in map(self.sightings.__getitem__, list(self._last.values())) if seen.role == "leader"]
-        if not leading:
-            return None
-        latest = max(leading, key=lambda seen: -1 if seen.term is None else seen.term)
-        return latest.node, latest.term
+        latest = leader_of(map(self.sightings.__getitem__, list(self._last.values())))
+        return None if latest is None else (latest.node, latest.term)
 
     async def _ask(self, node: Node) -> tuple[int, NodeStatus | None]:
         status = await self._system.status(node, TIMEOUT_S)

@@ -30,7 +30,7 @@ OPTIONS = (
         "--nemesis",
         default="",
         metavar="KIND[:TARGET],...",
-        help="The faults, e.g. kill,pause:leader,partition-random-halves; "
+        help="The faults, e.g. kill,pause:leader,partition-random-halves,kill:broker+minority; "
         "`all` is every kind that the nodes can take and that heals, and `none` is none.",
     ),
     click.option(
@@ -97,7 +97,9 @@ def parse_options(text: str) -> dict[str, dict[str, Value]]:
     return options
 
 
-def given_plan(options: Mapping[str, Any], nodes: Sequence[str]) -> Plan | None:
+def given_plan(
+    options: Mapping[str, Any], nodes: Sequence[str], roles: Mapping[str, Sequence[str]] | None = None
+) -> Plan | None:
     """Reads the plan from the file that the options name; None if they name none.
 
     Raises:
@@ -108,7 +110,7 @@ def given_plan(options: Mapping[str, Any], nodes: Sequence[str]) -> Plan | None:
     path: Path | None = options[PLAN_FILE]
     if path is None:
         return None
-    return from_json(read_text(path, MAX_BYTES), nodes=nodes, source=str(path))
+    return from_json(read_text(path, MAX_BYTES), nodes=nodes, source=str(path), roles=roles)
 
 
 def follow_plan(
@@ -149,7 +151,13 @@ def follow_plan(
 
 
 def check(
-    options: Mapping[str, Any], *, nodes: Sequence[str], seed: int, time_limit_s: float, given: Plan | None
+    options: Mapping[str, Any],
+    *,
+    nodes: Sequence[str],
+    seed: int,
+    time_limit_s: float,
+    given: Plan | None,
+    roles: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
     """Refuses what cannot be planned on nodes of these names, whatever they can do.
 
@@ -159,9 +167,9 @@ def check(
     from nemesis.kinds import asks_for_all  # noqa: PLC0415 - `--help` needs no fault
 
     if given is None and asks_for_all(options["nemesis"]):
-        _chosen(options, nodes, None)  # which kinds share the time is known only with the nodes
+        _chosen(options, nodes, None, roles)  # which kinds share the time is known only with the nodes
     else:
-        make_plan(options, nodes=nodes, seed=seed, time_limit_s=time_limit_s, given=given)
+        make_plan(options, nodes=nodes, seed=seed, time_limit_s=time_limit_s, given=given, roles=roles)
 
 
 def make_plan(
@@ -172,6 +180,7 @@ def make_plan(
     time_limit_s: float,
     capabilities: Mapping[str, Capabilities] | None = None,
     given: Plan | None = None,
+    roles: Mapping[str, Sequence[str]] | None = None,
 ) -> Plan:
     """Draws the plan that the options ask for, or settles the one that is given.
 
@@ -182,6 +191,7 @@ def make_plan(
         time_limit_s: How long the workload runs.
         capabilities: What the nodes can do, where it is known; then `all` leaves out what they cannot have.
         given: The plan that is carried out instead of a drawn one.
+        roles: Role to the names of the nodes that run it; see `harness.system.System.roles`.
 
     Returns:
         The plan, with the run's own seed and time limit, and with what `all` left out.
@@ -198,7 +208,7 @@ def make_plan(
         return replace(given, seed=seed, time_limit_s=time_limit_s)
     all_kinds = asks_for_all(options["nemesis"])
     left = left_out(capabilities) if all_kinds and capabilities else ()
-    choices, each = _chosen(options, nodes, capabilities)
+    choices, each = _chosen(options, nodes, capabilities, roles)
     if all_kinds and not choices:
         told = "\n  ".join(f"{item.kind}: {item.reason}" for item in left)
         raise InputError(f"these nodes can take no kind of fault, so `all` leaves nothing to do:\n  {told}")
@@ -211,23 +221,34 @@ def make_plan(
         keep_majority=options["keep_majority"],
         take_majority=options["take_majority"],
         in_turn=options["in_turn"],
+        roles=roles,
     )
     placed = {fault.kind for fault in faults}
     idle = [name for name in dict.fromkeys(choice.kind.name for choice in choices) if name not in placed]
     no_room = f"there is no room for it in {time_limit_s:g} s beside the other faults"
     left += tuple(LeftOut(kind=name, nodes=(), missing=no_room) for name in idle)
-    return Plan(nodes=tuple(nodes), seed=seed, time_limit_s=time_limit_s, faults=faults, left_out=left)
+    return Plan(
+        nodes=tuple(nodes),
+        seed=seed,
+        time_limit_s=time_limit_s,
+        faults=faults,
+        left_out=left,
+        roles={role: tuple(names) for role, names in (roles or {}).items()},
+    )
 
 
 def _chosen(
-    options: Mapping[str, Any], nodes: Sequence[str], capabilities: Mapping[str, Capabilities] | None
+    options: Mapping[str, Any],
+    nodes: Sequence[str],
+    capabilities: Mapping[str, Capabilities] | None,
+    roles: Mapping[str, Sequence[str]] | None,
 ) -> tuple[tuple[Choice, ...], dict[str, Rhythm]]:
     """Returns the kinds that were asked for, and their rhythms."""
     from nemesis.kinds import choose_all  # noqa: PLC0415 - `--help` needs no fault
     from nemesis.rhythm import rhythms  # noqa: PLC0415
 
     own = parse_options(options["fault_options"])
-    choices = choose_all([options["nemesis"]], nodes, options=own, capabilities=capabilities)
+    choices = choose_all([options["nemesis"]], nodes, options=own, capabilities=capabilities, roles=roles)
     return choices, rhythms(options["fault_on"], options["fault_off"], [choice.kind.name for choice in choices])
 
 
@@ -239,6 +260,6 @@ def refuse_impossible(plan: Plan, capabilities: Mapping[str, Capabilities], node
     """
     from nemesis.kinds import missing_capabilities  # noqa: PLC0415 - `--help` needs no fault
 
-    lacking = missing_capabilities((fault.kind for fault in plan.faults), capabilities, nodes)
+    lacking = missing_capabilities(plan.faults, capabilities, nodes)
     if lacking:
         raise InputError("these nodes cannot take the faults of the plan:\n  " + "\n  ".join(lacking))

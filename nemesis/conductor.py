@@ -11,19 +11,20 @@ import logging
 from typing import TYPE_CHECKING
 
 from harness.capabilities import CLOCK
+from harness.faults import ROLE
 from harness.healing import detach_volume, forget_environment, undo_everything
 from nemesis import fakeclock
 from nemesis import targets as tgt
 from nemesis.errors import FaultError
-from nemesis.fault import brief, sentence
+from nemesis.fault import brief, sentence, too_damaged
 from nemesis.field import Field
-from nemesis.grudges import minority
-from nemesis.kinds import find_kind, missing_capabilities
+from nemesis.kinds import find_kind, members_of, missing_capabilities
 from nemesis.options import ORDER
 from nemesis.volume import attach
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from collections.abc import Set as AbstractSet
 
     from harness.cluster import Cluster
     from harness.faults import Begun, PlannedFault, Proof
@@ -45,7 +46,7 @@ class Conductor:
 
     def __init__(self, *, cluster: Cluster, system: System) -> None:
         self._field = Field(cluster=cluster, system=system)
-        self._damaged: set[str] = set()
+        self._damaged: dict[str | None, frozenset[str]] = {}  # role, or None for all of a node, to nodes
         self._ending: set[int] = set()  # faults that are being healed
         self._prepared = False
 
@@ -57,25 +58,37 @@ class Conductor:
         Raises:
             FaultError: A volume or a clock could not be made.
         """
-        kinds = [find_kind(fault.kind).fault for fault in plan]
-        if any(kind.PREPARES for kind in kinds):
-            await self._prepare_volumes()
-        if any(CLOCK in kind.NEEDS for kind in kinds):
-            await self._prepare_clocks()
+        aimed = [(find_kind(fault.kind).fault, fault.options.get(ROLE)) for fault in plan]
+        on_volumes = {role for kind, role in aimed if kind.PREPARES}
+        if on_volumes:
+            await self._prepare_volumes(on_volumes)
+        clocks = {role for kind, role in aimed if CLOCK in kind.NEEDS}
+        if clocks:
+            await self._prepare_clocks(clocks)
 
-    async def _prepare_clocks(self) -> None:
+    async def _prepare_clocks(self, roles: AbstractSet[str | None]) -> None:
+        """Lets processes have clocks of their own on nodes that share this machine's, and wherever a role is aimed at."""
         can = await self._field.capabilities()
-        shared = [name for name in self._field.names if CLOCK not in can[name].available]
-        self._prepared = self._prepared or bool(shared)
-        outcomes = await self._field.each(shared, lambda node: fakeclock.prepare(self._field.shell(node)))
+        of_roles = {name for role in roles if role is not None for name in self._field.layout.of(role)}
+        names = [name for name in self._field.names if name in of_roles or CLOCK not in can[name].available]
+        self._prepared = self._prepared or bool(names)
+        outcomes = await self._field.each(
+            names, lambda node: fakeclock.prepare(self._field.shell(node), self._field.roles_on(node))
+        )
         if outcomes.failed:
             raise FaultError(f"the process cannot have a clock of its own: {sentence(outcomes.failed)}")
 
-    async def _prepare_volumes(self) -> None:
+    async def _prepare_volumes(self, roles: AbstractSet[str | None]) -> None:
+        """Puts the data of processes of these roles on volumes, or of all processes if None is among them."""
         self._prepared = True
-        outcomes = await self._field.each(
-            self._field.names, lambda node: attach(self._field.shell(node), self._field.system.data_dir(node))
-        )
+
+        def prepare(node: Node) -> None:
+            detach_volume(self._field.shell(node))
+            for role in self._field.roles_on(node):
+                if roles & {None, role}:
+                    attach(self._field.shell(node), self._field.system.data_dir(node, role), role)
+
+        outcomes = await self._field.each(self._field.names, prepare)
         if outcomes.failed:
             raise FaultError(f"the data directory could not be put on a volume: {sentence(outcomes.failed)}")
 
@@ -158,34 +171,36 @@ class Conductor:
             found.append("a volume of an earlier run")
         if found:
             logger.info("healed on %s: %s", node.name, ", ".join(found))
-        state = self._field.system.process_state(node)
-        if state is not None and state[1] == STOPPED:
-            self._field.system.resume(node)
-            logger.info("continued pid %d on %s", state[0], node.name)
+        for role, state in self._field.system.process_states(node).items():
+            if state is not None and state[1] == STOPPED:
+                self._field.system.resume(node, role)
+                logger.info("continued pid %d, the %s on %s", state[0], role, node.name)
         if healing.failed:
             raise FaultError(f"could not undo {', '.join(healing.failed)}: {healing.reason}")
 
     async def _make(self, planned: PlannedFault) -> Fault:
         kind = find_kind(planned.kind)
-        lacking = missing_capabilities([planned.kind], await self._field.capabilities(), self._field.nodes)
+        lacking = missing_capabilities([planned], await self._field.capabilities(), self._field.nodes)
         if lacking:
             raise FaultError(f"fault {planned.id} is refused: {lacking[0]}")
-        names = self._field.names
+        role = planned.options.get(ROLE)
+        names = members_of(kind, role, self._field.layout)
         target = planned.target if isinstance(planned.target, str) else tuple(planned.target)
         targets = tgt.resolve(
             target, names, order=planned.options.get(ORDER, names), leader=await self._leader_for(planned, target)
         )
 
         async def let_go() -> bool:
-            return not any(other.id in self._ending for other in self._field.holders(kind.fault.GROUPS, targets))
+            return not any(other.id in self._ending for other in self._field.holders(kind.fault.GROUPS, targets, role))
 
         await self._field.until(let_go, _patience_s(planned))
         # From here to the fault's registration nothing is awaited, so no other fault can come in between.
-        held = {node: other.name for other in self._field.holders(kind.fault.GROUPS, targets) for node in other.targets}
+        holders = self._field.holders(kind.fault.GROUPS, targets, role)
+        held = {node: other.name for other in holders for node in other.targets}
         free = tuple(node for node in targets if node not in held)
         if not free:
-            holders = "; ".join(f"{node} is held by {held[node]}" for node in targets)
-            raise FaultError(f"fault {planned.id}-{planned.kind} finds no node to hit: {holders}")
+            told = "; ".join(f"{node} is held by {held[node]}" for node in targets)
+            raise FaultError(f"fault {planned.id}-{planned.kind} finds no node to hit: {told}")
         if kind.fault.DAMAGES:
             self._allow_damage(planned, free)
         made = kind.fault(planned=planned, targets=free, field=self._field)
@@ -193,26 +208,26 @@ class Conductor:
         return made
 
     async def _leader_for(self, planned: PlannedFault, target: str | tuple[str, ...]) -> str | None:
-        """Finds the leader where the target is a role: waits for one as long as something of the fault's time is left."""
-        if not tgt.is_role(target):
+        """Finds the leader where the target depends on it: waits for one as long as something of the fault's time is left."""
+        if not tgt.by_leader(target):
             return None
         patience_s = _patience_s(planned)
-        leader = await self._field.leader(patience_s)
+        role = planned.options.get(ROLE)
+        leader = await self._field.leader(patience_s, role)
         if leader is None:
+            who = f"no {role}" if role else "no node"
             raise FaultError(
-                f"fault {planned.id}-{planned.kind} needs a leader, and in {patience_s:g} s no node said that it leads"
+                f"fault {planned.id}-{planned.kind} needs a leader, and in {patience_s:g} s {who} said that it leads"
             )
         return leader
 
     def _allow_damage(self, planned: PlannedFault, targets: tuple[str, ...]) -> None:
-        """Counts the nodes damaged for good; refuses to go beyond a minority, whatever the plan says."""
-        together = self._damaged | set(targets)
-        most = minority(len(self._field.names))
-        if len(together) > most:
-            raise FaultError(
-                f"fault {planned.id}-{planned.kind} is refused: it would bring the nodes with damaged files to "
-                f"{', '.join(sorted(together))}, and at most {most} may be"
-            )
+        """Counts the nodes damaged for good; refuses to go beyond a minority of a role's nodes, whatever the plan says."""
+        role = planned.options.get(ROLE)
+        together = {**self._damaged, role: self._damaged.get(role, frozenset()) | set(targets)}
+        refusal = too_damaged(self._field.layout, together)
+        if refusal:
+            raise FaultError(f"fault {planned.id}-{planned.kind} is refused: {refusal}")
         self._damaged = together
 
 

@@ -14,13 +14,16 @@ from typing import TYPE_CHECKING, ClassVar
 
 from harness.capabilities import ROOT
 from harness.errors import LabrysError
+from harness.faults import ROLE
 from nemesis import options as opt
 from nemesis import targets as tgt
 from nemesis.errors import FaultError, PlanError
 from nemesis.grudges import minority, union
+from nemesis.probes import FALLBACK_PORT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
     from random import Random
     from typing import TypeVar
 
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from harness.op import Value
     from nemesis.field import Field, Outcomes
     from nemesis.grudges import Grudge
+    from nemesis.targets import Layout
 
     T = TypeVar("T")
 
@@ -48,7 +52,7 @@ class Drawing:
     """What a kind draws one fault from.
 
     Attributes:
-        nodes: All nodes, in order.
+        nodes: The nodes it is about, in order: all, or those that run a role.
         rng: The kind's stream.
         target: The spec or the names that were asked for.
         options: The settled options.
@@ -95,7 +99,9 @@ class Fault(abc.ABC):
         DAMAGES: Whether its targets are damaged for good; at most a minority ever is.
         PREPARES: Whether the system's data must lie on a volume of ours from the start of the run.
         TARGETS: The specs it can be aimed at; names are always possible where this is not empty.
-        OPTIONS: The options it knows, beside `order`.
+        WHOLE_NODE: Why it cannot be aimed at a role, as a clause about it; None: it can.
+        OPTIONS: The options it knows, beside those that a plan adds.
+        role: The role of the processes that this fault is aimed at; None: it is aimed at nodes as they are.
     """
 
     SUMMARY: ClassVar[str]
@@ -106,24 +112,26 @@ class Fault(abc.ABC):
     DISABLES: ClassVar[bool] = False
     DAMAGES: ClassVar[bool] = False
     PREPARES: ClassVar[bool] = False
-    TARGETS: ClassVar[tuple[str, ...]] = (*tgt.COUNTED, *tgt.ROLES)
+    TARGETS: ClassVar[tuple[str, ...]] = (*tgt.COUNTED, *tgt.BY_LEADER)
+    WHOLE_NODE: ClassVar[str | None] = "it acts on whole nodes"
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {}
 
     def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
         self.planned = planned
         self.targets = targets
         self.field = field
-        self.options = {**planned.options, **opt.settle(planned.kind, self.OPTIONS, without_order(planned.options))}
+        self.options = {**planned.options, **opt.settle(planned.kind, self.OPTIONS, opt.own(planned.options))}
+        self.role: str | None = planned.options.get(ROLE)
         self.problems: dict[str, str] = {}
 
     @classmethod
-    def needs(cls, nodes: Sequence[Node]) -> frozenset[str]:  # noqa: ARG003
-        """Returns the capabilities that every node needs, which may depend on the nodes' addresses."""
+    def needs(cls, nodes: Sequence[Node], *, at_role: bool = False) -> frozenset[str]:  # noqa: ARG003
+        """Returns the capabilities that every node needs, by the nodes' addresses and whether it is aimed at a role."""
         return cls.NEEDS
 
     @classmethod
     def draw(cls, drawing: Drawing) -> tuple[str | tuple[str, ...], dict[str, Value]]:
-        """Draws one fault: a target that is names, or a role with an order of all nodes in the options.
+        """Draws one fault: names, or a target that depends on the leader with an order of the nodes in the options.
 
         Raises:
             PlanError: The cluster cannot have such a fault.
@@ -159,6 +167,28 @@ class Fault(abc.ABC):
         """Returns the fault's name for messages and for what it leaves on nodes."""
         return f"{self.planned.id}-{self.planned.kind}"
 
+    @property
+    def members(self) -> tuple[str, ...]:
+        """Returns the nodes that this fault is about: those that run its role, or all."""
+        return self.field.layout.of(self.role)
+
+    def roles_on(self, node: Node) -> tuple[str, ...]:
+        """Returns the roles of the processes on a node that this fault is about, in the order of their start."""
+        return tuple(each for each in self.field.roles_on(node) if self.role in {None, each})
+
+    def labels(self, node: Node) -> dict[str, str]:
+        """Returns the processes on a node that this fault is about.
+
+        Returns:
+            What each is called in messages and measurements, to its role: the node's name where there is only one process.
+        """
+        roles = self.roles_on(node)
+        return {node.name: roles[0]} if len(roles) == 1 else {f"{node.name} ({role})": role for role in roles}
+
+    def port(self) -> int:
+        """Returns the TCP port that probes of this fault ask."""
+        return next(iter(self.field.system.ports(self.role)), FALLBACK_PORT)
+
     @abc.abstractmethod
     async def begin(self) -> Begun:
         """Breaks the targets."""
@@ -180,13 +210,19 @@ class Fault(abc.ABC):
         return frozenset()
 
     def also_cut(self) -> Grudge:
-        """Returns what the other faults cut at the moment."""
-        cuts = (other.cut() for other in self.field.others(self))
+        """Returns what the other faults cut at the moment, for packets like those of this fault's probes."""
+        cuts = (other.cut() for other in self._in_the_way())
         return union(self.field.names, [cut for cut in cuts if cut is not None])
 
     def blurred(self) -> frozenset[str]:
-        """Returns the nodes whose packets may be lost or late because of the other faults."""
-        return frozenset().union(*(other.blurs() for other in self.field.others(self)))
+        """Returns the nodes where packets like those of this fault's probes may be lost or late because of the other faults."""
+        return frozenset().union(*(other.blurs() for other in self._in_the_way()))
+
+    def _in_the_way(self) -> list[Fault]:
+        """Returns the other faults without those that are about other processes than the one that is probed."""
+        port = self.port()
+        others = self.field.others(self)
+        return [other for other in others if other.role is None or port in self.field.system.ports(other.role)]
 
     async def act(self, nodes: Sequence[str], action: Callable[[Node], T], what: str) -> Outcomes[T]:
         """Runs a blocking action on nodes at once, and keeps the failures as problems of this fault.
@@ -203,8 +239,8 @@ class Fault(abc.ABC):
 
 
 def draw_nodes(drawing: Drawing) -> tuple[str | tuple[str, ...], dict[str, Value]]:
-    """Draws a target of nodes: names in the end, or a role with an order."""
-    if isinstance(drawing.target, str) and tgt.is_role(drawing.target):
+    """Draws a target of nodes: names in the end, or one that depends on the leader, with an order."""
+    if isinstance(drawing.target, str) and tgt.by_leader(drawing.target):
         order = drawing.rng.sample(drawing.nodes, len(drawing.nodes))
         return drawing.target, {**drawing.options, opt.ORDER: order}
     nodes = drawing.nodes
@@ -216,27 +252,59 @@ def draw_nodes(drawing: Drawing) -> tuple[str | tuple[str, ...], dict[str, Value
     return names, dict(drawing.options)
 
 
-def damage_pool(nodes: Sequence[str], rng: Random, named: Sequence[str]) -> tuple[str, ...]:
-    """Draws the nodes that faults may damage for good: those named, filled up to a minority.
+def damage_pool(where: Layout, role: str | None, rng: Random, named: Sequence[str]) -> tuple[str, ...]:
+    """Draws the nodes that faults may damage for good: those named, filled up as far as `too_damaged` allows.
+
+    Args:
+        where: The nodes and their roles.
+        role: The role whose processes are damaged; None: all processes of a node.
+        rng: The stream of draws.
+        named: Nodes that were asked for by name.
 
     Raises:
         PlanError: There is no minority, or more than one was named.
     """
-    size = minority(len(nodes))
-    if size == 0:
+    nodes = where.of(role)
+    chosen: set[str] = set()
+    order = [node for node in rng.sample(where.nodes, len(where.nodes)) if node in nodes]
+    for node in [*named, *order]:
+        if too_damaged(where, {role: chosen | {node}}) is None:
+            chosen.add(node)
+    refused = sorted(set(named) - chosen)
+    if refused:
+        raise PlanError(str(too_damaged(where, {role: {*named}})))
+    if not chosen:
         raise PlanError(f"{len(nodes)} nodes have no minority whose files may be damaged")
-    if len(set(named)) > size:
-        raise PlanError(
-            f"files may be damaged on at most {size} of {len(nodes)} nodes, and {len(set(named))} are named"
-        )
-    others = [node for node in rng.sample(nodes, len(nodes)) if node not in named]
-    chosen = {*named, *others[: size - len(set(named))]}
     return tuple(node for node in nodes if node in chosen)
 
 
-def without_order(options: Mapping[str, Value]) -> dict[str, Value]:
-    """Returns the options that belong to the kind, without the plan's order of nodes."""
-    return {name: value for name, value in options.items() if name != opt.ORDER}
+def too_damaged(where: Layout, damaged: Mapping[str | None, AbstractSet[str]]) -> str | None:
+    """Says why files may not be damaged on these nodes; None if they may: of each role, on a minority of its nodes at most.
+
+    Args:
+        where: The nodes and their roles.
+        damaged: Role to the nodes where its process' files are damaged; those under None have them damaged for all.
+    """
+    everywhere = damaged.get(None, frozenset())
+    for role, nodes in where.counted():
+        hit = {node for node in nodes if node in everywhere or node in damaged.get(role, ())}
+        most = minority(len(nodes))
+        if len(hit) > most:
+            whose = f" of the role {role}" if len(where.roles) > 1 else ""
+            return f"files would be damaged on {', '.join(sorted(hit))}; at most {most} of {len(nodes)} nodes{whose} may be"
+    return None
+
+
+def meet(one: AbstractSet[str], role: str | None, other: AbstractSet[str], other_role: str | None) -> bool:
+    """Says whether two faults may not share a node: they hold the same thing of one process, or of the whole node.
+
+    Args:
+        one: The groups of the first.
+        role: The role it is aimed at; None if it is aimed at whole nodes.
+        other: The groups of the second.
+        other_role: Its role likewise.
+    """
+    return bool(one & other) and (role == other_role or None in {role, other_role})
 
 
 def sentence(failed: Mapping[str, Exception]) -> str:

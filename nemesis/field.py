@@ -7,11 +7,16 @@ and healing waits for it, bounded, before it heals. Otherwise a rule that is jus
 from __future__ import annotations
 
 import asyncio
+import functools
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from harness.cluster import on_nodes
+from harness.leaders import leader_of
+from harness.system import nodes_by_role
+from nemesis.fault import meet
+from nemesis.targets import layout
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -51,6 +56,7 @@ class Field:
         system: The system under test.
         nodes: All nodes, in order.
         names: Their names, in order.
+        layout: Which of them run which role.
         faults: The faults that are on, by id.
         over: The ids of those that were healed, or could not be: they hold nothing any more.
     """
@@ -63,12 +69,17 @@ class Field:
         self.system = system
         self.nodes = tuple(cluster.nodes)
         self.names = tuple(node.name for node in self.nodes)
+        self.layout = layout(self.names, nodes_by_role(system, self.nodes))
         self.faults: dict[int, Fault] = {}
         self.over: set[int] = set()
 
     def node(self, name: str) -> Node:
         """Returns a node by name."""
         return self.nodes[self.names.index(name)]
+
+    def roles_on(self, node: Node) -> tuple[str, ...]:
+        """Returns the roles of a node's processes, in the order of their start."""
+        return tuple(daemon.role for daemon in self.system.processes(node))
 
     def shell(self, node: Node) -> Remote:
         """Returns the shell on a node."""
@@ -82,13 +93,15 @@ class Field:
         """Returns the other faults that are on."""
         return [other for other in self.faults.values() if other is not fault]
 
-    def holders(self, groups: AbstractSet[str], nodes: Iterable[str]) -> list[Fault]:
-        """Returns the faults that hold something of these groups on some of the nodes."""
+    def holders(self, groups: AbstractSet[str], nodes: Iterable[str], role: str | None = None) -> list[Fault]:
+        """Returns the faults that hold something of these groups on some of the nodes, of the process of a role or of any."""
         names = frozenset(nodes)
         return [
             fault
             for fault in self.faults.values()
-            if fault.id not in self.over and fault.GROUPS & groups and names.intersection(fault.targets)
+            if fault.id not in self.over
+            and meet(fault.GROUPS, fault.role, groups, role)
+            and names.intersection(fault.targets)
         ]
 
     async def each(self, names: Iterable[str], action: Callable[[Node], T]) -> Outcomes[T]:
@@ -108,26 +121,37 @@ class Field:
             await asyncio.wait(set(self._under_way), timeout=timeout_s)
         return not self._under_way
 
-    async def leader(self, timeout_s: float) -> str | None:
-        """Asks all nodes, until one says that it leads; None if none does in time."""
-        found = await self.leader_and_term(timeout_s)
+    async def leader(self, timeout_s: float, role: str | None = None) -> str | None:
+        """Asks all nodes, until one says that it leads; None if none does in time.
+
+        Args:
+            timeout_s: How long they are asked.
+            role: Whose processes are asked, where nodes have several that can lead; None: those whose view is the node's.
+        """
+        found = await self.leader_and_term(timeout_s, role)
         return found[0] if found else None
 
-    async def leader_and_term(self, timeout_s: float) -> tuple[str, int | None] | None:
+    async def leader_and_term(self, timeout_s: float, role: str | None = None) -> tuple[str, int | None] | None:
         """Asks all nodes, until one says that it leads; the one with the highest term, where several do."""
-        return await self.until(self._leader_now, timeout_s)
+        return await self.until(functools.partial(self._leader_now, role), timeout_s)
 
-    async def _leader_now(self) -> tuple[str, int | None] | None:
-        leading = [status for status in await self.statuses() if status.role == "leader"]
-        if not leading:
-            return None
-        latest = max(leading, key=lambda status: -1 if status.term is None else status.term)
-        return latest.node, latest.term
+    async def _leader_now(self, role: str | None) -> tuple[str, int | None] | None:
+        latest = leader_of(await self.statuses(role))
+        return None if latest is None else (latest.node, latest.term)
 
-    async def statuses(self) -> Sequence[NodeStatus]:
-        """Returns what the nodes that answer say about themselves."""
-        answers = await asyncio.gather(*(self.system.status(node, STATUS_TIMEOUT_S) for node in self.nodes))
-        return [answer for answer in answers if answer is not None]
+    async def statuses(self, role: str | None = None) -> Sequence[NodeStatus]:
+        """Returns what the nodes that answer say about themselves, or about their process of a role."""
+        if role is None:
+            answers = await asyncio.gather(*(self.system.status(node, STATUS_TIMEOUT_S) for node in self.nodes))
+            return [answer for answer in answers if answer is not None]
+        nodes = [self.node(name) for name in self.layout.of(role)]
+        told = await asyncio.gather(*(self.system.statuses(node, STATUS_TIMEOUT_S) for node in nodes))
+        # A status that names no process is that of the one process that can lead there.
+        return [status for said in told for status in said if self._speaks_for(status, role)]
+
+    def _speaks_for(self, status: NodeStatus, role: str) -> bool:
+        alone = len(self.roles_on(self.node(status.node))) == 1
+        return status.process == role or (status.process is None and alone)
 
     async def until(self, check: Callable[[], Awaitable[T]], timeout_s: float, *, every_s: float = POLL_S) -> T:
         """Repeats a check until it gives something true, or the deadline has passed; returns what it gave last."""

@@ -1,28 +1,34 @@
-"""The kinds of faults by name, with the names that Jepsen and OpenChaos give them, and what they need.
+"""The kinds of faults by name, and what they need.
 
 A kind is a class of faults and the target it has by default: `leader-kill` is `kill` aimed at the leader. On the command
-line a kind may be aimed anew (`kill:minority`, `pause:n1+n3`). An unknown name is an error with a suggestion. A kind that a
+line a kind may be aimed anew (`kill:minority`, `pause:n1+n3`, `kill:broker+leader`). Kinds come by entry points of the group
+`labrys.faults`; those of Labrys are in `nemesis.builtin`. An unknown name is an error with a suggestion. A kind that a
 node cannot take is refused before the run, with a sentence that names the node and what it lacks; `all` leaves such a kind out
 and says so.
 """
 
 from __future__ import annotations
 
+import functools
+import logging
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from harness import plugins
 from harness.documents import shown
+from harness.errors import InputError
+from harness.faults import ROLE
+from harness.plain import name as plain_name
 from harness.suggest import did_you_mean
 from nemesis import options as opt
 from nemesis import targets as tgt
 from nemesis.errors import PlanError
-from nemesis.faults import clock, disk, egress, files, leadership, loss, partitions, process, succession
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from harness.capabilities import Capabilities
+    from harness.faults import PlannedFault
     from harness.node import Node
     from harness.op import Value
     from nemesis.fault import Fault
@@ -30,6 +36,9 @@ if TYPE_CHECKING:
 ALL_KINDS = "all"
 NO_KIND = "none"
 TARGET_SEPARATOR = ":"
+OWN = "labrys"
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +68,7 @@ class Choice:
         kind: The kind.
         target: Its target: a spec or names.
         options: Its options, settled.
+        role: The role of the processes it is aimed at; None: nodes as they are.
         label: The name of its stream of draws: as it was asked for.
         by_all: Whether only `all` asks for it; then a plan may leave it out.
     """
@@ -66,6 +76,7 @@ class Choice:
     kind: Kind
     target: str | tuple[str, ...]
     options: Mapping[str, Value] = field(default_factory=dict)
+    role: str | None = None
     label: str
     by_all: bool = False
 
@@ -92,98 +103,153 @@ class LeftOut:
         return f"{', '.join(self.nodes)} {'lacks' if len(self.nodes) == 1 else 'lack'} {self.missing}"
 
 
-_LIST = (
-    Kind(name="partition-random-node", fault=partitions.RandomNode, target=tgt.ONE, aliases=("partition-node",)),
-    Kind(
-        name="partition-random-halves",
-        fault=partitions.RandomHalves,
-        target=tgt.RANDOM,
-        aliases=("random-partition", "partition"),
-    ),
-    Kind(name="partition-halves", fault=partitions.Halves, target=tgt.ALL),
-    Kind(name="partition-majorities-ring", fault=partitions.Ring, target=tgt.RANDOM, aliases=("majorities-ring",)),
-    Kind(name="bridge", fault=partitions.Bridge, target=tgt.RANDOM, aliases=("partition-bridge",)),
-    Kind(name="partition-leader", fault=partitions.Leader, target=tgt.LEADER, aliases=("leader-partition",)),
-    Kind(name="partition-one-way", fault=partitions.OneWay, target=tgt.RANDOM, aliases=("partition-asymmetric",)),
-    Kind(
-        name="partition-fixed",
-        fault=partitions.Fixed,
-        target=tgt.ALL,
-        aliases=("fixed-partition",),
-        in_all=False,
-    ),
-    Kind(name="kill", fault=process.Kill, target=tgt.RANDOM, aliases=("random-kill",)),
-    Kind(name="leader-kill", fault=process.Kill, target=tgt.LEADER, aliases=("kill-leader",), in_all=False),
-    Kind(name="leaders-kill", fault=succession.KillLeaders, target=tgt.LEADER_MINORITY, in_all=False),
-    Kind(name="minor-kill", fault=process.Kill, target=tgt.MINORITY, in_all=False),
-    Kind(name="major-kill", fault=process.Kill, target=tgt.MAJORITY, in_all=False),
-    Kind(name="fixed-kill", fault=process.Kill, target=None, in_all=False),
-    Kind(name="crash", fault=process.Crash, target=tgt.RANDOM, aliases=("random-crash",)),
-    Kind(name="pause", fault=process.Pause, target=tgt.RANDOM, aliases=("hammer-time", "random-suspend", "suspend")),
-    Kind(name="leader-pause", fault=process.Pause, target=tgt.LEADER, aliases=("leader-suspend",), in_all=False),
-    Kind(name="minor-pause", fault=process.Pause, target=tgt.MINORITY, aliases=("minor-suspend",), in_all=False),
-    Kind(name="major-pause", fault=process.Pause, target=tgt.MAJORITY, aliases=("major-suspend",), in_all=False),
-    Kind(name="fixed-pause", fault=process.Pause, target=None, aliases=("fixed-suspend",), in_all=False),
-    Kind(name="packet-loss", fault=loss.Loss, target=tgt.RANDOM, aliases=("random-loss", "loss", "flaky")),
-    Kind(name="minor-loss", fault=loss.Loss, target=tgt.MINORITY, in_all=False),
-    Kind(name="major-loss", fault=loss.Loss, target=tgt.MAJORITY, in_all=False),
-    Kind(name="fixed-loss", fault=loss.Loss, target=None, in_all=False),
-    Kind(name="packet-delay", fault=egress.Delay, target=tgt.RANDOM, aliases=("random-delay", "delay", "slow")),
-    Kind(name="minor-delay", fault=egress.Delay, target=tgt.MINORITY, in_all=False),
-    Kind(name="major-delay", fault=egress.Delay, target=tgt.MAJORITY, in_all=False),
-    Kind(name="fixed-delay", fault=egress.Delay, target=None, in_all=False),
-    Kind(name="packet-duplicate", fault=egress.Duplicate, target=tgt.RANDOM),
-    Kind(name="packet-reorder", fault=egress.Reorder, target=tgt.RANDOM),
-    Kind(name="packet-corrupt", fault=egress.Corrupt, target=tgt.RANDOM),
-    Kind(name="packet-rate", fault=egress.Rate, target=tgt.RANDOM),
-    Kind(name="clock-skew", fault=clock.Skew, target=tgt.RANDOM, aliases=("clock-bump", "clock-scrambler")),
-    Kind(name="clock-strobe", fault=clock.Strobe, target=tgt.RANDOM),
-    Kind(name="power-loss", fault=disk.PowerLoss, target=tgt.ONE),
-    Kind(name="disk-full", fault=disk.DiskFull, target=tgt.ONE),
-    Kind(name="file-truncate", fault=files.Truncate, target=tgt.ONE, aliases=("truncate-file",), in_all=False),
-    Kind(name="file-bitflip", fault=files.BitFlip, target=tgt.ONE, aliases=("bitflip",), in_all=False),
-    Kind(name="leadership-transfer", fault=leadership.Transfer, target=tgt.FOLLOWER, aliases=("transfer",)),
-)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registry:
+    """The kinds that installed packages have.
 
-KINDS: Mapping[str, Kind] = MappingProxyType({kind.name: kind for kind in _LIST})
-ALIASES: Mapping[str, str] = MappingProxyType({alias: kind.name for kind in _LIST for alias in kind.aliases})
+    Attributes:
+        kinds: Name to kind, those of Labrys first.
+        aliases: Other name to name.
+        packages: Every name, of kinds and other ones, to the packages that have it; more than one cannot be told apart.
+        broken: Name of an entry point whose kinds cannot be loaded, to a sentence about it.
+    """
+
+    kinds: Mapping[str, Kind]
+    aliases: Mapping[str, str]
+    packages: Mapping[str, tuple[str, ...]]
+    broken: Mapping[str, str]
+
+
+@functools.cache
+def registry() -> Registry:
+    """Loads the kinds of all installed packages; what cannot be loaded is named and hinders nothing else.
+
+    The object of an entry point is a `Kind`, several, or a function that returns one or several.
+
+    Raises:
+        InputError: No package has any, since Labrys is not installed.
+    """
+    kinds: dict[str, Kind] = {}
+    aliases: dict[str, str] = {}
+    packages: dict[str, tuple[str, ...]] = {}
+    broken: dict[str, str] = {}
+    points = sorted(plugins.plugins(plugins.FAULTS).values(), key=lambda point: (point.package != OWN, point.name))
+    for point in points:
+        try:
+            found = _load(point)
+        except InputError as error:
+            broken[point.name] = str(error)
+            continue
+        package = str(point.package)
+        for kind in found:
+            for name in (kind.name, *kind.aliases):
+                packages[name] = (*packages.get(name, ()), package)
+            kinds.setdefault(kind.name, kind)
+            for alias in kind.aliases:
+                aliases.setdefault(alias, kind.name)
+    return Registry(kinds=kinds, aliases=aliases, packages=packages, broken=broken)
+
+
+def _load(point: plugins.Plugin) -> tuple[Kind, ...]:
+    """Returns the kinds of an entry point.
+
+    Raises:
+        InputError: It cannot be loaded, or is something else; the message names package and place.
+    """
+    found = point.load()
+    where = f"the kinds of faults {plain_name(point.name)} of the package {plain_name(str(point.package))}"
+    try:
+        found = found() if callable(found) else found
+        found = (found,) if isinstance(found, Kind) else tuple(found)
+    except Exception as error:
+        raise InputError(
+            f"{where} cannot be loaded from {plain_name(point.place)}: {type(error).__name__}: {plain_name(str(error))}"
+        ) from error
+    for kind in found:
+        if not isinstance(kind, Kind):
+            raise InputError(
+                f"{where} hold something that is no nemesis.kinds.Kind: {shown(repr(kind))}; see docs/new-fault.md"
+            )
+    return found
+
+
+def all_kinds() -> Mapping[str, Kind]:
+    """Returns the kinds by name."""
+    return registry().kinds
 
 
 def find_kind(name: str) -> Kind:
     """Returns a kind by its name or an alias.
 
     Raises:
-        PlanError: There is none; with a suggestion.
+        PlanError: There is none, with a suggestion and the packages whose kinds cannot be loaded; or several packages have one
+            of this name.
     """
-    kind = KINDS.get(ALIASES.get(name, name))
+    known = registry()
+    owners = known.packages.get(name, ())
+    if len(owners) > 1:
+        raise PlanError(
+            f"several packages have a kind of fault named {shown(name)}: {', '.join(owners)}; uninstall all but one"
+        )
+    kind = known.kinds.get(known.aliases.get(name, name))
     if kind is None:
-        raise PlanError(f"unknown fault {shown(name)}. {did_you_mean(name, [*KINDS, *ALIASES, ALL_KINDS, NO_KIND])}")
+        broken = "".join(f" Also, {sentence}." for sentence in known.broken.values())
+        suggestion = did_you_mean(name, [*known.kinds, *known.aliases, ALL_KINDS, NO_KIND])
+        raise PlanError(f"unknown fault {shown(name)}. {suggestion}{broken}")
     return kind
 
 
-def choose(text: str, nodes: Sequence[str], options: Mapping[str, Value] | None = None) -> Choice:
-    """Reads one kind as on the command line: `kind` or `kind:target`.
+def choose(
+    text: str,
+    nodes: Sequence[str],
+    options: Mapping[str, Value] | None = None,
+    *,
+    roles: Mapping[str, Sequence[str]] | None = None,
+) -> Choice:
+    """Reads one kind as on the command line: `kind` or `kind:target`, where a target may be a role or begin with one.
 
     Args:
         text: What was asked for.
         nodes: The names of all nodes.
         options: The kind's options.
+        roles: Role to the names of the nodes that run it.
 
     Raises:
         PlanError: The kind, its target or an option cannot be used.
     """
+    where = tgt.layout(nodes, roles)
     name, separator, aim = text.partition(TARGET_SEPARATOR)
     kind = find_kind(name.strip())
-    if separator:
-        target = tgt.parse_target(aim.strip(), nodes)
-    elif kind.target is not None:
+    role, target = tgt.parse_aim(aim.strip(), where) if separator else (None, None)
+    members = members_of(kind, role, where)
+    if target is None:
         target = kind.target
-    else:
-        raise PlanError(f"{kind.name} needs the names of its nodes, e.g. {kind.name}:{nodes[0]}")
-    target = kind.fault.check_target(kind.name, target, nodes)
+    if target is None:
+        asked = f"{role}{tgt.NAME_SEPARATOR}{members[0]}" if role else members[0]
+        raise PlanError(f"{kind.name} needs the names of its nodes, e.g. {kind.name}{TARGET_SEPARATOR}{asked}")
+    target = kind.fault.check_target(kind.name, target, members)
     settled = opt.settle(kind.name, kind.fault.OPTIONS, options or {})
-    label = f"{kind.name}{separator}{aim.strip()}"
-    return Choice(kind=kind, target=target, options=settled, label=label)
+    if role:
+        named = aim.strip().partition(tgt.NAME_SEPARATOR)[2]
+        label = f"{kind.name}{TARGET_SEPARATOR}{role}{tgt.NAME_SEPARATOR if named else ''}{named}"
+    else:
+        label = f"{kind.name}{separator}{aim.strip()}"
+    return Choice(kind=kind, target=target, options=settled, role=role, label=label)
+
+
+def members_of(kind: Kind, role: str | None, where: tgt.Layout) -> tuple[str, ...]:
+    """Returns the nodes that a fault of a kind is about.
+
+    Raises:
+        PlanError: There is no such role, or the kind cannot be aimed at one.
+    """
+    members = where.of(role)
+    if role is not None and kind.fault.WHOLE_NODE is not None:
+        raise PlanError(
+            f"{kind.name} cannot be aimed at the role {role}: {kind.fault.WHOLE_NODE}. Aim it at nodes, e.g. "
+            f"{kind.name}{TARGET_SEPARATOR}{members[0]}"
+        )
+    return members
 
 
 def choose_all(
@@ -192,6 +258,7 @@ def choose_all(
     *,
     options: Mapping[str, Mapping[str, Value]] | None = None,
     capabilities: Mapping[str, Capabilities] | None = None,
+    roles: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[Choice, ...]:
     """Reads several kinds; each text may hold some, with commas between them.
 
@@ -202,6 +269,7 @@ def choose_all(
         nodes: The names of all nodes.
         options: Options by kind name or alias.
         capabilities: Where they are known, `all` leaves out what these nodes cannot have; see `left_out`.
+        roles: Role to the names of the nodes that run it.
 
     Raises:
         PlanError: Something cannot be used, or a kind is asked for twice, or options belong to no kind that is.
@@ -215,11 +283,16 @@ def choose_all(
     choices: dict[str, Choice] = {}
     for text in wanted:
         if text == ALL_KINDS:
-            able = [kind for kind in KINDS.values() if kind.in_all and not _gaps(kind, capabilities or {})]
+            for sentence in registry().broken.values():
+                logger.warning("%s", sentence)
+            able = [kind for kind in all_kinds().values() if kind.in_all and not _gaps(kind, capabilities or {})]
             for kind in able:
-                choices.setdefault(kind.name, replace(choose(kind.name, nodes, given.get(kind.name)), by_all=True))
+                choices.setdefault(
+                    kind.name, replace(choose(kind.name, nodes, given.get(kind.name), roles=roles), by_all=True)
+                )
             continue
-        choice = choose(text, nodes, given.get(find_kind(text.partition(TARGET_SEPARATOR)[0].strip()).name))
+        own = given.get(find_kind(text.partition(TARGET_SEPARATOR)[0].strip()).name)
+        choice = choose(text, nodes, own, roles=roles)
         if choice.label in choices and ALL_KINDS not in wanted:
             raise PlanError(f"the fault {choice.label!r} is asked for twice")
         choices[choice.label] = choice
@@ -237,7 +310,7 @@ def asks_for_all(text: str) -> bool:
 def left_out(capabilities: Mapping[str, Capabilities]) -> tuple[LeftOut, ...]:
     """Returns the kinds that `all` leaves out on these nodes, each with the nodes and what they lack."""
     found = []
-    for kind in KINDS.values():
+    for kind in all_kinds().values():
         gaps = _gaps(kind, capabilities) if kind.in_all else []
         if gaps:
             lack = {gap.node for gap in gaps}
@@ -247,19 +320,23 @@ def left_out(capabilities: Mapping[str, Capabilities]) -> tuple[LeftOut, ...]:
 
 
 def missing_capabilities(
-    kinds: Iterable[str], capabilities: Mapping[str, Capabilities], nodes: Sequence[Node] = ()
+    faults: Iterable[PlannedFault], capabilities: Mapping[str, Capabilities], nodes: Sequence[Node] = ()
 ) -> list[str]:
     """Says what nodes lack for the faults of a run; a run with such a sentence must not start.
 
     Args:
-        kinds: The names of the kinds.
+        faults: The faults.
         capabilities: What each node can do, by its name.
         nodes: The nodes; where they have IPv6 addresses, packet faults need `ip6tables` too.
 
     Returns:
         A sentence for each kind and node that do not go together, naming the node and the missing thing.
     """
-    return [line for name in dict.fromkeys(kinds) for line in _lacking(find_kind(name), capabilities, nodes)]
+    aimed = dict.fromkeys((fault.kind, ROLE in fault.options) for fault in faults)
+    lines = (
+        line for name, at_role in aimed for line in _lacking(find_kind(name), capabilities, nodes, at_role=at_role)
+    )
+    return list(dict.fromkeys(lines))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,9 +350,11 @@ class _Gap:
     instead_said: str
 
 
-def _gaps(kind: Kind, capabilities: Mapping[str, Capabilities], nodes: Sequence[Node] = ()) -> list[_Gap]:
+def _gaps(
+    kind: Kind, capabilities: Mapping[str, Capabilities], nodes: Sequence[Node] = (), *, at_role: bool = False
+) -> list[_Gap]:
     gaps = []
-    for capability in sorted(kind.fault.needs(nodes)):
+    for capability in sorted(kind.fault.needs(nodes, at_role=at_role)):
         other = kind.fault.INSTEAD.get(capability)
         for node, can in capabilities.items():
             if can.available.isdisjoint({capability, other}):
@@ -285,11 +364,13 @@ def _gaps(kind: Kind, capabilities: Mapping[str, Capabilities], nodes: Sequence[
     return gaps
 
 
-def _lacking(kind: Kind, capabilities: Mapping[str, Capabilities], nodes: Sequence[Node] = ()) -> list[str]:
+def _lacking(
+    kind: Kind, capabilities: Mapping[str, Capabilities], nodes: Sequence[Node] = (), *, at_role: bool = False
+) -> list[str]:
     return [
         f"{kind.name} needs {gap.capability} on every node, and {gap.node} lacks it: {gap.said}"
         + (f"; nor {gap.instead} instead: {gap.instead_said}" if gap.instead else "")
-        for gap in _gaps(kind, capabilities, nodes)
+        for gap in _gaps(kind, capabilities, nodes, at_role=at_role)
     ]
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.documents import shown
+from harness.faults import ROLE
 from harness.suggest import did_you_mean
 from nemesis.errors import PlanError
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from harness.op import Value
 
+# What a plan says in the options of a fault beside those of its kind.
 ORDER = "order"
 MAX_TEXT = 200
 
@@ -87,6 +89,11 @@ def mapping(meaning: str) -> Option:
         return isinstance(value, dict) and all(isinstance(k, str) and _texts(v) for k, v in value.items())
 
     return Option(default=None, accepts=accepts, expected="a map from text to a list of texts", meaning=meaning)
+
+
+def own(options: Mapping[str, Value]) -> dict[str, Value]:
+    """Returns the options that belong to the kind, without the plan's order of nodes and its role."""
+    return {name: value for name, value in options.items() if name not in {ORDER, ROLE}}
 
 
 def settle(kind: str, known: Mapping[str, Option], given: Mapping[str, Value]) -> dict[str, Value]:

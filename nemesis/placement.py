@@ -1,11 +1,11 @@
 """Where a fault can be placed beside those that a plan has already.
 
 Two faults of one group (of one process, disk, clock, device) never share a node, so that one's healing is never taken for the
-other's. A fault that finds all of its nodes held when it begins tests nothing, and its kind may go without effect in a whole
-run. So a plan keeps three things: a fault is never placed where its nodes, whoever leads, could all be held by others; a kind
-that chooses how many nodes it takes leaves one to the other kinds of its group; and where it can choose its nodes, one of them
-is the one that other kinds left alone for longest, because a process may need much longer to start again on a busy machine
-than was planned.
+other's; those of processes of different roles may. A fault that finds all of its nodes held when it begins tests nothing, and
+its kind may go without effect in a whole run. So a plan keeps three things: a fault is never placed where its nodes, whoever
+leads, could all be held by others; a kind that chooses how many nodes it takes leaves one to the other kinds of its group; and
+where it can choose its nodes, one of them is the one that other kinds left alone for longest, because a process may need much
+longer to start again on a busy machine than was planned.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from nemesis import targets as tgt
+from nemesis.fault import meet
 from nemesis.grudges import has_quorum, union
 from nemesis.options import ORDER
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from harness.op import Value
     from nemesis.fault import Impact
     from nemesis.kinds import Choice
+    from nemesis.targets import Layout
 
 RECOVERY_S = 5.0  # a node that was down counts as down for so long after its fault
 LET_GO_S = 3.0  # a fault holds its nodes for so long after its end: a process has to start again
@@ -40,7 +42,7 @@ class Placed:
         choice: The kind as it was asked for.
         start_s: When it begins.
         end_s: When it is healed.
-        target: Names, or a role.
+        target: Names, or what depends on the leader.
         options: As in the plan.
     """
 
@@ -70,7 +72,7 @@ class Occupancy:
 
 def rivals(one: Choice, other: Choice) -> bool:
     """Says whether faults of two kinds may not share a node."""
-    return bool(one.kind.fault.GROUPS & other.kind.fault.GROUPS)
+    return meet(one.kind.fault.GROUPS, one.role, other.kind.fault.GROUPS, other.role)
 
 
 def has_rivals(choice: Choice, choices: Sequence[Choice]) -> bool:
@@ -90,67 +92,80 @@ def occupancy(choice: Choice, at_s: float, placed: Sequence[Placed]) -> Occupanc
     return Occupancy(held=_named(held), worn=worn)
 
 
-def must_wait(fault: Placed, placed: Sequence[Placed], nodes: tuple[str, ...], *, keep_majority: bool) -> float | None:
+def must_wait(fault: Placed, placed: Sequence[Placed], where: Layout, *, keep_majority: bool) -> float | None:
     """Returns when to try again, where a fault cannot be placed beside those that are on at its start.
 
     Args:
         fault: The fault.
         placed: Those that have their place, none of which begins later.
-        nodes: All nodes, in order.
-        keep_majority: Whether some node must always be able to talk to a majority that is up, whoever leads.
+        where: The nodes and their roles.
+        keep_majority: Whether, of each role, some node must always be able to talk to a majority that is up, whoever leads.
     """
     holding = [
         other for other in placed if rivals(fault.choice, other.choice) and other.lasts(fault.start_s, after_s=LET_GO_S)
     ]
-    if holding and not _go_together(fault, holding, nodes):
+    if holding and not _go_together(fault, holding, where):
         return min(other.end_s for other in holding) + LET_GO_S
     if keep_majority:
         near = [other for other in placed if other.lasts(fault.start_s, after_s=RECOVERY_S)]
-        if near and not keep_together([*near, fault], nodes):
+        if near and not keep_together([*near, fault], where):
             return min(other.end_s + RECOVERY_S for other in near)
     return None
 
 
-def keep_together(faults: Sequence[Placed], nodes: tuple[str, ...]) -> bool:
-    """Says whether faults that are on together leave some node a majority to talk to, whoever leads at each one's start."""
-    possible = [impacts(fault, nodes) for fault in faults]
-    return all(_quorum(together, nodes) for together in itertools.product(*possible))
+def keep_together(faults: Sequence[Placed], where: Layout) -> bool:
+    """Says whether faults that are on together leave, of each role, some node a majority to talk to, whoever leads then."""
+    for role, members in where.counted():
+        about = [fault for fault in faults if None in {role, fault.choice.role} or fault.choice.role == role]
+        possible = [impacts(fault, where) for fault in about]
+        if not all(_quorum(together, members) for together in itertools.product(*possible)):
+            return False
+    return True
 
 
-def takes_majority(fault: Placed, nodes: tuple[str, ...]) -> bool:
-    """Says whether a fault by itself leaves no node a majority to talk to, whoever leads at its start."""
-    return not any(_quorum([impact], nodes) for impact in impacts(fault, nodes))
+def takes_majority(fault: Placed, where: Layout) -> bool:
+    """Says whether a fault by itself leaves no node a majority to talk to, whoever leads at its start.
+
+    Of a fault that is aimed at a role, the nodes of that role count; of another one, those of each role.
+    """
+    groups = [where.of(fault.choice.role)] if fault.choice.role else [members for _, members in where.counted()]
+    return not any(_quorum([impact], members) for impact in impacts(fault, where) for members in groups)
 
 
-def impacts(fault: Placed, nodes: Sequence[str]) -> list[Impact]:
+def impacts(fault: Placed, where: Layout) -> list[Impact]:
     """Returns what a fault may take away: one possibility, or one for each node that may lead."""
-    return [fault.choice.kind.fault.impact(nodes, targets, fault.options) for targets in _possible(fault, nodes)]
+    members = where.of(fault.choice.role)
+    return [fault.choice.kind.fault.impact(members, targets, fault.options) for targets in _possible(fault, where)]
 
 
-def _possible(fault: Placed, nodes: Sequence[str]) -> list[tuple[str, ...]]:
-    order = fault.options.get(ORDER, nodes)
-    leaders = nodes if tgt.is_role(fault.target) else (None,)
-    return [tgt.resolve(fault.target, nodes, order=order, leader=leader) for leader in leaders]
+def _possible(fault: Placed, where: Layout) -> list[tuple[str, ...]]:
+    members = where.of(fault.choice.role)
+    order = fault.options.get(ORDER, members)
+    leaders = members if tgt.by_leader(fault.target) else (None,)
+    return [tgt.resolve(fault.target, members, order=order, leader=leader) for leader in leaders]
 
 
-def _go_together(fault: Placed, holding: Sequence[Placed], nodes: tuple[str, ...]) -> bool:
+def _go_together(fault: Placed, holding: Sequence[Placed], where: Layout) -> bool:
     """Says whether a fault shares no named node with those that hold theirs, and is sure to find one that is free."""
-    held = _named([other.target for other in holding])
+    nodes = where.of(fault.choice.role)
+    held = _named([other.target for other in holding]) & frozenset(nodes)
     if tgt.ALL in (fault.target, *(other.target for other in holding)):
         return False
     if not isinstance(fault.target, str) and held & set(fault.target):
         return False
-    unnamed = sum(max(map(len, _possible(other, nodes))) for other in holding if isinstance(other.target, str))
+    unnamed = sum(max(map(len, _possible(other, where))) for other in holding if isinstance(other.target, str))
     down = all(other.choice.kind.fault.DISABLES for other in holding)
     if fault.target in (tgt.LEADER, tgt.LEADER_MINORITY) and down and len(held) + unnamed < len(nodes):
         return True  # a node that is down does not lead
-    return all(len(set(targets) - held) > unnamed for targets in _possible(fault, nodes))
+    return all(len(set(targets) - held) > unnamed for targets in _possible(fault, where))
 
 
 def _named(targets: Sequence[str | tuple[str, ...]]) -> frozenset[str]:
     return frozenset(node for target in targets if not isinstance(target, str) for node in target)
 
 
-def _quorum(together: Sequence[Impact], nodes: tuple[str, ...]) -> bool:
-    grudge = union(nodes, [impact.grudge for impact in together])
+def _quorum(together: Sequence[Impact], nodes: Sequence[str]) -> bool:
+    """Says whether some of these nodes can talk to a majority of them that is up."""
+    whole = union(nodes, [impact.grudge for impact in together])
+    grudge = {node: whole[node] & frozenset(nodes) for node in nodes}
     return has_quorum(grudge, frozenset().union(*(impact.down for impact in together)))

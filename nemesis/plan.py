@@ -4,7 +4,7 @@ Every kind has streams of its own, one for its rhythm and one for each of its fa
 draws of another. Where a fault would share a node with another one of its group (two faults of one process), it takes free
 nodes instead, or waits its turn where there are not enough; it also waits where the majority must be kept and it would take
 it away together with what else is broken then, whoever leads. See `placement` for what keeps a kind from finding no node at
-all. What can be resolved without looking at the cluster is resolved here; roles stay roles.
+all. What can be resolved without looking at the cluster is resolved here; what depends on the leader stays as it is.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING
 
-from harness.faults import PlannedFault
+from harness.faults import ROLE, PlannedFault
 from harness.randomness import stream
 from nemesis.errors import PlanError
 from nemesis.fault import Drawing, damage_pool
@@ -25,15 +25,18 @@ from nemesis.placement import (
     keep_together,
     must_wait,
     occupancy,
+    rivals,
     takes_majority,
 )
 from nemesis.rhythm import Rhythm
+from nemesis.targets import layout
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from random import Random
 
     from nemesis.kinds import Choice
+    from nemesis.targets import Layout
 
 REDRAWS = 200
 MAX_FAULTS = 100_000  # as in a plan's file
@@ -80,7 +83,7 @@ class _Candidate:
         self,
         end_s: float,
         placed: Sequence[Placed],
-        nodes: tuple[str, ...],
+        where: Layout,
         *,
         keep_majority: bool,
         take_majority: bool,
@@ -89,6 +92,7 @@ class _Candidate:
 
         The draws begin anew each time it is asked, so that waiting does not change them.
         """
+        nodes = where.of(self.choice.role)
         room = occupancy(self.choice, self.start_s, placed)
         drawing = Drawing(
             nodes=nodes,
@@ -104,8 +108,8 @@ class _Candidate:
         for _ in range(REDRAWS):
             target, options = self.choice.kind.fault.draw(drawing)
             drawn = Placed(choice=self.choice, start_s=self.start_s, end_s=end_s, target=target, options=options)
-            kept = not keep_majority or keep_together([drawn], nodes)
-            if kept and (not take_majority or takes_majority(drawn, nodes)):
+            kept = not keep_majority or keep_together([drawn], where)
+            if kept and (not take_majority or takes_majority(drawn, where)):
                 return drawn
         if keep_majority:
             raise PlanError(
@@ -129,6 +133,7 @@ def draw_plan(
     each_at_least_once: bool = True,
     in_turn: bool = False,
     most: int = MAX_FAULTS,
+    roles: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[PlannedFault, ...]:
     """Draws the faults of a run.
 
@@ -138,17 +143,18 @@ def draw_plan(
         seed: The run's root seed.
         time_limit_s: How long the workload runs.
         rhythms: Rhythms by kind name; a kind that is not there has the default one.
-        keep_majority: Whether some node must always be able to talk to a majority that is up, whoever leads.
+        keep_majority: Whether, of each role, some node must always be able to talk to a majority that is up, whoever leads.
         take_majority: Whether each fault by itself must leave no node such a majority.
         each_at_least_once: Whether a kind that gets no turn is an error; else it is not in the plan, and neither is a kind
             that only `all` asks for.
         in_turn: Whether each kind comes once, in the order of `choices`, one after the other and never two at once.
         most: How many faults a plan may have.
+        roles: Role to the names of the nodes that run it.
 
     Raises:
         PlanError: A kind has no room in the time, or cannot be had with these nodes or with the majority kept.
     """
-    nodes = tuple(nodes)
+    where = layout(nodes, roles)
     if keep_majority and take_majority:
         raise PlanError("the majority cannot be both kept and taken away")
     heap: list[tuple[float, int, _Candidate]] = []
@@ -157,8 +163,8 @@ def draw_plan(
             choice,
             (rhythms or {}).get(choice.kind.name, Rhythm()),
             seed=seed,
-            at_most=_at_most(choice, choices, nodes, keep_majority=keep_majority),
-            pool=_pool(choice, choices, nodes, seed),
+            at_most=_at_most(choice, choices, where.of(choice.role), keep_majority=keep_majority),
+            pool=_pool(choice, choices, where, seed),
         )
         candidate.first(time_limit_s, at_once=in_turn)
         heapq.heappush(heap, (candidate.start_s, index, candidate))
@@ -183,8 +189,8 @@ def draw_plan(
                 )
             continue
         recent = [other for other in recent if other.end_s + MATTERS_S > candidate.start_s]
-        fault = candidate.fault(end_s, recent, nodes, keep_majority=keep_majority, take_majority=take_majority)
-        wait_s = must_wait(fault, recent, nodes, keep_majority=keep_majority)
+        fault = candidate.fault(end_s, recent, where, keep_majority=keep_majority, take_majority=take_majority)
+        wait_s = must_wait(fault, recent, where, keep_majority=keep_majority)
         if in_turn and placed:
             whole_s = placed[-1].end_s + candidate.rhythm.off_s[0]
             wait_s = whole_s if candidate.start_s < whole_s - SLACK_S else wait_s
@@ -218,13 +224,14 @@ def number(faults: Iterable[PlannedFault]) -> tuple[PlannedFault, ...]:
 
 def _entry(fault: Placed) -> PlannedFault:
     """Returns the plan's entry."""
+    role = {} if fault.choice.role is None else {ROLE: fault.choice.role}
     return PlannedFault(
         id=0,
         kind=fault.choice.kind.name,
         target=fault.target,
         start_s=fault.start_s,
         end_s=fault.end_s,
-        options=fault.options,
+        options={**fault.options, **role},
     )
 
 
@@ -238,10 +245,10 @@ def _at_most(choice: Choice, choices: Sequence[Choice], nodes: tuple[str, ...], 
     return at_most
 
 
-def _pool(choice: Choice, choices: Sequence[Choice], nodes: tuple[str, ...], seed: int) -> tuple[str, ...]:
+def _pool(choice: Choice, choices: Sequence[Choice], where: Layout, seed: int) -> tuple[str, ...]:
     """Returns the nodes that a kind may hit: all, or for one that damages them for good, those of all such kinds."""
     if not choice.kind.fault.DAMAGES:
-        return nodes
-    damaging = [other for other in choices if other.kind.fault.DAMAGES]
+        return where.of(choice.role)
+    damaging = [other for other in choices if other.kind.fault.DAMAGES and rivals(choice, other)]
     named = [node for other in damaging if not isinstance(other.target, str) for node in other.target]
-    return damage_pool(nodes, stream(seed, "nemesis/damage"), named)
+    return damage_pool(where, choice.role, stream(seed, "nemesis/damage"), named)

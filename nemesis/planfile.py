@@ -11,20 +11,19 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from harness.documents import parse_json, shown
 from harness.errors import InputError
-from harness.faults import PlannedFault
+from harness.faults import ROLE, PlannedFault
 from harness.parameters import MAX_RUN_S, MAX_SEED
 from harness.suggest import did_you_mean
 from nemesis import targets as tgt
 from nemesis.errors import PlanError
-from nemesis.fault import without_order
-from nemesis.grudges import minority
-from nemesis.kinds import LeftOut, find_kind
-from nemesis.options import ORDER, settle
+from nemesis.fault import meet, too_damaged
+from nemesis.kinds import LeftOut, find_kind, members_of
+from nemesis.options import ORDER, own, settle
 from nemesis.plan import number
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ VERSION = 1
 MAX_BYTES = 10_000_000
 MAX_FAULTS = 100_000
 LEAST_S = 1.0
-_TOP = ("format", "version", "nodes", "seed", "time_limit_s", "left_out", "faults")
+_TOP = ("format", "version", "nodes", "roles", "seed", "time_limit_s", "left_out", "faults")
 _FAULT = ("id", "kind", "target", "start_s", "end_s", "options")
 _NEEDED = ("kind", "target", "start_s", "end_s")
 # What stands for nodes that are not named; no name of a node begins so.
@@ -57,6 +56,7 @@ class Plan:
         time_limit_s: How long its workload runs; None if it does not say.
         faults: The faults, in the order of their start.
         left_out: The kinds that `all` left out when the plan was drawn.
+        roles: Role to the names of the nodes that run it; a file holds them only where a fault is aimed at one.
     """
 
     nodes: tuple[str, ...]
@@ -64,11 +64,14 @@ class Plan:
     time_limit_s: float | None
     faults: tuple[PlannedFault, ...]
     left_out: tuple[LeftOut, ...] = ()
+    roles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def to_json(plan: Plan) -> str:
     """Returns the plan as JSON text, one line for each fault."""
     head: dict[str, Value] = {"format": FORMAT, "version": VERSION, "nodes": list(plan.nodes)}
+    if any(ROLE in fault.options for fault in plan.faults):
+        head["roles"] = {role: list(names) for role, names in plan.roles.items()}
     head |= {"seed": plan.seed, "time_limit_s": plan.time_limit_s}
     if plan.left_out:
         head["left_out"] = [
@@ -92,7 +95,9 @@ def fault_json(fault: PlannedFault) -> dict[str, Value]:
     }
 
 
-def from_json(text: str, *, nodes: Sequence[str], source: str) -> Plan:
+def from_json(
+    text: str, *, nodes: Sequence[str], source: str, roles: Mapping[str, Sequence[str]] | None = None
+) -> Plan:
     """Reads a plan and checks that it can be carried out on these nodes.
 
     Ids may be missing or have gaps (a fault was taken out by hand); the faults get dense ones in the order of their start.
@@ -101,6 +106,7 @@ def from_json(text: str, *, nodes: Sequence[str], source: str) -> Plan:
         text: The JSON text.
         nodes: The names of the cluster's nodes, in order.
         source: Where the text is from, for messages.
+        roles: Role to the names of the nodes that run it; None: what the plan says itself.
 
     Raises:
         PlanError: Something cannot be used; the sentence says what and where.
@@ -118,14 +124,23 @@ def from_json(text: str, *, nodes: Sequence[str], source: str) -> Plan:
     if time_limit_s is not None:
         time_limit_s = _seconds(time_limit_s, f"{source}: time_limit_s", least_s=LEAST_S)
     _check_nodes(top.get("nodes"), nodes, source)
+    said = _roles(top.get("roles", {}), nodes, source)
+    where = tgt.layout(nodes, said if roles is None else roles)
     if not isinstance(top["faults"], list):
         raise PlanError(f"{source}: faults must be a list")
     if len(top["faults"]) > MAX_FAULTS:
         raise PlanError(f"{source}: {len(top['faults'])} faults are too many; a plan has at most {MAX_FAULTS}")
-    faults = number(_fault(item, nodes, f"{source}: faults[{index}]") for index, item in enumerate(top["faults"]))
-    _check_together(faults, nodes, source)
+    faults = number(_fault(item, where, f"{source}: faults[{index}]") for index, item in enumerate(top["faults"]))
+    _check_together(faults, where, source)
     left_out = _left_out(top.get("left_out", []), source)
-    return Plan(nodes=tuple(nodes), seed=seed, time_limit_s=time_limit_s, faults=faults, left_out=left_out)
+    return Plan(
+        nodes=tuple(nodes),
+        seed=seed,
+        time_limit_s=time_limit_s,
+        faults=faults,
+        left_out=left_out,
+        roles=where.roles,
+    )
 
 
 def check_end(plan: Plan, time_limit_s: float, *, source: str) -> None:
@@ -148,7 +163,7 @@ def check_end(plan: Plan, time_limit_s: float, *, source: str) -> None:
 
 
 def by_name(faults: Iterable[PlannedFault], records: Iterable[FaultRecord]) -> tuple[PlannedFault, ...]:
-    """Returns the plan with every role replaced by the nodes that were hit when it was carried out.
+    """Returns the plan with the nodes that were hit in place of every target that depends on the leader.
 
     Args:
         faults: The plan.
@@ -156,7 +171,7 @@ def by_name(faults: Iterable[PlannedFault], records: Iterable[FaultRecord]) -> t
     """
     hit = {record.planned.id: tuple(record.targets) for record in records}
     return tuple(
-        replace(fault, target=hit[fault.id]) if tgt.is_role(fault.target) and hit.get(fault.id) else fault
+        replace(fault, target=hit[fault.id]) if tgt.by_leader(fault.target) and hit.get(fault.id) else fault
         for fault in faults
     )
 
@@ -175,7 +190,7 @@ def _parse(text: str, source: str) -> dict[str, Any]:
     return top
 
 
-def _fault(item: Any, nodes: Sequence[str], where: str) -> PlannedFault:
+def _fault(item: Any, layout: tgt.Layout, where: str) -> PlannedFault:
     if not isinstance(item, dict):
         raise PlanError(f"{where}: expected an object with the keys {', '.join(_NEEDED)}")
     _keys(item, _FAULT, _NEEDED, where)
@@ -187,7 +202,8 @@ def _fault(item: Any, nodes: Sequence[str], where: str) -> PlannedFault:
     if not isinstance(item["kind"], str) or not isinstance(options, dict):
         raise PlanError(f"{where}: the kind must be a text and the options an object")
     try:
-        return _checked(item["kind"], _target(item["target"], nodes), options, nodes, start_s=start_s, end_s=end_s)
+        role, target = _aim(item["target"], options.get(ROLE), layout)
+        return _checked(item["kind"], target, role, options, layout, start_s=start_s, end_s=end_s)
     except PlanError as error:
         raise PlanError(f"{where}: {error}") from error
 
@@ -195,35 +211,56 @@ def _fault(item: Any, nodes: Sequence[str], where: str) -> PlannedFault:
 def _checked(
     name: str,
     given: str | tuple[str, ...],
+    role: str | None,
     options: dict[str, Value],
-    nodes: Sequence[str],
+    where: tgt.Layout,
     *,
     start_s: float,
     end_s: float,
 ) -> PlannedFault:
     """Returns the fault, after every check that needs no look at the cluster."""
     kind = find_kind(name)
-    if isinstance(given, str) and given not in (*tgt.ROLES, tgt.ALL):
-        raise PlanError(f"{kind.name} in a plan is aimed at nodes by name, at a role, or at 'all', not at {given!r}")
+    nodes = members_of(kind, role, where)
+    if isinstance(given, str) and given not in (*tgt.BY_LEADER, tgt.ALL):
+        raise PlanError(
+            f"{kind.name} in a plan is aimed at nodes by name, at 'all', or at one of {', '.join(tgt.BY_LEADER)}, "
+            f"not at {given!r}"
+        )
     target = kind.fault.check_target(kind.name, given, nodes)
     order = options.get(ORDER, list(nodes))
     if not isinstance(order, list) or sorted(map(str, order)) != sorted(nodes):
         raise PlanError(f"the option 'order' must name every node once: {', '.join(nodes)}")
-    settled = settle(kind.name, kind.fault.OPTIONS, without_order(options))
-    if ORDER in options or tgt.is_role(target):
+    settled = settle(kind.name, kind.fault.OPTIONS, own(options))
+    if ORDER in options or tgt.by_leader(target):
         settled[ORDER] = order
-    leader = nodes[0] if tgt.is_role(target) else None  # any will do to see whether the fault is possible
+    if role is not None:
+        settled[ROLE] = role
+    leader = nodes[0] if tgt.by_leader(target) else None  # any will do to see whether the fault is possible
     kind.fault.impact(nodes, tgt.resolve(target, nodes, order=order, leader=leader), settled)
     return PlannedFault(id=0, kind=kind.name, target=target, start_s=start_s, end_s=end_s, options=settled)
+
+
+def _aim(given: Any, role: Any, where: tgt.Layout) -> tuple[str | None, str | tuple[str, ...]]:
+    """Returns the role and the target of a fault: a text as on the command line, or a list of nodes and the role beside it."""
+    if role is not None and not isinstance(role, str):
+        raise PlanError(f"a role is a text, not {shown(role)}")
+    if role is None and isinstance(given, str):
+        role, target = tgt.parse_aim(given, where)
+        if target is None:
+            raise PlanError(
+                f"{shown(given)} names a role and no nodes of it; write e.g. {role}{tgt.NAME_SEPARATOR}{tgt.ALL}"
+            )
+        return role, target
+    return role, _target(given, where.of(role))
 
 
 def _target(given: Any, nodes: Sequence[str]) -> str | tuple[str, ...]:
     if isinstance(given, str):
         return tgt.parse_target(given, nodes)
     if isinstance(given, list) and all(isinstance(name, str) for name in given):
-        specs = [name for name in given if name in (*tgt.COUNTED, *tgt.ROLES) and name not in nodes]
+        specs = [name for name in given if name in (*tgt.COUNTED, *tgt.BY_LEADER) and name not in nodes]
         if specs and len(given) > 1:
-            raise PlanError(f'a list holds node names; write "target": "{specs[0]}" for a role')
+            raise PlanError(f'a list holds node names; write "target": "{specs[0]}" alone')
         return specs[0] if specs else tgt.check_names(given, nodes)
     raise PlanError(f"a target is a text or a list of node names, not {shown(given)}")
 
@@ -257,6 +294,15 @@ def _check_nodes(given: Any, nodes: Sequence[str], source: str) -> None:
         )
 
 
+def _roles(given: Any, nodes: Sequence[str], source: str) -> dict[str, tuple[str, ...]]:
+    known = isinstance(given, dict) and all(
+        isinstance(names, list) and names and all(name in nodes for name in names) for names in given.values()
+    )
+    if not known:
+        raise PlanError(f"{source}: roles must be an object of lists of node names, not {shown(given)}")
+    return {role: tuple(names) for role, names in given.items()}
+
+
 def _left_out(given: Any, source: str) -> tuple[LeftOut, ...]:
     if not isinstance(given, list):
         raise PlanError(f"{source}: left_out must be a list of objects with the keys {', '.join(_LEFT_OUT)}")
@@ -281,37 +327,44 @@ def _left_out(given: Any, source: str) -> tuple[LeftOut, ...]:
     return tuple(found.values())
 
 
-def _check_together(faults: Sequence[PlannedFault], nodes: Sequence[str], source: str) -> None:
-    holders: dict[
-        tuple[str, str], PlannedFault
-    ] = {}  # what is held on which node, by the fault that lets go of it last
+def _check_together(faults: Sequence[PlannedFault], where: tgt.Layout, source: str) -> None:
+    # What is held, of which role and on which node, by the fault that lets go of it last.
+    holders: dict[tuple[str, str | None, str], PlannedFault] = {}
     for later in faults:
-        groups = find_kind(later.kind).fault.GROUPS
+        groups, role = find_kind(later.kind).fault.GROUPS, later.options.get(ROLE)
         names = () if isinstance(later.target, str) else later.target
         rivals = [_SOME] if later.target == tgt.ALL else [_EVERY, *names]
-        for fault in (holders[held] for held in itertools.product(groups, rivals) if held in holders):
-            shared = _shared(fault, later) if later.start_s < fault.end_s else []
+        roles = {None, role} if role else {None, *where.roles}
+        for fault in (holders[held] for held in itertools.product(groups, roles, rivals) if held in holders):
+            shared = _shared(fault, later, where) if later.start_s < fault.end_s else []
             if shared:
                 raise PlanError(
                     f"{source}: {fault.kind} from {fault.start_s:g} to {fault.end_s:g} s and {later.kind} from "
                     f"{later.start_s:g} s both hold {', '.join(shared)}; let one end before the other begins"
                 )
-        own = [_SOME, *([_EVERY] if later.target == tgt.ALL else names)]
-        for held in itertools.product(groups, own):
+        own_names = [_SOME, *([_EVERY] if later.target == tgt.ALL else names)]
+        for held in itertools.product(groups, (role,), own_names):
             if held not in holders or holders[held].end_s < later.end_s:
                 holders[held] = later
-    damaged = sorted({node for fault in faults if find_kind(fault.kind).fault.DAMAGES for node in fault.target})
-    if len(damaged) > minority(len(nodes)):
-        raise PlanError(
-            f"{source}: files are damaged on {', '.join(damaged)}; at most {minority(len(nodes))} of {len(nodes)} nodes may be"
-        )
+    damaged: dict[str | None, set[str]] = {}
+    for fault in faults:
+        if find_kind(fault.kind).fault.DAMAGES:
+            damaged.setdefault(fault.options.get(ROLE), set()).update(fault.target)
+    refusal = too_damaged(where, damaged)
+    if refusal:
+        raise PlanError(f"{source}: {refusal}")
 
 
-def _shared(one: PlannedFault, other: PlannedFault) -> list[str]:
-    if not find_kind(one.kind).fault.GROUPS & find_kind(other.kind).fault.GROUPS:
+def _shared(one: PlannedFault, other: PlannedFault, where: tgt.Layout) -> list[str]:
+    role, other_role = one.options.get(ROLE), other.options.get(ROLE)
+    if not meet(find_kind(one.kind).fault.GROUPS, role, find_kind(other.kind).fault.GROUPS, other_role):
         return []
-    if tgt.ALL in (one.target, other.target):
+    if tgt.ALL in {one.target, other.target} and role == other_role:
         return ["all nodes"]
-    if isinstance(one.target, str) or isinstance(other.target, str):
+    if tgt.by_leader(one.target) or tgt.by_leader(other.target):
         return []
-    return sorted(set(one.target) & set(other.target))
+    return sorted(_names(one, where) & _names(other, where))
+
+
+def _names(fault: PlannedFault, where: tgt.Layout) -> set[str]:
+    return set(where.of(fault.options.get(ROLE)) if fault.target == tgt.ALL else fault.target)

@@ -1,12 +1,14 @@
-"""Targets: which nodes a fault hits, said by number, by role or by name.
+"""Targets: which nodes a fault hits, said by number, by who leads or by name, and which process on them, said by role.
 
-A spec that needs no look at the cluster becomes names when the plan is drawn. A role (`leader`, ...) stays a role, because
-who leads is known only when the fault begins; the plan then carries an order of all nodes, drawn from the seed, so that the
-only thing left open is the leader: same seed and same leader, same nodes. Sizes are exact for even numbers of nodes too.
+A target that needs no look at the cluster becomes names when the plan is drawn. One that depends on the leader stays as it is,
+because who leads is known only when the fault begins; the plan then carries an order of the nodes, drawn from the seed, so that
+the only thing left open is the leader: same seed and same leader, same nodes. Sizes are exact for even numbers of nodes too.
+Where a role is named, all of this is about the nodes that run a process of that role.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from harness.documents import shown
@@ -15,7 +17,7 @@ from nemesis.errors import PlanError
 from nemesis.grudges import majority, minority
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from collections.abc import Set as AbstractSet
     from random import Random
 
@@ -30,8 +32,84 @@ FOLLOWER = "follower"
 FOLLOWERS = "followers"
 
 COUNTED = (ALL, ONE, RANDOM, MINORITY, MAJORITY)
-ROLES = (LEADER, LEADER_MINORITY, FOLLOWER, FOLLOWERS)
+BY_LEADER = (LEADER, LEADER_MINORITY, FOLLOWER, FOLLOWERS)
 NAME_SEPARATOR = "+"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Which nodes there are, and which of them run a process of which role.
+
+    Attributes:
+        nodes: The names of all nodes, in order.
+        roles: Role to the names of its nodes, in their order; empty where the system's processes are not known.
+    """
+
+    nodes: tuple[str, ...]
+    roles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def of(self, role: str | None) -> tuple[str, ...]:
+        """Returns the nodes that run a role; all nodes for None.
+
+        Raises:
+            PlanError: There is no such role; the sentence names those that there are.
+        """
+        if role is None:
+            return self.nodes
+        if role not in self.roles:
+            raise PlanError(f"there is no role {shown(role)}; {self.known()}")
+        return self.roles[role]
+
+    def known(self) -> str:
+        """Returns the roles that there are, in words."""
+        if not self.roles:
+            return "the system names no roles"
+        return "the roles are: " + "; ".join(f"{role} on {', '.join(names)}" for role, names in self.roles.items())
+
+    def counted(self) -> Sequence[tuple[str | None, tuple[str, ...]]]:
+        """Returns what majorities are counted of: each role with its nodes, or None with all nodes where there is no role."""
+        return list(self.roles.items()) or [(None, self.nodes)]
+
+
+def layout(nodes: Sequence[str], roles: Mapping[str, Sequence[str]] | None = None) -> Layout:
+    """Returns the layout of nodes and roles."""
+    named = {role: tuple(node for node in nodes if node in set(names)) for role, names in (roles or {}).items()}
+    return Layout(nodes=tuple(nodes), roles=named)
+
+
+def _plurals(role: str) -> tuple[str, ...]:
+    """Returns the plurals by which a role is understood too."""
+    return (f"{role}s", f"{role}es", f"{role[:-1]}ies") if role.endswith("y") else (f"{role}s", f"{role}es")
+
+
+def parse_aim(text: str, where: Layout) -> tuple[str | None, str | tuple[str, ...] | None]:
+    """Reads what follows a kind: a target, a role, or a role and a target among its nodes, joined by `+`.
+
+    Returns:
+        The role, None where none is named, and the target, None where only a role is named.
+
+    Raises:
+        PlanError: It is none of these, with a suggestion; or no one can tell which of these it is.
+    """
+    first, separator, rest = text.partition(NAME_SEPARATOR)
+    role = next((role for role in where.roles if first == role or first in _plurals(role)), None)
+    if role is not None and (first in where.nodes or first in COUNTED or first in BY_LEADER):
+        what = "the name of a node" if first in where.nodes else "a target"
+        raise PlanError(f"{first!r} is {what}, and it means a role of the system too; rename one of them")
+    if text in COUNTED or text in BY_LEADER:
+        return None, text
+    if role is None:
+        return None, check_names(text.split(NAME_SEPARATOR), where.nodes, roles=where.roles)
+    if not separator:
+        return role, None
+    for name in rest.split(NAME_SEPARATOR):
+        if name in where.nodes and name not in where.roles[role]:
+            raise PlanError(f"{name} runs no {role}; {', '.join(where.roles[role])} {_verb(where.roles[role])}")
+    return role, parse_target(rest, where.roles[role])
+
+
+def _verb(names: Sequence[str]) -> str:
+    return "does" if len(names) == 1 else "do"
 
 
 def parse_target(text: str, nodes: Sequence[str]) -> str | tuple[str, ...]:
@@ -40,34 +118,42 @@ def parse_target(text: str, nodes: Sequence[str]) -> str | tuple[str, ...]:
     Raises:
         PlanError: It is neither; with a suggestion.
     """
-    if text in COUNTED or text in ROLES:
+    if text in COUNTED or text in BY_LEADER:
         return text
     return check_names(text.split(NAME_SEPARATOR), nodes)
 
 
-def check_names(names: Sequence[str], nodes: Sequence[str]) -> tuple[str, ...]:
+def check_names(names: Sequence[str], nodes: Sequence[str], *, roles: Iterable[str] = ()) -> tuple[str, ...]:
     """Returns the names as they are.
+
+    Args:
+        names: What was given.
+        nodes: The nodes that may be named.
+        roles: What else could have stood first, for the suggestion.
 
     Raises:
         PlanError: One is not a node, or comes twice, or there is none; with a suggestion.
     """
+    roles = tuple(roles)
     if not names:
         raise PlanError("a target names no node")
     for name in names:
-        if name not in nodes and (name in COUNTED or name in ROLES):
+        if name not in nodes and (name in COUNTED or name in BY_LEADER):
             raise PlanError(
                 f"{name!r} stands alone: a target is names of nodes ({', '.join(nodes)}), or {name!r} without any other"
             )
         if name not in nodes:
-            raise PlanError(f"unknown target {shown(name)}. {did_you_mean(name, [*COUNTED, *ROLES, *nodes])}")
+            raise PlanError(
+                f"unknown target {shown(name)}. {did_you_mean(name, [*COUNTED, *BY_LEADER, *roles, *nodes])}"
+            )
     if len(set(names)) != len(names):
         raise PlanError(f"a target names a node twice: {', '.join(names)}")
     return tuple(names)
 
 
-def is_role(target: str | Sequence[str]) -> bool:
-    """Says whether a target needs a look at the cluster when its fault begins."""
-    return isinstance(target, str) and target in ROLES
+def by_leader(target: str | Sequence[str]) -> bool:
+    """Says whether a target needs a look at the cluster when its fault begins, since it depends on who leads."""
+    return isinstance(target, str) and target in BY_LEADER
 
 
 def draw(
@@ -79,7 +165,7 @@ def draw(
     held: AbstractSet[str] = frozenset(),
     worn: Mapping[str, float] | None = None,
 ) -> tuple[str, ...]:
-    """Turns a target that is no role into names, in the nodes' order.
+    """Turns a target that does not depend on the leader into names, in the nodes' order.
 
     Args:
         target: A counted spec, or names.
@@ -116,21 +202,22 @@ def resolve(
     """Turns any target that a plan may hold into names: given names as they are, a leader first, others in order.
 
     Args:
-        target: A role, `all`, or names.
+        target: One that depends on the leader, `all`, or names.
         nodes: All nodes, in order.
         order: All nodes in the order that the plan drew.
-        leader: Who leads now; only roles need it.
+        leader: Who leads now; needed where the target depends on it.
 
     Raises:
-        PlanError: A role without a leader, or a counted spec, which belongs to the drawing of a plan.
+        PlanError: No leader for a target that depends on it, or a counted spec, which belongs to the drawing of a plan.
     """
     if not isinstance(target, str):
         return check_names(target, nodes)
     if target == ALL:
         return tuple(nodes)
-    if target not in ROLES:
+    if target not in BY_LEADER:
         raise PlanError(
-            f"the target {target!r} is drawn with the plan and cannot be in one. Name the nodes, or use a role."
+            f"the target {target!r} is drawn with the plan and cannot be in one. Name the nodes, or use one of "
+            f"{', '.join(BY_LEADER)}."
         )
     if leader is None:
         raise PlanError(f"the target {target!r} needs a leader, and none is known")

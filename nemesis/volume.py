@@ -1,4 +1,4 @@
-"""A volume of our own under the system's data directory, for faults of the disk.
+"""A volume of our own under the data directory of a process of the system, for faults of the disk.
 
 Power loss and a full disk must hit the system's data and nothing else, so before the system starts its data directory is
 put on an ext4 file system in a sparse image file, mounted through a loop device. A power loss shuts that file system down
@@ -12,9 +12,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.healing import VOLUME_IMAGE as IMAGE
-from harness.healing import VOLUME_MARK as MARK
-from harness.healing import detaching
+from harness.healing import VOLUME_IMAGES, VOLUME_MARKS
 
 if TYPE_CHECKING:
     from harness.remote import Remote
@@ -29,7 +27,7 @@ _SHUTDOWN = 0x8004587D  # EXT4_IOC_SHUTDOWN
 _NO_LOG_FLUSH = 2
 
 _IS_OURS = (
-    f'dev=$(losetup -j {IMAGE} | head -n 1 | cut -d: -f1); [ -n "$dev" ] && grep -q "^$dev $data ext4 " /proc/mounts'
+    'dev=$(losetup -j "$image" | head -n 1 | cut -d: -f1); [ -n "$dev" ] && grep -q "^$dev $data ext4 " /proc/mounts'
 )
 
 
@@ -50,29 +48,36 @@ class Loss:
     files: int
 
 
-def attach(remote: Remote, data_dir: str) -> None:
-    """Puts a data directory on a fresh volume, with what it holds. The system must not run."""
+def _places(data_dir: str, role: str) -> str:
+    """Returns a script that sets where the data of a role is, its image and its marks."""
+    return f"data={shlex.quote(data_dir)} image={VOLUME_IMAGES}/{role}.img mark={VOLUME_MARKS}/{role}"
+
+
+def attach(remote: Remote, data_dir: str, role: str) -> None:
+    """Puts the data directory of a role on a fresh volume, with what it holds.
+
+    Its process must not run, and there must be no volume for that role yet.
+    """
     script = f"""set -e
-data={shlex.quote(data_dir)}
-mkdir -p {IMAGE.rsplit("/", 1)[0]} {MARK.rsplit("/", 1)[0]} "$data"
-{detaching()}
-truncate -s {SIZE_MB}M {IMAGE}
-mkfs.ext4 -q -m 0 -E lazy_itable_init=1,lazy_journal_init=1 {IMAGE}
-printf '%s' "$data" > {MARK}
+{_places(data_dir, role)}
+mkdir -p {VOLUME_IMAGES} "$mark" "$data"
+truncate -s {SIZE_MB}M "$image"
+mkfs.ext4 -q -m 0 -E lazy_itable_init=1,lazy_journal_init=1 "$image"
+printf '%s' "$data" > "$mark/data"
 stage=$(mktemp -d)
-mount -o loop {IMAGE} "$stage"
+mount -o loop "$image" "$stage"
 cp -a "$data/." "$stage/"
 chmod --reference="$data" "$stage"; chown --reference="$data" "$stage"
 head -c {CANARY_BYTES} /dev/urandom > "$stage/{SYNCED}"
 umount "$stage"; rmdir "$stage"
-mount -o loop {IMAGE} "$data"
-cksum < "$data/{SYNCED}" > {MARK}.cksum
+mount -o loop "$image" "$data"
+cksum < "$data/{SYNCED}" > "$mark/cksum"
 """
     remote.run(script, timeout_s=TIMEOUT_S)
 
 
-def lose_power(remote: Remote, data_dir: str) -> Loss:
-    """Lets everything vanish that was not synced, and mounts the volume again. The system's process must be dead.
+def lose_power(remote: Remote, data_dir: str, role: str) -> Loss:
+    """Lets everything vanish that was not synced, and mounts the volume again. The process of the role must be dead.
 
     Raises:
         CommandFailed: The data directory is not on our volume, or could not be mounted again.
@@ -80,19 +85,19 @@ def lose_power(remote: Remote, data_dir: str) -> Loss:
     perl = f"open(my $d, '<', $ARGV[0]) or die $!; my $f = pack('L', {_NO_LOG_FLUSH}); ioctl($d, {_SHUTDOWN}, $f) or die $!"
     listing = f"find . -type f ! -name '{SYNCED}' ! -name '{UNSYNCED}' -printf '%P %s\\n' | sort"
     script = f"""set -e
-data={shlex.quote(data_dir)}
+{_places(data_dir, role)}
 {_IS_OURS} || {{ echo "$data is not on a volume of ours" >&2; exit 1; }}
 sum=$(cksum < "$data/{UNSYNCED}")
-(cd "$data"; {listing}) > {MARK}.before
+(cd "$data"; {listing}) > "$mark/before"
 perl -e {shlex.quote(perl)} "$data"
 i=0; until umount "$data"; do i=$((i+1)); [ $i -lt 50 ] || exit 1; sleep 0.1; done
-i=0; while losetup -j {IMAGE} | grep -q .; do i=$((i+1)); [ $i -lt 50 ] || exit 1; sleep 0.1; done
-mount -o loop {IMAGE} "$data"
-(cd "$data"; {listing}) > {MARK}.after
-[ "$(cksum < "$data/{SYNCED}")" = "$(cat {MARK}.cksum)" ] && echo synced-kept
+i=0; while losetup -j "$image" | grep -q .; do i=$((i+1)); [ $i -lt 50 ] || exit 1; sleep 0.1; done
+mount -o loop "$image" "$data"
+(cd "$data"; {listing}) > "$mark/after"
+[ "$(cksum < "$data/{SYNCED}")" = "$(cat "$mark/cksum")" ] && echo synced-kept
 [ -e "$data/{UNSYNCED}" ] && [ "$(cksum < "$data/{UNSYNCED}")" = "$sum" ] || echo unsynced-lost
-echo "changed $(comm -23 {MARK}.before {MARK}.after | wc -l)"
-echo "files $(wc -l < {MARK}.before)"
+echo "changed $(comm -23 "$mark/before" "$mark/after" | wc -l)"
+echo "files $(wc -l < \"$mark/before\")"
 rm -f "$data/{UNSYNCED}"
 """
     lines = remote.run(script, timeout_s=TIMEOUT_S).stdout.splitlines()
@@ -111,10 +116,10 @@ def write_unsynced(remote: Remote, data_dir: str) -> None:
     remote.run(f"head -c {CANARY_BYTES} /dev/urandom > {path}")
 
 
-def filling(data_dir: str) -> tuple[str, str]:
+def filling(data_dir: str, role: str) -> tuple[str, str]:
     """Returns a script that fills the volume to the last block, and one that undoes that."""
     data = shlex.quote(data_dir)
-    fill = f"""data={data}
+    fill = f"""{_places(data_dir, role)}
 {_IS_OURS} || {{ echo "$data is not on a volume of ours" >&2; exit 1; }}
 free=$(df -B1 --output=avail "$data" | tail -n 1)
 fallocate -l "$free" "$data/{FILLER}" 2>/dev/null || true

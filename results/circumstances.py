@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
+from harness.faults import called
 from harness.op import OpType
 from harness.units import NS_PER_S
 from results.leadership import leaders
@@ -116,7 +117,8 @@ def _behind(node: str, operation: Operation, positions: Positions) -> str | None
 
 
 def _named(fault: FaultRecord) -> str:
-    return f"{fault.planned.kind} of {', '.join(fault.targets) or 'no node'} (fault {fault.planned.id})"
+    what = called(fault.planned.kind, fault.planned.options)
+    return f"{what} of {', '.join(fault.targets) or 'no node'} (fault {fault.planned.id})"
 
 
 def _at(time_ns: int) -> str:

@@ -11,6 +11,7 @@ from datetime import UTC
 from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from harness.faults import called
 from harness.plain import plain
 from harness.verdict import Verdict
 from results.spoken import availability, fault_availability, pretty
@@ -105,7 +106,8 @@ def _bore(document: Mapping[str, Value]) -> Iterator[str]:
     yield f"availability: {availability(document['availability'])}"
     for fault in document["faults"]:
         if fault["availability"] is not None:
-            what = f"fault {fault['id']}, {fault['kind']} of {', '.join(fault['targets']) or 'no node'}"
+            kind = called(fault["kind"], fault["planned"]["options"])
+            what = f"fault {fault['id']}, {kind} of {', '.join(fault['targets']) or 'no node'}"
             yield f"{what}: {fault_availability(fault['availability'])}"
 
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from harness.leaders import LEADER, leader_of
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -34,15 +36,15 @@ class Leadership:
 
 def leaders(sightings: Sequence[Sighting]) -> list[tuple[int, str | None, int | None]]:
     """Returns who led, as seen: from when, the node that claimed it in the highest term (None: no one), and the term."""
-    claims: dict[str, int | None] = {}
+    claims: dict[str, Sighting] = {}
     changes: list[tuple[int, str | None, int | None]] = []
     for seen in sorted(sightings, key=lambda sighting: sighting.time_ns):
-        if seen.role == "leader":
-            claims[seen.node] = seen.term
+        if seen.role == LEADER:
+            claims[seen.node] = seen
         else:
             claims.pop(seen.node, None)
-        name = max(claims, key=lambda node: -1 if claims[node] is None else claims[node] or 0, default=None)
-        term = claims.get(name) if name is not None else None
+        leader = leader_of(claims.values())
+        name, term = (None, None) if leader is None else (leader.node, leader.term)
         if changes and changes[-1][0] == seen.time_ns:
             changes.pop()
         if not changes or changes[-1][1:] != (name, term):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from harness import below
+from harness.fault_events import fault_event
 from harness.history import FORMAT
 from harness.op import NEMESIS, OpType
 from harness.units import NS_PER_MS, NS_PER_S
@@ -50,7 +51,7 @@ class Tail:
     at: int = 0
     counts: dict[str, int] = field(default_factory=lambda: {str(kind): 0 for kind in TYPES})
     rates: dict[int, list[int]] = field(default_factory=dict)
-    faults: dict[str, tuple[str, list[str]]] = field(default_factory=dict)
+    faults: dict[int, tuple[str, list[str]]] = field(default_factory=dict)
     past: int = 0
     strange: int = 0
     last_ns: int = 0
@@ -106,14 +107,12 @@ class Tail:
 
     def _took_fault(self, event: dict[str, Value]) -> bool:
         f, value = event.get("f"), event.get("value")
-        if not isinstance(f, str) or not isinstance(value, dict):
-            return False
-        number = str(value.get("fault"))
-        if f.startswith("start-"):
-            targets = value.get("targets")
-            told = [str(target)[:80] for target in targets[:20]] if isinstance(targets, list) else []
-            self.faults[number] = (f.removeprefix("start-")[:80], told)
-        elif self.faults.pop(number, None) is not None:
+        found = fault_event(f, value)
+        if found is None:
+            return isinstance(f, str) and isinstance(value, dict)
+        if found.begins:
+            self.faults[found.fault] = (found.kind[:80], [target[:80] for target in found.targets[:20]])
+        elif self.faults.pop(found.fault, None) is not None:
             self.past += 1
         return True
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from harness.faults import FaultRecord, PlannedFault
+from harness.fault_events import fault_records
 from harness.history import pair, read_history
-from harness.op import NEMESIS
 from harness.units import NS_PER_S
 from harness.verdict import Part, Verdict
 from results import members as must
@@ -58,7 +57,7 @@ def load_record(run: Run) -> RunRecord:
             test=test,
             duration_s=end_s,
             parts=[part],
-            faults=_faults_of(ops),
+            faults=fault_records(ops),
             operations=operations,
             problems=problems,
         )
@@ -86,36 +85,3 @@ def _read_json(run: Run, path: Path) -> Value:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
         raise BadRecord(f"{path} is not JSON: {error}") from error
-
-
-def _faults_of(ops: Sequence[Op]) -> list[FaultRecord]:
-    """Returns what a history tells of its faults: kinds, targets and times, and no proof."""
-    begun: dict[int, tuple[Op, str, list[str]]] = {}
-    ended: dict[int, Op] = {}
-    for op in ops:
-        number = op.value.get("fault") if op.process == NEMESIS and isinstance(op.value, dict) else None
-        if not isinstance(number, int):
-            continue
-        if op.f.startswith("start-"):
-            targets = op.value.get("targets")
-            known = [str(target) for target in targets] if isinstance(targets, list) else []
-            begun.setdefault(number, (op, op.f.removeprefix("start-"), []))[2][:] = known
-        else:
-            ended[number] = op
-    last_ns = ops[-1].time_ns if ops else 0
-    records = []
-    for number, (op, kind, hit) in begun.items():
-        end_ns = ended[number].time_ns if number in ended else last_ns
-        records.append(
-            FaultRecord(
-                planned=PlannedFault(
-                    id=number, kind=kind, target=hit, start_s=op.time_ns / NS_PER_S, end_s=end_ns / NS_PER_S
-                ),
-                targets=hit,
-                start_ns=op.time_ns,
-                end_ns=end_ns,
-                proof=None,
-                error="the run ended before this fault's proof was recorded",
-            )
-        )
-    return records

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 import numpy as np
+from markupsafe import escape
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
+    from results.marks import Picture
+
 WIDTH_IN = 9.6
 PANEL_IN = 1.75
 LANE_IN = 0.19
@@ -36,6 +39,14 @@ TYPE_COLOURS = {"ok": "#2f7fd6", "info": "#e08a00", "fail": "#d6307f"}
 QUANTILE_COLOURS = {"p50": "#8fc1f5", "p95": "#4d97e0", "p99": "#1f6abf", "max": "#123f78"}
 VERDICT_COLOURS = {"valid": "#1a8a58", "unknown": "#a87408", "invalid": "#c4222d"}
 FAULT_COLOURS = ("#8b6fc9", "#2a9d8f", "#c9794a", "#7a8b2f", "#5f7fa8", "#b05f8f")
+TONE_COLOURS = {
+    "good": TYPE_COLOURS["ok"],
+    "odd": TYPE_COLOURS["info"],
+    "bad": VERDICT_COLOURS["invalid"],
+    "quiet": FAINT,
+}
+_PLAIN_TONES = {"good", "quiet"}
+_SHAPES = ("x", "v", "D", "s", "^", "P", "*")
 _VARIABLES = {
     PAPER: "none",
     INK: "var(--ink)",
@@ -107,6 +118,36 @@ def _dots(axes: Axes, points: Points) -> None:
         color=TYPE_COLOURS[points.type],
         alpha=0.6 if points.type == "ok" else 0.9,
     )
+
+
+def marks_svg(picture: Picture, shades: Sequence[Shade]) -> str:
+    """Draws marks over time: a dot for what is good or says nothing, a shape of its own for each other sort."""
+    span_s = _span_s([float(sort.until_s.max()) for sort in picture.sorts if sort.until_s.size], shades)
+    shapes = iter(_SHAPES * len(picture.sorts))
+    handles = []
+    with mpl.rc_context(STYLE):
+        figure, (axes,) = _figure("marks", [label(picture.y)], 2 * PANEL_IN, shades, span_s)
+        for sort in picture.sorts:
+            colour = TONE_COLOURS[sort.tone]
+            shape = "o" if sort.tone in _PLAIN_TONES else next(shapes)
+            style: dict[str, Any] = {"color": colour, "marker": shape, "markersize": 2 if shape == "o" else 4}
+            stretch = sort.until_s > sort.time_s
+            gaps = np.full(int(stretch.sum()), np.nan)
+            axes.plot(
+                np.column_stack((sort.time_s[stretch], sort.until_s[stretch], gaps)).ravel(),
+                np.column_stack((sort.height[stretch], sort.height[stretch], gaps)).ravel(),
+                linewidth=1.2, color=colour, alpha=0.6,
+            )  # fmt: skip
+            axes.plot(sort.time_s, sort.height, linestyle="", alpha=0.8, **style)
+            few = f", {sort.time_s.size:,} drawn" if sort.time_s.size < sort.total else ""
+            handles.append(Line2D([], [], linestyle="", label=f"{label(sort.name)} {sort.total:,}{few}", **style))
+        axes.set_ylim(bottom=min(0, *(float(sort.height.min()) for sort in picture.sorts if sort.height.size), 0))
+        axes.yaxis.set_major_locator(MaxNLocator(6, integer=True))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+        figure.legend(
+            handles=handles, loc="outside lower left", ncols=4, fontsize=8, handlelength=1.2, labelcolor=INK
+        )  # fmt: skip
+        return _svg(figure, "marks")
 
 
 def latency_quantiles(lines: Sequence[Line], shades: Sequence[Shade]) -> Figure:
@@ -272,7 +313,7 @@ def inlined(svg: str, *, prefix: str, title: str) -> str:
     Args:
         svg: What a function of this module drew.
         prefix: Put before every id, so that several drawings fit into one page.
-        title: What the picture shows, for those who do not see it; must not need escaping.
+        title: What the picture shows, for those who do not see it.
     """
     element = svg[svg.index("<svg") :]
     element = re.sub(r"<metadata>.*?</metadata>", "", element, flags=re.DOTALL)
@@ -282,7 +323,9 @@ def inlined(svg: str, *, prefix: str, title: str) -> str:
         element = element.replace(colour, variable)
     return re.sub(
         r'<svg [^>]*?viewBox="([^"]+)"[^>]*>',
-        rf'<svg xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="\1" role="img" aria-label="{title}">',
+        lambda found: (
+            f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="{found[1]}" role="img" aria-label="{escape(title)}">'
+        ),
         element,
         count=1,
         flags=re.DOTALL,

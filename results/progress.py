@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from rich.live import Live
 from rich.text import Text
 
+from harness.fault_events import fault_event
 from harness.op import NEMESIS, Op, OpType
 from harness.plain import message, name, plain
 from results.availability import error_code
@@ -109,12 +110,11 @@ class Progress:
             if op.process != NEMESIS:
                 refused = op.type is OpType.FAIL and error_code(op.error) in self._refusals
                 self._counts[REFUSED if refused else op.type] += 1
-            elif isinstance(op.value, dict):
-                fault = op.value.get("fault", -1)
-                if op.f.startswith("start-"):
-                    self._faults[fault] = op.f.removeprefix("start-")
+            elif (event := fault_event(op.f, op.value)) is not None:
+                if event.begins:
+                    self._faults[event.fault] = event.kind
                 else:
-                    self._faults.pop(fault, None)
+                    self._faults.pop(event.fault, None)
 
     def _print(self) -> None:
         if not self._console.is_terminal:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from harness import below
+from harness.faults import called
 from harness.plain import name
 from results import plots
 from results.bounds import MAX_FAULTS, MAX_NODES, MAX_ROWS, busiest, cut, first, label, shown_shades
@@ -25,12 +26,13 @@ from results.circumstances import circumstances
 from results.counterexample import contradiction, counterexamples_of, diagram, told
 from results.document import verdict_of
 from results.leadership import leaders
+from results.marks import MAX_PICTURES, pictures
 from results.pages import environment
 from results.series import bucket_s, latency_points, main_phase, quantile_lines, rate_lines, shades
 from results.spoken import availability as availability_line
 from results.spoken import elections, pretty, size
 from results.timeline import embedded, timeline
-from results.topology import picture
+from results.topology import picture as cluster_picture
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -69,18 +71,25 @@ class LogTail:
 
 
 def plots_of(record: RunRecord) -> dict[str, tuple[str, str]]:
-    """Draws the run's plots.
+    """Draws the run's plots: those that parts of the verdict bring (`results.marks`), latency, and rate.
 
     Returns:
-        A plot's file name without its ending to its title and its SVG; empty if nothing was completed.
+        A plot's file name without its ending to its title and its SVG; without latency and rate if nothing was completed.
     """
+    faults, of_faults = shown_shades(shades(record.faults))
+    drawn = {}
+    found = pictures(record.parts)
+    for number, picture in enumerate(found[:MAX_PICTURES]):
+        of_key = "" if picture.key is None else f" of key {label(picture.key)}"
+        bounded = f"; the first {MAX_PICTURES} of {len(found)} plots" if len(found) > MAX_PICTURES else ""
+        title = f"{label(picture.title)}{of_key}{bounded}{of_faults}"
+        drawn[f"marks-{number + 1}" if number else "marks"] = title, plots.marks_svg(picture, faults)
     points, of_functions = busiest(latency_points(main_phase(record.operations)))
     if not points:
-        return {}
+        return drawn
     width_s = bucket_s(max(float(group.time_s.max()) for group in points))
-    faults, of_faults = shown_shades(shades(record.faults))
     bounded = of_functions + of_faults
-    return {
+    return drawn | {
         "latency-points": (f"Latency of every operation{bounded}", plots.latency_points_svg(points, faults)),
         "latency-quantiles": (
             f"Latency quantiles of ok operations, each {width_s:g} s{bounded}",
@@ -205,7 +214,8 @@ def _faults(record: RunRecord, document: Mapping[str, Value], kinds: Sequence[st
         rows.append(
             {
                 **said,
-                "picture": picture(fault, record.test.nodes, leader),
+                "called": called(fault.planned.kind, fault.planned.options),
+                "picture": cluster_picture(fault, record.test.nodes, leader),
                 "colour": kinds.index(label(fault.planned.kind)) % len(plots.FAULT_COLOURS),
                 "shares": shares,
             }

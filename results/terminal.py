@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.errors import headline
+from harness.faults import called
 from harness.plain import name, one_line, plain
 from harness.verdict import Verdict
 from results.bounds import MAX_FUNCTIONS_TOLD, first, label
@@ -127,7 +128,7 @@ def _faults(document: Mapping[str, Value]) -> Table:
         during = around["during"] if around else None
         after = around["after"] if around else None
         table.add_row(
-            Text(label(fault["kind"])),
+            Text(label(called(fault["kind"], fault["planned"]["options"]))),
             Text(name(" ".join(fault["targets"]))),
             Text(seconds(fault["start_s"])),
             Text(seconds(fault["end_s"])),
@@ -145,7 +146,7 @@ def _faults(document: Mapping[str, Value]) -> Table:
 def _fault(fault: Mapping[str, Value]) -> Text:
     """Says in two lines what a row of the table says, for consoles that are too narrow for it."""
     text = Text.assemble(
-        (label(fault["kind"]), "bold"),
+        (label(called(fault["kind"], fault["planned"]["options"])), "bold"),
         f" of {name(' '.join(fault['targets'])) or 'no node'}, ",
         f"{seconds(fault['start_s'])} to {seconds(fault['end_s'])}\n  ",
         _effect(fault),

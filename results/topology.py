@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
+from harness.faults import called
 from harness.plain import name
 from results.bounds import MAX_NODES, label
 
@@ -111,7 +112,7 @@ def sentence(fault: FaultRecord, nodes: Sequence[str], leader: str | None) -> st
     """Says in words what the picture shows."""
     grudge = grudge_of(fault)
     hit = ", ".join(map(label, fault.targets[:MAX_NODES])) or "no node"
-    text = f"{label(fault.planned.kind)} hit {hit}"
+    text = f"{label(called(fault.planned.kind, fault.planned.options))} hit {hit}"
     if grudge is not None:
         text = " | ".join(" ".join(map(label, group)) for group in groups(nodes, grudge))
         one_way = [

@@ -23,7 +23,7 @@ from nemesis.fault import CLOCK, Drawing, Fault, sentence
 from nemesis.undo import SHELL_TIMEOUT_S, making, undoing
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from harness.faults import PlannedFault
     from harness.node import Node
@@ -35,7 +35,6 @@ TOLERANCE_S = 0.1  # the uptime has hundredths, and a time daemon may slew meanw
 SAMPLES = 12
 LEAST_MS = 50
 MOST_MS = 288_000
-STROBE_PID = "/run/labrys/strobe.pid"
 
 # Sets $base to what the wall clock says at an uptime of 0.
 _BASE = fakeclock.base("date")
@@ -51,43 +50,48 @@ _AT = f"""at() {{
     {fakeclock.STEADY} && return
   done
 }}"""
-_STOP_STROBE = f"""if [ -e {STROBE_PID} ]; then
-  pid=$(cat {STROBE_PID})
-  kill -s KILL -- -$pid 2>/dev/null
-  i=0; while grep -q '^State:[[:space:]]*[^Z[:space:]]' /proc/$pid/status 2>/dev/null; do
-    i=$((i+1)); [ $i -lt 100 ] || exit 1; sleep 0.01
-  done
-  rm -f {STROBE_PID}
-fi"""
 
 
-def skewing(name: str, offset_s: float, *, fake: bool) -> str:
+def skewing(name: str, offset_s: float, at: str) -> str:
     """Returns a script that leaves the undo note and sets the clock aside by `offset_s`.
 
     Args:
         name: The note's name.
         offset_s: How far ahead.
-        fake: Whether the clock is that of the system's process only.
+        at: The shell function that sets the clock.
     """
-    return _with_note(name, f"{_at(fake=fake)}\nat {offset_s:.3f}", fake=fake)
+    return _with_note(name, f"{at}\nat {offset_s:.3f}", at)
 
 
-def strobing(name: str, delta_s: float, period_s: float, *, fake: bool) -> str:
+def strobing(name: str, delta_s: float, period_s: float, at: str) -> str:
     """Returns a script that leaves the undo note and lets the clock jump by `delta_s` and back, each after `period_s`."""
-    loop = f"""echo $$ > {STROBE_PID}
+    pid_file = _strobe_pid(name)
+    loop = f"""echo $$ > {pid_file}
 base=$1
-{_at(fake=fake)}
+{at}
 while :; do at {delta_s:.3f}; sleep {period_s:.3f}; at 0; sleep {period_s:.3f}; done"""
     start = f'setsid sh -c {shlex.quote(loop)} strobe "$base" >/dev/null 2>&1 </dev/null &'
-    return _with_note(name, f"{start}\nuntil [ -e {STROBE_PID} ]; do sleep 0.01; done", fake=fake)
+    return _with_note(name, f"{start}\nuntil [ -e {pid_file} ]; do sleep 0.01; done", at)
 
 
-def _at(*, fake: bool) -> str:
-    return fakeclock.AT if fake else _AT
+def _strobe_pid(name: str) -> str:
+    return f"/run/labrys/strobe-{name}.pid"
 
 
-def _with_note(name: str, effect: str, *, fake: bool) -> str:
-    undo = f"base=BASE\n{_at(fake=fake)}\n{_STOP_STROBE}\nat 0"
+def _stop_strobe(name: str) -> str:
+    pid_file = _strobe_pid(name)
+    return f"""if [ -e {pid_file} ]; then
+  pid=$(cat {pid_file})
+  kill -s KILL -- -$pid 2>/dev/null
+  i=0; while grep -q '^State:[[:space:]]*[^Z[:space:]]' /proc/$pid/status 2>/dev/null; do
+    i=$((i+1)); [ $i -lt 100 ] || exit 1; sleep 0.01
+  done
+  rm -f {pid_file}
+fi"""
+
+
+def _with_note(name: str, effect: str, at: str) -> str:
+    undo = f"base=BASE\n{at}\n{_stop_strobe(name)}\nat 0"
     note = making(name, effect="", undo=undo)
     return f'{_BASE}\n{note}\nsed -i "s/^base=BASE$/base=$base/" {UNDO_DIRECTORY}/{name}\n{effect}\n'
 
@@ -98,38 +102,55 @@ class ClockFault(Fault):
     NEEDS: ClassVar[frozenset[str]] = frozenset({ROOT, OWN_CLOCK})
     INSTEAD: ClassVar[Mapping[str, str]] = {OWN_CLOCK: FAKETIME}
     GROUPS: ClassVar[frozenset[str]] = frozenset({CLOCK})
+    WHOLE_NODE: ClassVar[str | None] = None
+
+    @classmethod
+    def needs(cls, nodes: Sequence[Node], *, at_role: bool = False) -> frozenset[str]:
+        """Returns what it needs: a process of a role has a clock of its own only by libfaketime."""
+        return frozenset({ROOT, FAKETIME}) if at_role else super().needs(nodes)
 
     def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
         super().__init__(planned=planned, targets=targets, field=field)
-        self.before: dict[str, float] = {}
+        self.before: dict[str, dict[str, float]] = {}  # node to clock to how far it was ahead
         self.faked: frozenset[str] = frozenset()
 
     @abc.abstractmethod
-    def script(self, *, fake: bool) -> str:
-        """Returns what makes the fault on a node, with the clock of the system's process only where it is to be `fake`."""
+    def script(self, at: str) -> str:
+        """Returns what makes the fault on a node, with the shell function that sets its clock."""
 
-    def ahead_s(self, node: Node) -> float:
-        """Reads how far a wall clock is ahead of the node's uptime, which no one can set."""
-        return self.samples_s(node, 1)[0]
+    def ahead_s(self, node: Node) -> dict[str, float]:
+        """Reads how far each wall clock is ahead of the node's uptime, which no one can set; by label."""
+        return {label: offs_s[0] for label, offs_s in self.samples_s(node, 1).items()}
 
-    def samples_s(self, node: Node, samples: int) -> list[float]:
-        """Reads some times how far a wall clock is ahead of the node's uptime.
+    def samples_s(self, node: Node, samples: int) -> dict[str, list[float]]:
+        """Reads some times how far each wall clock is ahead of the node's uptime.
+
+        Returns:
+            Label to readings: of each process that has a clock of its own, or of the machine under the node's name.
 
         Raises:
-            FaultError: The system's process should have a clock of its own, and there is no process, or it has none.
+            FaultError: A process should have a clock of its own, and there is no process, or it has none.
         """
-        if node.name in self.faked:
-            state = self.field.system.process_state(node)
+        if node.name not in self.faked:
+            return {node.name: self._of_machine_s(node, samples)}
+        states = self.field.system.process_states(node, self.role)
+        found = {}
+        for label, role in self.labels(node).items():
+            state = states.get(role)
             if state is None:
-                raise FaultError(f"{node.name}: there is no process whose clock could be wrong")
-            return fakeclock.ahead_s(self.field.shell(node), state[0], samples=samples)
-        return self._of_machine_s(node, samples)
+                raise FaultError(f"{label}: there is no process whose clock could be wrong")
+            found[label] = fakeclock.ahead_s(self.field.shell(node), state[0], role, samples=samples)
+        return found
 
-    def _next_ahead_s(self, node: Node) -> float:
-        """Reads the same for a process that is started next, since the one of before may be killed by another fault."""
-        if node.name in self.faked:
-            return fakeclock.ahead_s(self.field.shell(node), None)[0]
-        return self._of_machine_s(node, 1)[0]
+    def _next_ahead_s(self, node: Node) -> dict[str, float]:
+        """Reads the same for processes that are started next, since those of before may be killed by another fault."""
+        if node.name not in self.faked:
+            return {node.name: self._of_machine_s(node, 1)[0]}
+        remote = self.field.shell(node)
+        return {label: fakeclock.ahead_s(remote, None, role)[0] for label, role in self.labels(node).items()}
+
+    def _at(self, node: Node) -> str:
+        return fakeclock.at(self.role, self.field.roles_on(node)) if node.name in self.faked else _AT
 
     def _of_machine_s(self, node: Node, samples: int) -> list[float]:
         script = fakeclock.readings("date", samples)
@@ -139,12 +160,11 @@ class ClockFault(Fault):
     async def begin(self) -> Begun:
         """Measures the clocks, then sets them."""
         can = await self.field.capabilities()
-        self.faked = frozenset(name for name in self.targets if OWN_CLOCK not in can[name].available)
+        self.faked = frozenset(name for name in self.targets if self.role or OWN_CLOCK not in can[name].available)
 
         def strike(node: Node) -> None:
             self.before[node.name] = self.ahead_s(node)
-            script = self.script(fake=node.name in self.faked)
-            self.field.shell(node).run(script, timeout_s=SHELL_TIMEOUT_S)
+            self.field.shell(node).run(self.script(self._at(node)), timeout_s=SHELL_TIMEOUT_S)
 
         await self.act(self.targets, strike, "setting the clock")
         of_process = sorted(self.faked)
@@ -166,9 +186,10 @@ class ClockFault(Fault):
             self.field.shell(node).run(undoing(self.name), timeout_s=SHELL_TIMEOUT_S)
             if node.name not in self.before:
                 return
-            off_s = self._next_ahead_s(node) - self.before[node.name]
-            if abs(off_s) > TOLERANCE_S:
-                raise FaultError(f"its clock is still {off_s:+.3f} s off")
+            for label, ahead_s in self._next_ahead_s(node).items():
+                off_s = ahead_s - self.before[node.name][label]
+                if abs(off_s) > TOLERANCE_S:
+                    raise FaultError(f"the clock of {label} is still {off_s:+.3f} s off")
 
         async def undone() -> bool:
             outcomes = await self.field.each(sorted(waiting), undo)
@@ -198,15 +219,19 @@ class Skew(ClockFault):
         size = LEAST_MS * (MOST_MS / LEAST_MS) ** drawing.rng.random()
         return target, {"offset_ms": round(size) * drawing.rng.choice((-1, 1)), **options}
 
-    def script(self, *, fake: bool) -> str:
+    def script(self, at: str) -> str:
         """Returns the setting aside."""
-        return skewing(self.name, float(self.options.get("offset_ms", 0)) / 1000, fake=fake)
+        return skewing(self.name, float(self.options.get("offset_ms", 0)) / 1000, at)
 
     async def prove(self) -> Proof:
         """Measures the clocks again."""
         wanted_s = float(self.options.get("offset_ms", 0)) / 1000
         now = (await self.act(sorted(self.before), self.ahead_s, "reading the clock")).done
-        off = {node: ahead_s - self.before[node] for node, ahead_s in sorted(now.items())}
+        off = {
+            label: ahead_s - self.before[node][label]
+            for node, found in sorted(now.items())
+            for label, ahead_s in found.items()
+        }
         good = {node for node, off_s in off.items() if abs(off_s - wanted_s) <= min(TOLERANCE_S, abs(wanted_s) / 2)}
         texts = [
             f"{node}'s clock is {off_s:+.3f} s off, {wanted_s:+.3f} s was asked for" for node, off_s in off.items()
@@ -239,19 +264,24 @@ class Strobe(ClockFault):
         }
         return target, {**drawn, **options}
 
-    def script(self, *, fake: bool) -> str:
+    def script(self, at: str) -> str:
         """Returns the jumping."""
         delta_ms, period_ms = self.options.get("delta_ms", LEAST_MS), self.options.get("period_ms", LEAST_MS)
-        return strobing(self.name, float(delta_ms) / 1000, float(period_ms) / 1000, fake=fake)
+        return strobing(self.name, float(delta_ms) / 1000, float(period_ms) / 1000, at)
 
     async def prove(self) -> Proof:
         """Reads the clocks a number of times."""
         delta_s = float(self.options.get("delta_ms", LEAST_MS)) / 1000
 
-        def sample(node: Node) -> list[float]:
-            return [ahead_s - self.before[node.name] for ahead_s in self.samples_s(node, SAMPLES)]
+        def sample(node: Node) -> dict[str, list[float]]:
+            before = self.before[node.name]
+            return {
+                label: [at_s - before[label] for at_s in all_s]
+                for label, all_s in self.samples_s(node, SAMPLES).items()
+            }
 
-        seen = (await self.act(sorted(self.before), sample, "reading the clock")).done
+        read = (await self.act(sorted(self.before), sample, "reading the clock")).done
+        seen = {label: offs for found in read.values() for label, offs in found.items()}
         jumped = {node: sum(off_s > delta_s / 2 for off_s in offs) for node, offs in sorted(seen.items())}
         texts = [f"{node}'s clock was ahead in {count} of {SAMPLES} readings" for node, count in jumped.items()]
         texts += [f"{node}: {text}" for node, text in self.problems.items()]

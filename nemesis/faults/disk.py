@@ -39,10 +39,13 @@ class PowerLoss(Kill):
         self._losses: dict[str, volume.Loss] = {}
 
     def _kill(self, node: Node) -> None:
-        remote, data_dir = self.field.shell(node), self.field.system.data_dir(node)
-        volume.write_unsynced(remote, data_dir)
+        remote, labels = self.field.shell(node), self.labels(node)
+        directories = {role: self.field.system.data_dir(node, role) for role in labels.values()}
+        for data_dir in directories.values():
+            volume.write_unsynced(remote, data_dir)
         super()._kill(node)
-        self._losses[node.name] = volume.lose_power(remote, data_dir)
+        for label, role in labels.items():
+            self._losses[label] = volume.lose_power(remote, directories[role], role)
 
     async def prove(self) -> Proof:
         """Proves the kill, and that what was not synced is gone while what was synced is not."""
@@ -79,6 +82,7 @@ class DiskFull(Fault):
     PROOF: ClassVar[str] = "no byte is free there and a small file cannot be written; at the end it can"
     NEEDS: ClassVar[frozenset[str]] = frozenset({ROOT, LOOP_DEVICES})
     GROUPS: ClassVar[frozenset[str]] = frozenset({DISK})
+    WHOLE_NODE: ClassVar[str | None] = None
     DISABLES: ClassVar[bool] = True
     PREPARES: ClassVar[bool] = True
 
@@ -88,11 +92,21 @@ class DiskFull(Fault):
         return Begun(targets=self.targets, details={"problems": dict(self.problems)})
 
     def _fill(self, node: Node) -> None:
-        fill, empty = volume.filling(self.field.system.data_dir(node))
-        self.field.shell(node).run(making(self.name, effect=fill, undo=empty), timeout_s=SHELL_TIMEOUT_S)
+        scripts = [volume.filling(self.field.system.data_dir(node, role), role) for role in self.roles_on(node)]
+        effect, undo = "\n".join(fill for fill, _ in scripts), "\n".join(empty for _, empty in scripts)
+        self.field.shell(node).run(making(self.name, effect=effect, undo=undo), timeout_s=SHELL_TIMEOUT_S)
+
+    def _rooms(self, node: Node) -> list[tuple[int, bool]]:
+        """Returns the bytes that are free for each process of the node, and whether it can write a small file."""
+        remote = self.field.shell(node)
+        rooms = [volume.room(remote, self.field.system.data_dir(node, role)) for role in self.roles_on(node)]
+        if not rooms:
+            raise FaultError(f"{node.name} runs no process of the system")
+        return rooms
 
     def _room(self, node: Node) -> tuple[int, bool]:
-        return volume.room(self.field.shell(node), self.field.system.data_dir(node))
+        rooms = self._rooms(node)
+        return max(free for free, _ in rooms), any(writable for _, writable in rooms)
 
     async def prove(self) -> Proof:
         """Looks at the free room, and tries to write."""
@@ -121,10 +135,11 @@ class DiskFull(Fault):
 
         def make_room(node: Node) -> bool:
             self.field.shell(node).run(undoing(self.name), timeout_s=SHELL_TIMEOUT_S)
-            _, writable = self._room(node)
-            if writable and self.field.system.process_state(node) is None:
+            writable = all(writable for _, writable in self._rooms(node))
+            states = self.field.system.process_states(node, self.role)
+            if writable and any(states.get(role) is None for role in self.roles_on(node)):
                 died.append(node.name)
-                self.field.system.start(node)
+                self.field.system.start(node, self.role)
             return writable
 
         async def ended() -> bool:

@@ -19,7 +19,7 @@ from nemesis.datagrams import LITTLE, Arrivals, read_arrivals, send
 from nemesis.errors import FaultError
 from nemesis.fault import EGRESS, Fault, sentence
 from nemesis.grudges import talks
-from nemesis.probes import FALLBACK_PORT, connect_times_ms
+from nemesis.probes import connect_times_ms
 from nemesis.undo import SHELL_TIMEOUT_S, making, undoing
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ class Egress(Fault):
     PROOF: ClassVar[str] = "connection times and datagrams that arrive at the other nodes, before and during"
     NEEDS: ClassVar[frozenset[str]] = frozenset({ROOT, NETEM})
     GROUPS: ClassVar[frozenset[str]] = frozenset({EGRESS})
+    WHOLE_NODE: ClassVar[str | None] = "it shapes all that a node sends, whichever process sends it"
     DATAGRAMS: ClassVar[int] = 100
     SIZE: ClassVar[int] = LITTLE
 
@@ -143,7 +144,7 @@ class Egress(Fault):
         return samples
 
     async def _sample_one(self, name: str, peers: list[str]) -> dict[str, Sample]:
-        port = next(iter(self.field.system.ports()), FALLBACK_PORT)
+        port = self.port()
         targets = [self.field.node(peer) for peer in peers]
 
         def connect_and_send(node: Node) -> list[float]:

@@ -120,11 +120,16 @@ class FileFault(Kill):
         return target, {**drawn, **options}
 
     def _damage(self, node: Node) -> None:
-        if self.sight(node).pids & self.before[node.name].pids:
+        still = {pid for seen in self.sights(node).values() for pid in seen.pids}
+        if still.intersection(self.pids_noted(node)):
             raise FaultError(f"{node.name}: its process still runs, so its files are left alone")
+        for label, role in self.labels(node).items():
+            self.damages[label] = self._damage_one(node, role)
+
+    def _damage_one(self, node: Node, role: str) -> Damage:
         options = self.options
         arguments = [
-            self.field.system.data_dir(node),
+            self.field.system.data_dir(node, role),
             options["file"],
             f"{options.get('pick', 0.0):f}",
             self.HOW,
@@ -132,12 +137,12 @@ class FileFault(Kill):
             str(options.get("seed", 0)),
         ]
         command = f"perl -e {shlex.quote(_PERL)} -- {' '.join(map(shlex.quote, arguments))}"
-        self.damages[node.name] = parse_damage(self.field.shell(node).run(command, timeout_s=SHELL_TIMEOUT_S).stdout)
+        return parse_damage(self.field.shell(node).run(command, timeout_s=SHELL_TIMEOUT_S).stdout)
 
     async def begin(self) -> Begun:
-        """Kills the process and damages one file on every target."""
+        """Kills the process and damages one of its files on every target."""
         begun = await super().begin()
-        await self.act(sorted(self.before), self._damage, "damaging a file")
+        await self.act(self.noted(), self._damage, "damaging a file")
         files: dict[str, Value] = {
             node: {"file": damage.file, "at": list(damage.places), "size": damage.after_bytes}
             for node, damage in sorted(self.damages.items())

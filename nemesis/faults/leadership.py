@@ -26,6 +26,7 @@ class Transfer(Fault):
     PROOF: ClassVar[str] = "another node led before, in a lower term; the target says that it leads"
     NEEDS: ClassVar[frozenset[str]] = frozenset()
     GROUPS: ClassVar[frozenset[str]] = frozenset({LEADERSHIP})
+    WHOLE_NODE: ClassVar[str | None] = "a system moves the leadership of a node, whichever process has it"
     TARGETS: ClassVar[tuple[str, ...]] = (tgt.FOLLOWER, tgt.ONE)
 
     def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:

@@ -63,6 +63,9 @@ class Loss(RuleFault):
     )
     NEEDS: ClassVar[frozenset[str]] = frozenset({ROOT, IPTABLES_STATISTIC})
     GROUPS: ClassVar[frozenset[str]] = frozenset({INGRESS})
+    WHOLE_NODE: ClassVar[str | None] = (
+        "it drops a part of all packets that reach a node, whichever process they are for"
+    )
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
         "probability": opt.number(0.8, 0.01, 1.0, "The part of the packets that is lost.")
     }

@@ -19,7 +19,7 @@ from nemesis.errors import FaultError
 from nemesis.fault import Impact
 from nemesis.faults.ruled import RuleFault
 from nemesis.grudges import talks, union
-from nemesis.probes import FALLBACK_PORT, Probe, probe_from
+from nemesis.probes import Probe, probe_from
 from nemesis.topology import describe
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ class Evidence:
 class Partition(RuleFault):
     """A grudge, applied. Subclasses say which."""
 
+    WHOLE_NODE: ClassVar[str | None] = None
     PROOF: ClassVar[str] = (
         "TCP probes along every pair: none may pass a cut one, each whole one must answer; and the chain's own packet "
         "counters in each direction"
@@ -67,7 +68,7 @@ class Partition(RuleFault):
 
     def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
         super().__init__(planned=planned, targets=targets, field=field)
-        self.grudge = self.grudge_of(field.names, targets, self.options)
+        self.grudge = self.grudge_of(self.members, targets, self.options)
         self._proof: Proof | None = None
 
     @classmethod
@@ -76,7 +77,7 @@ class Partition(RuleFault):
         """Returns the grudge that a target means.
 
         Args:
-            nodes: All nodes, in order.
+            nodes: The nodes it is about, in order: all, or those that run a role.
             targets: The target's names.
             options: The fault's options, with the plan's `order` where it has one.
         """
@@ -91,25 +92,44 @@ class Partition(RuleFault):
         return self.grudge if self.hooked else None
 
     async def begin(self) -> Begun:
-        """Hooks the rules in on all nodes at once."""
-        await self.insert({name: self._rules(name) for name in self.field.names})
+        """Hooks the rules in on all nodes at once.
+
+        Raises:
+            FaultError: It is aimed at a role that has no port, or the rules could not be hooked in anywhere.
+        """
+        if self.role is not None and not self.field.system.ports(self.role):
+            raise FaultError(
+                f"fault {self.name}: the role {self.role} has no ports, so no packet is known to be its own"
+            )
+        await self.insert({name: self._rules(name) for name in self.members})
         topology = await asyncio.to_thread(describe, self.grudge)  # its first use imports a large library
         grudge: dict[str, Value] = {node: sorted(dropped) for node, dropped in self.grudge.items()}
-        return Begun(
-            targets=self.targets, details={"grudge": grudge, "topology": topology, "problems": dict(self.problems)}
-        )
+        details: dict[str, Value] = {"grudge": grudge, "topology": topology, "problems": dict(self.problems)}
+        if self.role is not None:
+            details["ports"] = list(self.field.system.ports(self.role))
+        return Begun(targets=self.targets, details=details)
 
     def _rules(self, name: str) -> list[rules.Rule]:
-        dropped = [node for node in self.field.nodes if node.name in self.grudge[name]]
-        heard = [node for node in self.field.nodes if node.name not in self.grudge[name] and node.name != name]
-        return [rules.Rule(sources=dropped), rules.Rule(sources=heard, drop=False)]
+        """Returns the rules of a node: about all packets of the others, or about those to and from the ports of a role."""
+        others = [node for node in self.field.nodes if node.name in self.members and node.name != name]
+        dropped = [node for node in others if node.name in self.grudge[name]]
+        heard = [node for node in others if node.name not in self.grudge[name]]
+        matches = [""]
+        if self.role is not None:
+            ports = self.field.system.ports(self.role)
+            matches = [f"-p tcp -m tcp --{end} {port}" for port in ports for end in ("dport", "sport")]
+        return [
+            rules.Rule(sources=sources, match=match, drop=drop)
+            for sources, drop in ((dropped, True), (heard, False))
+            for match in matches
+        ]
 
     async def prove(self) -> Proof:
         """Probes every pair, reads the counters, and compares both with the grudge."""
         probes = await self._probe_all(PROBE_TIMEOUT_S)
         also_cut = self.also_cut()
         blurred = self.blurred()
-        whole = union(self.field.names, [self.grudge, also_cut])
+        whole = union(self.members, [self.grudge, also_cut])
         unanswered = {
             (a, b)
             for (a, b), probe in probes.items()
@@ -117,7 +137,7 @@ class Partition(RuleFault):
         }
         if unanswered:  # a lost packet is sent again only after a second, so ask those once more with more patience
             probes |= await self._probe_all(SECOND_PROBE_TIMEOUT_S, unanswered)
-        counted = await self.act(self.field.names, self.read_counters, "reading packet counters")
+        counted = await self.act(self.members, self.read_counters, "reading packet counters")
         dropped, passed = self._by_pair(counted.done)
         evidence = Evidence(
             probes=probes,
@@ -133,8 +153,8 @@ class Partition(RuleFault):
     async def _probe_all(
         self, timeout_s: float, pairs: set[tuple[str, str]] | None = None
     ) -> dict[tuple[str, str], Probe]:
-        port = next(iter(self.field.system.ports()), FALLBACK_PORT)
-        wanted = pairs if pairs is not None else {(a, b) for a in self.field.names for b in self.field.names if a != b}
+        port = self.port()
+        wanted = pairs if pairs is not None else {(a, b) for a in self.members for b in self.members if a != b}
 
         def ask(node: Node) -> list[Probe]:
             targets = [other for other in self.field.nodes if (node.name, other.name) in wanted]
@@ -152,7 +172,8 @@ class Partition(RuleFault):
         for receiver, counters in counted.items():
             for counter in counters:
                 side = dropped if counter.drop else passed
-                side[names.get(counter.source, counter.source), receiver] = counter.packets
+                pair = names.get(counter.source, counter.source), receiver
+                side[pair] = side.get(pair, 0) + counter.packets
         return dropped, passed
 
     async def end(self) -> Proof | None:
@@ -161,12 +182,12 @@ class Partition(RuleFault):
         Raises:
             FaultError: Some node still has the rules, or some pair still does not answer.
         """
-        last = await self.remove(self.field.names)
+        last = await self.remove(self.members)
         await self._verify_healed()
         return self._final_proof(last)
 
     async def _verify_healed(self) -> None:
-        cut = {(a, b) for a in self.field.names for b in self.field.names if b not in talks(self.grudge, a)}
+        cut = {(a, b) for a in self.members for b in self.members if b not in talks(self.grudge, a)}
         others = self.also_cut()
         waiting = {(a, b) for a, b in cut if b in talks(others, a) and not {a, b} & self.blurred()}
 

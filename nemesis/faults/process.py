@@ -1,8 +1,10 @@
-"""Faults of the system's process: killed, killed with cold caches, or stopped for a while.
+"""Faults of the system's processes: killed, killed with cold caches, or stopped for a while.
 
-The system kills and pauses its own process; what is believed afterwards is the kernel: nobody listens on the system's ports
-any more, the pid is gone, the process behind the ports is in state T. So a pid file that names the wrong process makes a
-fault that is reported as without effect, not one that is claimed.
+A fault that is aimed at a role acts on the processes of that role, and on nothing else on their nodes; another one acts on all
+processes of a node. Each process is proved by its own pid and its own ports. The system kills and pauses its own process; what
+is believed afterwards is the kernel: nobody listens on the system's ports any more, the pid is gone, the process behind the
+ports is in state T. So a pid file that names the wrong process makes a fault that is reported as without effect, not one that
+is claimed.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ LOG_WIDTH = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sight:
-    """The system's process on a node, as the system finds it and as the kernel shows it.
+    """A process of the system on a node, as the system finds it and as the kernel shows it.
 
     Attributes:
         pid: What the system takes for its process; None if it finds none.
@@ -76,24 +78,51 @@ class ProcessFault(Fault):
     GROUPS: ClassVar[frozenset[str]] = frozenset({PROCESS})
     DISABLES: ClassVar[bool] = True
 
+    WHOLE_NODE: ClassVar[str | None] = None
+
     def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
         super().__init__(planned=planned, targets=targets, field=field)
         self.before: dict[str, Sight] = {}
 
-    def sight(self, node: Node) -> Sight:
-        """Looks at the process, both ways."""
-        state = self.field.system.process_state(node)
-        kernel = look(self.field.shell(node), self.field.system.ports())
-        return Sight(pid=state[0] if state else None, state=state[1] if state else None, kernel=kernel)
+    def sights(self, node: Node) -> dict[str, Sight]:
+        """Looks at the processes, both ways; by label.
 
-    def note_before(self, node: Node) -> Sight:
-        """Looks at the process before it is touched, and remembers what was seen."""
-        seen = self.before[node.name] = self.sight(node)
-        return seen
+        Raises:
+            FaultError: There is none on this node.
+        """
+        labels = self.labels(node)
+        if not labels:
+            raise FaultError(f"{node.name} runs no process of the system")
+        states = self.field.system.process_states(node, self.role)
+        found = {}
+        for label, role in labels.items():
+            pid, state = states.get(role) or (None, None)
+            kernel = look(self.field.shell(node), self.field.system.ports(role))
+            found[label] = Sight(pid=pid, state=state, kernel=kernel)
+        return found
+
+    async def seen(self, names: Sequence[str], what: str) -> dict[str, Sight]:
+        """Looks at the processes of several nodes, and keeps failures as problems; by label."""
+        by_node = (await self.act(names, self.sights, what)).done
+        return {label: sight for found in by_node.values() for label, sight in found.items()}
+
+    def note_before(self, node: Node) -> dict[str, Sight]:
+        """Looks at the processes before they are touched, and remembers what was seen."""
+        found = self.sights(node)
+        self.before.update(found)
+        return found
+
+    def noted(self) -> list[str]:
+        """Returns the targets whose processes were looked at before they were touched."""
+        return [name for name in self.targets if self.labels(self.field.node(name)).keys() & self.before.keys()]
+
+    def pids_noted(self, node: Node) -> list[int]:
+        """Returns the pids on a node before the fault."""
+        return sorted({pid for label in self.labels(node) if label in self.before for pid in self.before[label].pids})
 
     def pids_before(self) -> dict[str, Value]:
-        """Returns the pids before the fault, by node."""
-        return {node: seen.pid for node, seen in sorted(self.before.items())}
+        """Returns the pids before the fault, by label."""
+        return {label: seen.pid for label, seen in sorted(self.before.items())}
 
     def verdict(self, bad: Mapping[str, str], good: Mapping[str, str], measured: Mapping[str, Value]) -> Proof:
         """Makes the proof: effective where every target that was judged shows the effect, and one does at least."""
@@ -124,15 +153,15 @@ class Kill(ProcessFault):
 
     def _kill(self, node: Node) -> None:
         self.note_before(node)
-        self.field.system.kill(node)
+        self.field.system.kill(node, self.role)
 
     async def _all_gone(self) -> bool:
-        seen = (await self.act(sorted(self.before), self.sight, "looking for the process")).done
-        return all(self._gone(node, sight) is None for node, sight in seen.items())
+        seen = await self.seen(self.noted(), "looking for the process")
+        return all(self._gone(label, sight) is None for label, sight in seen.items())
 
-    def _gone(self, node: str, now: Sight) -> str | None:
+    def _gone(self, label: str, now: Sight) -> str | None:
         """Returns what contradicts that the process of before is gone; None if nothing does."""
-        before = self.before[node]
+        before = self.before[label]
         survivors = sorted(before.kernel.states.keys() & now.kernel.states.keys())
         if before.pid is not None and now.pid == before.pid:
             return f"still runs as pid {before.pid}"
@@ -144,20 +173,20 @@ class Kill(ProcessFault):
 
     async def prove(self) -> Proof:
         """Looks for the process in the kernel of every target."""
-        seen = (await self.act(self.targets, self.sight, "looking for the process")).done
+        seen = await self.seen(self.targets, "looking for the process")
         bad: dict[str, str] = {}
         good: dict[str, str] = {}
         idle: dict[str, str] = {}
-        for node, now in seen.items():
-            before = self.before.get(node)
-            contradiction = self._gone(node, now) if before else "was not reached by the kill"
+        for label, now in seen.items():
+            before = self.before.get(label)
+            contradiction = self._gone(label, now) if before else "was not reached by the kill"
             if contradiction:
-                bad[node] = contradiction
+                bad[label] = contradiction
             elif before and before.pid is None and not before.kernel.states:
-                idle[node] = "did not run before"
+                idle[label] = "did not run before"
             elif before:
-                good[node] = f"pid {before.pid or min(before.kernel.states)} vanished"
-        self.problems.update({node: text for node, text in idle.items() if node not in self.problems})
+                good[label] = f"pid {before.pid or min(before.kernel.states)} vanished"
+        self.problems.update({label: text for label, text in idle.items() if label not in self.problems})
         return self.verdict(bad, good, {"pids": self.pids_before(), "vanished": sorted(good)})
 
     async def end(self) -> Proof | None:
@@ -166,27 +195,30 @@ class Kill(ProcessFault):
         Raises:
             FaultError: Some node did not come back; a finding about the system.
         """
-        started = await self.field.each(self.targets, self.field.system.start)
+        started = await self.field.each(self.targets, lambda node: self.field.system.start(node, self.role))
         failed = {node: brief(error) for node, error in started.failed.items()}
-        waiting = dict.fromkeys(started.done, "was not looked at")
+        # What each node lacks, label by label.
+        waiting = {
+            name: dict.fromkeys(self.labels(self.field.node(name)), "was not looked at") for name in started.done
+        }
 
         async def back() -> bool:
-            seen = await self.field.each(sorted(waiting), self.sight)
-            waiting.update({node: brief(error) for node, error in seen.failed.items()})
-            for node, now in seen.done.items():
-                missing = self._missing(node, now)
-                if missing is None:
-                    del waiting[node]
-                else:
-                    waiting[node] = missing
+            seen = await self.field.each(sorted(waiting), self.sights)
+            for name, error in seen.failed.items():
+                waiting[name] = dict.fromkeys(waiting[name], brief(error))
+            for name, found in seen.done.items():
+                lacking = {label: self._missing(label, now) for label, now in found.items()}
+                waiting[name] = {label: text for label, text in lacking.items() if text is not None}
+                if not waiting[name]:
+                    del waiting[name]
             return not waiting
 
         if waiting:
             await self.field.until(back, BACK_TIMEOUT_S, every_s=BACK_POLL_S)
         if waiting or failed:
-            missing = {**failed, **waiting}
-            texts = "; ".join(f"{node} {text}" for node, text in missing.items())
-            logs = await self._last_lines(sorted(missing))
+            missing = {**failed, **{label: text for lacking in waiting.values() for label, text in lacking.items()}}
+            texts = "; ".join(f"{label} {text}" for label, text in missing.items())
+            logs = await self._last_lines(sorted({*failed, *waiting}))
             raise FaultError(f"fault {self.name}: after the restart, {BACK_TIMEOUT_S:g} s long, {texts}{logs}")
         return None
 
@@ -194,7 +226,7 @@ class Kill(ProcessFault):
         """Returns the ends of the newest logs of nodes, each under a line that names it."""
 
         def read(node: Node) -> str:
-            files = shlex.join(self.field.system.log_files(node))
+            files = shlex.join(self.field.system.log_files(node, self.role))
             script = f"ls -t {files} 2>/dev/null | head -n {LOGS} | xargs -r tail -n {LOG_LINES} | cut -c -{LOG_WIDTH}"
             return self.field.shell(node).run(script, timeout_s=SHELL_TIMEOUT_S).stdout.strip()
 
@@ -205,8 +237,8 @@ class Kill(ProcessFault):
         }
         return "".join(f"\n--- last lines of the logs of {node}\n{said[node] or '(nothing)'}" for node in names)
 
-    def _missing(self, node: str, now: Sight) -> str | None:
-        before = self.before.get(node)
+    def _missing(self, label: str, now: Sight) -> str | None:
+        before = self.before.get(label)
         if now.pid is None:
             return "has no process"
         survivors = sorted(before.pids & now.pids) if before else []
@@ -273,40 +305,41 @@ class Pause(ProcessFault):
         return Begun(targets=self.targets, details={"pids": self.pids_before(), "problems": dict(self.problems)})
 
     def _pause(self, node: Node) -> None:
-        seen = self.note_before(node)
-        resume = "\n".join(f"kill -CONT {pid} 2>/dev/null" for pid in sorted(seen.pids)) + "\nexit 0"
+        self.note_before(node)
+        resume = "\n".join(f"kill -CONT {pid} 2>/dev/null" for pid in self.pids_noted(node)) + "\nexit 0"
         self.field.shell(node).run(making(self.name, effect="", undo=resume), timeout_s=SHELL_TIMEOUT_S)
-        self.field.system.pause(node)
+        self.field.system.pause(node, self.role)
 
     async def prove(self) -> Proof:
         """Reads the states of the processes from the kernel of every target."""
-        seen = (await self.act(self.targets, self.sight, "looking at the process")).done
+        seen = await self.seen(self.targets, "looking at the process")
         bad: dict[str, str] = {}
         good: dict[str, str] = {}
         states: dict[str, Value] = {}
-        for node, now in seen.items():
+        for label, now in seen.items():
             running = {pid: state for pid, state in now.kernel.states.items() if state != STOPPED}
-            states[node] = {
+            states[label] = {
                 "pid": now.pid,
                 "state": now.state,
                 "listening": {str(k): v for k, v in now.kernel.states.items()},
             }
             if now.pid is None and not now.kernel.states:
-                self.problems.setdefault(node, "there was no process to stop")
+                self.problems.setdefault(label, "there was no process to stop")
             elif running:
                 pid, state = next(iter(running.items()))
-                bad[node] = f"listens on its ports as pid {pid} in state {state}, which is not stopped"
+                bad[label] = f"listens on its ports as pid {pid} in state {state}, which is not stopped"
             elif now.state is not None and now.state != STOPPED:
-                bad[node] = f"runs as pid {now.pid} in state {now.state}, which is not stopped"
+                bad[label] = f"runs as pid {now.pid} in state {now.state}, which is not stopped"
             else:
-                good[node] = f"pid {now.pid or min(now.kernel.states)} is in state T"
-        self._stood = (await self.field.each(sorted(good), self._clocked)).done
+                good[label] = f"pid {now.pid or min(now.kernel.states)} is in state T"
+        whole = [name for name in self.noted() if self.labels(self.field.node(name)).keys() <= good.keys()]
+        self._stood = (await self.field.each(sorted(whole), self._clocked)).done
         self._proof = self.verdict(bad, good, {"states": states})
         return self._proof
 
     def _clocked(self, node: Node) -> Clocked:
         """Reads how much processor time the stopped processes have used, and the node's uptime."""
-        pids = " ".join(f"/proc/{pid}/stat" for pid in sorted(self.before[node.name].pids))
+        pids = " ".join(f"/proc/{pid}/stat" for pid in self.pids_noted(node))
         used = "sed 's/.*) //' | awk '{ s += $12 + $13 } END { print s + 0 }'"
         script = f"cut -d' ' -f1 /proc/uptime; cat {pids} 2>/dev/null | {used}"
         uptime_s, ticks = self.field.shell(node).run(script, timeout_s=SHELL_TIMEOUT_S).stdout.split()
@@ -349,10 +382,13 @@ class Pause(ProcessFault):
         async def resumed() -> bool:
             outcomes = await self.field.each(sorted(waiting), self._resume)
             waiting.update({node: brief(error) for node, error in outcomes.failed.items()})
-            for node, now in outcomes.done.items():
-                stopped = [pid for pid, state in now.kernel.states.items() if state == STOPPED]
-                if now.state == STOPPED or stopped:
-                    waiting[node] = f"is still stopped as pid {now.pid or stopped[0]}"
+            for node, found in outcomes.done.items():
+                stopped = [
+                    pid for now in found.values() for pid, state in now.kernel.states.items() if state == STOPPED
+                ]
+                stopped += [now.pid for now in found.values() if now.pid is not None and now.state == STOPPED]
+                if stopped:
+                    waiting[node] = f"is still stopped as pid {stopped[0]}"
                 else:
                     del waiting[node]
             return not waiting
@@ -362,16 +398,16 @@ class Pause(ProcessFault):
             raise FaultError(f"fault {self.name} is not healed: {texts}")
         return proof
 
-    def _resume(self, node: Node) -> Sight:
+    def _resume(self, node: Node) -> dict[str, Sight]:
         problem: LabrysError | None = None
         try:
-            self.field.system.resume(node)
+            self.field.system.resume(node, self.role)
         except (
             LabrysError
         ) as error:  # the note below continues the pids of before even so; what is left is seen after it
             problem = error
         self.field.shell(node).run(undoing(self.name), timeout_s=SHELL_TIMEOUT_S)
-        seen = self.sight(node)
-        if problem is not None and seen.pid is not None:
+        found = self.sights(node)
+        if problem is not None and any(now.pid is not None for now in found.values()):
             raise problem
-        return seen
+        return found

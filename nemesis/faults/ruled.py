@@ -32,7 +32,7 @@ class RuleFault(Fault):
         self.hooked = False
 
     @classmethod
-    def needs(cls, nodes: Sequence[Node]) -> frozenset[str]:
+    def needs(cls, nodes: Sequence[Node], *, at_role: bool = False) -> frozenset[str]:  # noqa: ARG003
         """Returns what packet rules need for the address families of the nodes."""
         return cls.NEEDS | (frozenset(map(rules.needed_capability, nodes)) or {IPTABLES})
 

@@ -62,17 +62,17 @@ class KillLeaders(Kill):
         """
         loop = asyncio.get_running_loop()
         until_s = loop.time() + self.planned.end_s - self.planned.start_s - PROVING_S
-        named = () if tgt.is_role(self.planned.target) else self.targets
+        named = () if tgt.by_leader(self.planned.target) else self.targets
         killed: list[str] = []
-        for turn in range(len(named) or minority(len(self.field.names))):
+        for turn in range(len(named) or minority(len(self.members))):
             wait_s = self._after_s if killed else 0.0
-            leader = await self.field.leader(max(0.0, until_s - wait_s - loop.time()))
+            leader = await self.field.leader(max(0.0, until_s - wait_s - loop.time()), self.role)
             if leader is None:
                 self.problems["next"] = "no node said in time that it leads"
                 break
             await asyncio.sleep(wait_s)
             victim = named[turn] if named else leader
-            if any(other is not self for other in self.field.holders(self.GROUPS, [victim])):
+            if any(other is not self for other in self.field.holders(self.GROUPS, [victim], self.role)):
                 self.problems[victim] = "left out, held by another fault"
                 break
             await self.act([victim], self._kill, "kill")

@@ -15,7 +15,7 @@ from harness.terminal import echo, open_console
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from results.pipeline.job import Analysis, Refusal
+    from results.pipeline.job import Refusal, Summary
 
 OPERATIONS_SHOWN = 10
 
@@ -105,10 +105,12 @@ def analyze(ctx: click.Context, /, **given: Any) -> None:
     folder = Path(tempfile.mkdtemp(prefix="labrys-spark-"))
     log = folder / "spark.log"
     decided = ({} if given["master"] is None else {MASTER: given["master"]}) | submitted_settings() | settings
-    if has_executors(decided):
-        from results.pipeline.ship import shipped
+    from results.pipeline.ship import reachable, shipped
 
+    if has_executors(decided):
         settings |= shipped(decided, folder)
+    elif wanted.workload is not None:
+        settings |= reachable(decided)
     session = SessionOptions(
         master=given["master"],
         driver_memory=given["driver_memory"],
@@ -119,7 +121,7 @@ def analyze(ctx: click.Context, /, **given: Any) -> None:
     from results.pipeline.errors import JobFailed, NoSpark
     from results.pipeline.job import AnalysisOptions
     from results.pipeline.job import analyze as run_job
-    from results.pipeline.progress import Watch
+    from results.pipeline.progress import Steps
 
     conventions = {
         name: given[name] for name in ("nil_read", "failed_cas", "crashed_dequeue") if given[name] is not None
@@ -144,8 +146,8 @@ def analyze(ctx: click.Context, /, **given: Any) -> None:
     console = open_console(quiet=is_submitted() and given["output"] == "json")
     try:
         with spark_session(session) as spark:
-            watch = Watch(spark, console)
-            found = run_job(spark, options, watch)
+            steps = Steps(spark, console)
+            found = run_job(spark, options, steps)
     except (JobFailed, NoSpark) as error:
         error.add_note(f"Spark's own words are in {log}")
         raise
@@ -154,7 +156,7 @@ def analyze(ctx: click.Context, /, **given: Any) -> None:
         raise
     shutil.rmtree(folder, ignore_errors=True)
     if given["output"] == "json":
-        echo(json.dumps({**as_document(found, watch.seconds), "defaults": from_file(ctx)}, indent=2))
+        echo(json.dumps({**as_document(found, steps.seconds), "defaults": from_file(ctx)}, indent=2))
     else:
         echo(as_text(found))
         if given["pictures"]:
@@ -172,7 +174,7 @@ def _settings(given: tuple[str, ...]) -> dict[str, str]:
     return settings
 
 
-def as_document(found: Analysis, seconds: Mapping[str, float]) -> dict[str, Any]:
+def as_document(found: Summary, seconds: Mapping[str, float]) -> dict[str, Any]:
     """Returns an analysis as JSON says it."""
     return {
         "format": "labrys-analysis-summary",
@@ -206,7 +208,7 @@ def _refused(refusal: Refusal) -> str:
     return f"{rows} of {refusal.source}{others}: {said}"
 
 
-def as_text(found: Analysis) -> str:
+def as_text(found: Summary) -> str:
     """Returns an analysis as a person reads it."""
     from harness.plain import one_line
 

@@ -20,21 +20,21 @@ from checker.checking import conventions_of
 from checker.deciders import Wanted
 from harness.plain import one_line
 from harness.verdict import Verdict, worst
-from results.pipeline.broken import MOST_SET_ASIDE, without
+from results.pipeline.decide.judges import judged as judged_by
+from results.pipeline.decide.verdicts import VerdictOptions, verdicts
+from results.pipeline.decide.withhold import not_judged, withheld
 from results.pipeline.errors import BadOutput, JobFailed, RowsRefused, Unreadable, words_of
-from results.pipeline.files import Files
-from results.pipeline.ingest import ingest
-from results.pipeline.judges import judged as judged_by
-from results.pipeline.output import GENERATIONS, Output, read_table
-from results.pipeline.page import render
-from results.pipeline.runs import read_records
+from results.pipeline.measure.timelines import timelines
+from results.pipeline.measure.trends import trends
+from results.pipeline.read.broken import MOST_SET_ASIDE, without
+from results.pipeline.read.files import Files
+from results.pipeline.read.ingest import ingest
+from results.pipeline.read.runs import read_records
+from results.pipeline.read.sources import find_sources
+from results.pipeline.read.tables import union
 from results.pipeline.schema import QUARANTINE, VERDICTS, conform
-from results.pipeline.sources import find_sources
-from results.pipeline.tables import union
-from results.pipeline.timelines import timelines
-from results.pipeline.trends import trends
-from results.pipeline.verdicts import VerdictOptions, verdicts
-from results.pipeline.withhold import not_judged, withheld
+from results.pipeline.write.output import GENERATIONS, Output, read_table
+from results.pipeline.write.page import render
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
 
     from checker.deciders import Decider
     from harness.errors import ExitCode
-    from results.pipeline.ingest import Ingested
-    from results.pipeline.output import Manifest
-    from results.pipeline.progress import Watch
-    from results.pipeline.runs import Records
-    from results.pipeline.sources import Source
+    from results.pipeline.progress import Steps
+    from results.pipeline.read.ingest import Ingested
+    from results.pipeline.read.runs import Records
+    from results.pipeline.read.sources import Input
+    from results.pipeline.write.output import Manifest
 
 SHOWN_ROWS: Final = 20
 OPERATIONS: Final = "operations"
@@ -114,7 +114,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Analysis:
+class Summary:
     """What an output folder says.
 
     Attributes:
@@ -153,14 +153,14 @@ class Analysis:
         return self.verdict.exit_code
 
 
-def analyze(spark: SparkSession, options: AnalysisOptions, watch: Watch) -> Analysis:
+def analyze(spark: SparkSession, options: AnalysisOptions, steps: Steps) -> Summary:
     """Does the whole job.
 
     Raises:
         LabrysError: Something cannot be read, judged or written; the output folder is as it was.
     """
     files = Files(spark)
-    with watch.step("find") as said:
+    with steps.step("find") as said:
         sources = find_sources(files, options.paths)
         said.text = f"{len(sources)} sources"
     output = Output(files, options.out)
@@ -168,7 +168,7 @@ def analyze(spark: SparkSession, options: AnalysisOptions, watch: Watch) -> Anal
         if options.incremental:
             sources = _new(sources, output, options)
         if sources or not output.before.generations:
-            return _run(partial(_Job, spark, files, output, options, watch), output, sources, watch)
+            return _run(partial(_Job, spark, files, output, options, steps), output, sources, steps)
         found = summary(spark, output.root, output.before)
         output.abort()
     except (PySparkException, Py4JJavaError) as error:
@@ -180,7 +180,7 @@ def analyze(spark: SparkSession, options: AnalysisOptions, watch: Watch) -> Anal
     return found
 
 
-def _run(job: Callable[[], _Job], output: Output, sources: Sequence[Source], watch: Watch) -> Analysis:
+def _run(job: Callable[[], _Job], output: Output, sources: Sequence[Input], steps: Steps) -> Summary:
     """Does a job, and begins it anew without a source that turns out to be damaged while it is read."""
     set_aside = 0
     while True:
@@ -190,7 +190,7 @@ def _run(job: Callable[[], _Job], output: Output, sources: Sequence[Source], wat
             left = without(sources, error)
             if left is None or set_aside == MOST_SET_ASIDE:
                 raise
-            with watch.step("begin anew") as said:
+            with steps.step("begin anew") as said:
                 changed = (new for old, new in zip(sources, left, strict=True) if old.trouble != new.trouble)
                 said.text = one_line("; ".join(new.trouble or "" for new in changed))
                 output.clear()
@@ -202,7 +202,7 @@ def _place(row: Row) -> str:
     return row["source"] if row["line"] is None else f"{row['source']}:{row['line']}"
 
 
-def _new(sources: Sequence[Source], output: Output, options: AnalysisOptions) -> list[Source]:
+def _new(sources: Sequence[Input], output: Output, options: AnalysisOptions) -> list[Input]:
     """Returns the sources that the output folder does not know, or knows otherwise."""
     before = output.before
     if before.generations and dict(before.options) != options.deciding:
@@ -228,7 +228,7 @@ class _Group(NamedTuple):
     conventions: tuple[tuple[str, str], ...]
 
 
-def _group(decider: Decider, source: Source) -> _Group:
+def _group(decider: Decider, source: Input) -> _Group:
     if decider.judge is not None:
         return _Group(decider.name, f"{decider.judge.__class__!r} {decider.options}", "", ())
     return _Group(decider.name, "", source.format, source.conventions)
@@ -238,18 +238,18 @@ class _Job:
     """One job on its way."""
 
     def __init__(
-        self, spark: SparkSession, files: Files, output: Output, options: AnalysisOptions, watch: Watch
+        self, spark: SparkSession, files: Files, output: Output, options: AnalysisOptions, steps: Steps
     ) -> None:
         self._spark = spark
         self._files = files
         self._output = output
         self._options = options
-        self._watch = watch
+        self._steps = steps
         self._tables: list[str] = []
 
-    def run(self, sources: Sequence[Source]) -> Analysis:
+    def run(self, sources: Sequence[Input]) -> Summary:
         """Reads, judges and commits."""
-        with self._watch.step("read") as said:
+        with self._steps.step("read") as said:
             read = ingest(
                 self._spark,
                 self._files,
@@ -270,9 +270,9 @@ class _Job:
             self._tables.append(OPERATIONS)
         for name, rows in (("runs", records.runs), ("faults", records.faults), ("sightings", records.sightings)):
             self._write(name, rows)
-        with self._watch.step("judge"):
+        with self._steps.step("judge"):
             self._write("verdicts", self._judged(read, records))
-        with self._watch.step("timelines") as said:
+        with self._steps.step("timelines") as said:
             names = ("runs", "faults", "sightings", "verdicts")
             written = {name: self._spark.read.parquet(self._output.table(name)) for name in names}
             tables = timelines(
@@ -288,16 +288,16 @@ class _Job:
         runs: dict[str, list[str]] = {source.path: [] for source in sources}
         for each in read.seen:
             runs[each.source.path].append(each.run)
-        with self._watch.step("trends"):
+        with self._steps.step("trends"):
             before = self._planned(sources, runs)
             there = {name: self._all(before, name) for name in ("runs", "verdicts", *tables)}
             self._write("trends", trends(there["runs"], there["verdicts"], there))
         manifest = self._planned(sources, runs)
-        with self._watch.step("sum up"):
+        with self._steps.step("sum up"):
             found = summary(self._spark, self._output.root, manifest, read=len(read.seen))
         pages: dict[str, bytes] = {}
         if self._options.pictures:
-            with self._watch.step("draw") as said:
+            with self._steps.step("draw") as said:
                 every = self._all(manifest, "trends")
                 pages = render(
                     found,
@@ -310,7 +310,7 @@ class _Job:
         self._output.commit(manifest, pages)
         return found
 
-    def _planned(self, sources: Sequence[Source], runs: Mapping[str, Sequence[str]]) -> Manifest:
+    def _planned(self, sources: Sequence[Input], runs: Mapping[str, Sequence[str]]) -> Manifest:
         return self._output.plan(
             tables=self._tables,
             options=self._options.deciding,
@@ -387,7 +387,7 @@ class _Job:
             memory_limit=self._options.memory_limit,
         )
 
-    def _known(self, sources: Sequence[Source]) -> dict[str, str]:
+    def _known(self, sources: Sequence[Input]) -> dict[str, str]:
         """Returns the sources of the runs that the output folder has already, and that this job does not read."""
         if not self._options.incremental:
             return {}
@@ -395,7 +395,7 @@ class _Job:
         return {run: path for path, names in self._output.before.runs.items() if path not in anew for run in names}
 
 
-def summary(spark: SparkSession, root: str, manifest: Manifest, *, read: int = 0) -> Analysis:
+def summary(spark: SparkSession, root: str, manifest: Manifest, *, read: int = 0) -> Summary:
     """Returns what an output folder says.
 
     Args:
@@ -419,7 +419,7 @@ def summary(spark: SparkSession, root: str, manifest: Manifest, *, read: int = 0
         .limit(SHOWN_ROWS)
     )
     names = sorted({name for generation in manifest.generations for name in generation.tables})
-    return Analysis(
+    return Summary(
         out=root,
         runs=sum(len(runs) for runs in manifest.runs.values()),
         read=read,

@@ -36,7 +36,7 @@ class Shown:
         self.text = ""
 
 
-class Watch:
+class Steps:
     """Shows the steps of a job.
 
     Attributes:

@@ -1,18 +1,21 @@
 """Brings Labrys to the executors of a cluster: an archive of what they run, native kernel included.
 
 The law: what judges on a cluster is what judges here, byte by byte; so the running installation is packed, not another of the
-same name. Only what executors import is in the archive. Python itself, numpy, pyarrow and pandas have to be there already, or
-come in an archive of a whole virtual environment, as `docs/spark.md` tells; then nothing is packed here.
+same name. Only what executors import is in the archive: the rooms that judge, and the packages of workloads, which may judge.
+Python itself, numpy, pyarrow and pandas have to be there already, or come in an archive of a whole virtual environment, as
+`docs/spark.md` tells; then nothing is packed here.
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import os
 import tarfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from harness.plugins import PLACE_SEPARATOR, WORKLOADS, plugins
 from results.pipeline.session import OWN_PYTHON
 
 if TYPE_CHECKING:
@@ -38,8 +41,23 @@ def _contents() -> Iterator[tuple[str, Path]]:
         root = _file_of(package).parent
         for file in sorted(root.rglob("*.py")):
             yield f"{package}/{file.relative_to(root)}", file
+    yield from _of_workloads()
     kernel = _file_of(KERNEL)
     yield f"checker/{kernel.name}", kernel
+
+
+def _of_workloads() -> Iterator[tuple[str, Path]]:
+    """Yields the packages of all workloads that are installed; one that cannot be found is told of when it is chosen."""
+    places = {plugin.place.partition(PLACE_SEPARATOR)[0].partition(".")[0] for plugin in plugins(WORKLOADS).values()}
+    for name in sorted(places.difference(PACKAGES)):
+        spec = importlib.util.find_spec(name)
+        if spec is None:
+            continue
+        for root in map(Path, spec.submodule_search_locations or ()):
+            for file in sorted(root.rglob("*.py")):
+                yield f"{name}/{file.relative_to(root)}", file
+        if spec.submodule_search_locations is None and spec.origin is not None:
+            yield Path(spec.origin).name, Path(spec.origin)
 
 
 def _file_of(module: str) -> Path:
@@ -65,3 +83,9 @@ def shipped(settings: Mapping[str, str], folder: Path) -> dict[str, str]:
         ARCHIVES: ",".join([*archives, f"{path.as_uri()}#{FOLDER}"]),
         PYTHON_PATH: os.pathsep.join(python_path),
     }
+
+
+def reachable(settings: Mapping[str, str]) -> dict[str, str]:
+    """Returns the settings by which workers on this machine find the modules that a person may name, beside these."""
+    known = [settings[PYTHON_PATH]] if PYTHON_PATH in settings else []
+    return {PYTHON_PATH: os.pathsep.join([*known, str(Path.cwd())])}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from harness.load import Load
     from harness.verdict import Part
 
-SEEDS = range(3)
+SEEDS = range(2)
 LOADS: dict[str, Load] = {"closed": ClosedLoop(concurrency=6), "open": OpenLoop(rate_per_node=80)}
 OPTIONS = {
     "up": CounterOptions(negative_share=0),
@@ -43,7 +43,7 @@ def judge(bug: Bug | None, seed: int, load: Load, options: CounterOptions, path:
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("load", LOADS.values(), ids=LOADS)
-@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+@pytest.mark.parametrize("options", [OPTIONS["up"], OPTIONS["both"]], ids=["up", "both"])
 @pytest.mark.parametrize("bug", Bug)
 def test_a_planted_bug_is_found(bug: Bug, options: CounterOptions, load: Load, seed: int, tmp_path: Path) -> None:
     """Each bug takes some read out of its bounds, and the part shows that read last."""
@@ -55,7 +55,7 @@ def test_a_planted_bug_is_found(bug: Bug, options: CounterOptions, load: Load, s
     assert "was possible: it is" in part.reason
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("load", LOADS.values(), ids=LOADS)
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_a_correct_service_passes(options: CounterOptions, load: Load, seed: int, tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from checker.formats.parquet import write_operations
 from harness.errors import ExitCode
 from results.pipeline.command import as_text
 from results.pipeline.errors import RowsRefused
-from results.pipeline.files import Files
-from results.pipeline.output import load_manifest, read_table
+from results.pipeline.read.files import Files
+from results.pipeline.write.output import load_manifest, read_table
 from tests.spark.test_ingest import HEADER, lines_of, operations_of
 from tests.spark.test_job import make_run, run
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from results.pipeline.job import Analysis
+    from results.pipeline.job import Summary
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -197,7 +197,7 @@ def test_a_damaged_input_is_unknown_and_the_others_are_judged(spark: SparkSessio
     assert "demo/bad-results/results.json: expected true, false or" in reason
 
 
-def assert_told(found: Analysis, page: str) -> None:
+def assert_told(found: Summary, page: str) -> None:
     """Holds the terminal and the page to what is unknown: each first one with its reason, and how many there are."""
     said = as_text(found)
     first = found.undecided[0]

@@ -12,10 +12,10 @@ import pytest
 from checker.checking import make_model
 from harness.op import Operation, OpType
 from harness.randomness import stream
-from results.pipeline import components, paths
-from results.pipeline.details import DATAFLOW
+from results.pipeline.decide import components, paths
+from results.pipeline.decide.details import DATAFLOW
+from results.pipeline.decide.verdicts import VerdictOptions, verdicts
 from results.pipeline.schema import OPERATIONS
-from results.pipeline.verdicts import VerdictOptions, verdicts
 from tests.spark.histories import alone, by_check, write_runs
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import pytest
 
 from checker.models import model as model_of
 from checker.models.opcodes import CAS, CAS_FAIL, READ, WRITE
-from results.pipeline.coding import GENERAL, NIL, coded, coding_of
+from results.pipeline.decide.coding import GENERAL, NIL, coded, coding_of
 from results.pipeline.schema import OPERATIONS
 
 if TYPE_CHECKING:

@@ -17,12 +17,13 @@ from checker.formats.jepsen import write_history
 from checker.formats.pairing import events_of
 from checker.formats.parquet import write_operations
 from harness.errors import ExitCode
-from results.pipeline import ingest, job
+from results.pipeline import job
 from results.pipeline.errors import BadInput, BadOutput, RowsRefused
-from results.pipeline.files import Files
 from results.pipeline.job import AnalysisOptions, analyze
-from results.pipeline.output import GENERATIONS, LOCK, load_manifest, read_table
-from results.pipeline.progress import Watch
+from results.pipeline.progress import Steps
+from results.pipeline.read import ingest
+from results.pipeline.read.files import Files
+from results.pipeline.write.output import GENERATIONS, LOCK, load_manifest, read_table
 from tests.spark.histories import two_writes_and_a_read
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from results.pipeline.job import Analysis
+    from results.pipeline.job import Summary
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -59,10 +60,10 @@ def make_run(store: Path, stamp: str, *, stale: bool) -> Path:
     return folder
 
 
-def run(spark: SparkSession, store: Path, out: Path, **changes: Any) -> Analysis:
+def run(spark: SparkSession, store: Path, out: Path, **changes: Any) -> Summary:
     """Does the job."""
     options = replace(AnalysisOptions(paths=[str(store)], out=str(out), pictures=False), **changes)
-    return analyze(spark, options, Watch(spark, Console(file=StringIO())))
+    return analyze(spark, options, Steps(spark, Console(file=StringIO())))
 
 
 def test_a_job_is_whole_and_a_rerun_replaces(

@@ -12,10 +12,10 @@ from checker.checking import make_model
 from checker.result import operation_json
 from checker.solving import Limits
 from checker.tables import OBJECTS, check_table, read_table
-from results.pipeline.details import KERNEL
-from results.pipeline.kernel import BYTES_PER_OPERATION
+from results.pipeline.decide.details import KERNEL
+from results.pipeline.decide.kernel import BYTES_PER_OPERATION
+from results.pipeline.decide.verdicts import VerdictOptions, verdicts
 from results.pipeline.schema import OPERATIONS
-from results.pipeline.verdicts import VerdictOptions, verdicts
 from tests.spark.histories import write_runs, writes_and_reads
 
 if TYPE_CHECKING:

@@ -17,13 +17,13 @@ from harness.units import NS_PER_S as S
 from harness.watch import Sighting
 from results.availability import Codes, around, overall, refused
 from results.leadership import Elections
-from results.pipeline import timelines as t
-from results.pipeline.job import Analysis, Refusal
-from results.pipeline.page import PAGE, render
-from results.pipeline.runs import FAULTS, SIGHTINGS
-from results.pipeline.runs import RUNS as RUN_COLUMNS
+from results.pipeline.job import Refusal, Summary
+from results.pipeline.measure import timelines as t
+from results.pipeline.measure.trends import BY_OPERATIONS, BY_RUN, trends, with_regressions
+from results.pipeline.read.runs import FAULTS, SIGHTINGS
+from results.pipeline.read.runs import RUNS as RUN_COLUMNS
 from results.pipeline.schema import VERDICTS, conform
-from results.pipeline.trends import BY_OPERATIONS, BY_RUN, trends, with_regressions
+from results.pipeline.write.page import PAGE, render
 from results.series import bucket_s, latency_points, latency_table, main_phase, quantile_lines, rate_lines
 from tests.spark.histories import write_runs
 
@@ -390,7 +390,7 @@ def test_the_page_shows_runs_and_escapes_them(spark: SparkSession, case: Case) -
     told = {row["run"]: row for row in rows.collect()}
     assert told[last]["verdict"] == "invalid"
     assert "verdict" in told[last]["regressions"]
-    found = Analysis(
+    found = Summary(
         out="out", runs=len(case.runs), read=0, operations=10, counts={"valid": 11, "invalid": 1}, quarantined=0,
         refuted=[{"run": last, "key": "<k>", "explanation": "<script>"}], tables={},
         undecided=[{"run": "<i>run-0</i>", "key": None, "explanation": None, "cause": "<u>no operation</u>"}],

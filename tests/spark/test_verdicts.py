@@ -10,10 +10,10 @@ import pytest
 
 from checker.checking import make_model
 from harness.randomness import stream
-from results.pipeline.details import DATAFLOW, KERNEL, OBJECTS
-from results.pipeline.rows import BYTES_PER_OPERATION
+from results.pipeline.decide.details import DATAFLOW, KERNEL, OBJECTS
+from results.pipeline.decide.rows import BYTES_PER_OPERATION
+from results.pipeline.decide.verdicts import VerdictOptions, verdicts
 from results.pipeline.schema import OPERATIONS, VERDICTS
-from results.pipeline.verdicts import VerdictOptions, verdicts
 from tests.spark.histories import (
     Kind,
     alone,

@@ -31,6 +31,7 @@ from checker.formats.columns import INFO, INTEGER, NEVER, NOTHING, OK, OTHER
 from checker.formats.parquet import decode_value
 from harness.documents import shown
 from harness.errors import InputError
+from harness.units import NS_PER_S
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 
     Bools = npt.NDArray[np.bool_]
 
-_NS_PER_S: Final = 1_000_000_000
 _NONE: Final = np.zeros(0, np.int64)
 
 
@@ -150,7 +150,7 @@ def _ends_of_leases(history: Columns, lease_s: float) -> Int64s:
     order = np.argsort(event, kind="stable")
     latest_ns = np.maximum.accumulate(time_ns[order])
     # A great start and a great lease must not pass the largest number.
-    limit_ns = history.start_ns + np.minimum(round(lease_s * _NS_PER_S), NEVER - history.start_ns)
+    limit_ns = history.start_ns + np.minimum(round(lease_s * NS_PER_S), NEVER - history.start_ns)
     first = np.searchsorted(latest_ns, limit_ns, side="left")
     ends: Int64s = np.append(event[order], NEVER)[first]
     return ends

@@ -39,7 +39,7 @@ class LockOptions:
         0.0,
         "The share of turns in which a client releases a lock that it does not hold, which must fail.",
         low=0,
-        high=1,
+        high=0.9,
     )
 
     def __post_init__(self) -> None:
@@ -47,9 +47,9 @@ class LockOptions:
             raise InputError(
                 f"expected one lock or more, asked for once or more, not {self.locks} and {self.ops_per_lock}"
             )
-        if not self.hold_ms >= 0 or not 0 <= self.stray_share < 1:
+        if not self.hold_ms >= 0 or not 0 <= self.stray_share <= 0.9:
             raise InputError(
-                f"expected a hold of 0 ms or more, and a share of stray releases from 0 and below 1, not {self.hold_ms} and "
+                f"expected a hold of 0 ms or more, and a share of stray releases from 0 to 0.9, not {self.hold_ms} and "
                 f"{self.stray_share}"
             )
         if self.lease_s is not None and not self.lease_s > 0:

@@ -37,6 +37,19 @@ def ranks(numbers: Int64s) -> tuple[Int64s, Int64s]:
     return distinct, (np.cumsum(there) - 1)[numbers - low]
 
 
+def in_order(one: Int64s, other: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+    """Returns numbers in ascending order, with all of both arrays among them, and where each of the two arrays has its own.
+
+    Where the numbers lie close together, there may be others among them.
+    """
+    both = np.concatenate([one, other])
+    low, high = (int(both.min()), int(both.max())) if len(both) else (0, -1)
+    if high - low < 4 * len(both) + _SPARE:
+        return np.arange(low, high + 1), one - low, other - low
+    distinct, place = ranks(both)
+    return distinct, place[: len(one)], place[len(one) :]
+
+
 def least(size: int, place: Int64s, number: Int64s, absent: int) -> Int64s:
     """Returns the least number at each of `size` places; `absent` where there is none."""
     found = np.full(size, absent, np.int64)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from checker.formats.columns import FAIL, NEVER, OK
-from workloads.log.arrays import greatest, greatest_over, least, least_over, ranks
+from workloads.log.arrays import greatest, greatest_over, in_order, least, least_over, ranks
 
 if TYPE_CHECKING:
     from checker.formats.columns import Int64s
@@ -28,6 +28,7 @@ class Claims:
 
     Attributes:
         row: The append or the read.
+        end: The event at which it ended.
         place: The place of the offset.
         value: The rank of the value.
         answers: How many of the claims are answers of appends.
@@ -36,6 +37,7 @@ class Claims:
     """
 
     row: Int64s
+    end: Int64s
     place: Int64s
     value: Int64s
     answers: int
@@ -116,8 +118,10 @@ def facts_of(log: Log) -> Facts:
     distinct, place = ranks(np.concatenate([log.answer[log.answered], log.entry_offset]))
     numbers, value = ranks(np.concatenate([log.appended, log.entry_value]))
     appended, entered = value[: len(log.append)], value[len(log.append) :]
+    row = np.concatenate([log.append[log.answered], log.read[log.entry_read]])
     claims = Claims(
-        row=np.concatenate([log.append[log.answered], log.read[log.entry_read]]),
+        row=row,
+        end=log.history.end[row],
         place=place,
         value=np.concatenate([appended[log.answered], entered]),
         answers=int(log.answered.sum()),
@@ -131,8 +135,7 @@ def facts_of(log: Log) -> Facts:
 
 def _places(log: Log, claims: Claims) -> Places:
     size = len(claims.distinct)
-    end = log.history.end[claims.row]
-    known = least(size, claims.place, end, NEVER)
+    known = least(size, claims.place, claims.end, NEVER)
     seen = greatest(size, claims.place[claims.answers :], claims.row[claims.answers :], _NONE)
     several, changed = _contradictions(log, claims)
     answers = np.bincount(claims.place[: claims.answers], minlength=size)
@@ -206,12 +209,12 @@ def _missed(log: Log, claims: Claims) -> Int64s:
 def _by_value(log: Log, claims: Claims, appended: Int64s) -> ByValue:
     history, size = log.history, len(claims.numbers)
     kind = history.type[log.append]
-    possible = kind != FAIL
+    possible = _chosen(kind != FAIL)
     tried = np.bincount(appended[possible], minlength=size)
-    acknowledged = np.bincount(appended[kind == OK], minlength=size)
+    acknowledged = np.bincount(appended[_chosen(kind == OK)], minlength=size)
     begun = least(size, appended[possible], history.start[log.append[possible]], NEVER)
     entered = slice(claims.answers, None)
-    read = least(size, claims.value[entered], history.end[claims.row[entered]], NEVER)
+    read = least(size, claims.value[entered], claims.end[entered], NEVER)
     place = np.full(size, _NONE, np.int64)
     place[claims.value] = claims.place
     offsets = (place != _NONE).astype(np.int64)
@@ -230,6 +233,11 @@ def _by_value(log: Log, claims: Claims, appended: Int64s) -> ByValue:
     )
 
 
+def _chosen(mask: Bools) -> Bools | slice:
+    """Returns what chooses the members of a mask; without a copy where these are all."""
+    return slice(None) if mask.all() else mask
+
+
 def _appends(log: Log, claims: Claims, values: ByValue, appended: Int64s) -> Appends:
     history = log.history
     kind = history.type[log.append]
@@ -241,9 +249,9 @@ def _appends(log: Log, claims: Claims, values: ByValue, appended: Int64s) -> App
     acknowledged = np.where(kind == OK, history.end[log.append], NEVER)
     settled = np.where(single, np.minimum(acknowledged, values.read[appended]), acknowledged)
     there = np.flatnonzero((place != _NONE) & (settled != NEVER))
-    instants, rank = ranks(np.concatenate([start, settled[there]]))
-    began, stood = rank[: len(start)], rank[len(start) :]
-    highest = np.maximum.accumulate(greatest(len(instants), stood, place[there], _NONE))
+    instants, began, stood = in_order(start, settled[there])
+    highest = greatest(len(instants), stood, place[there], _NONE)
+    np.maximum.accumulate(highest, out=highest)
     below = np.where(began > 0, highest[began - 1], _NONE)  # the highest place that was taken before the append began
     late = np.flatnonzero((place != _NONE) & (below > place))
     overtaken = np.full(len(place), _NONE, np.int64)

@@ -44,13 +44,14 @@ def figures_of(facts: Facts, found: Findings) -> dict[str, Value]:
 def picture(facts: Facts, found: Findings) -> dict[str, Value] | None:
     """Returns the plot's data: entries at their offsets when they became known, stale ones while reads missed them.
 
+    Of many entries the plot shows some, evenly chosen by their offsets.
+
     Returns:
         None if no offset is known.
     """
     size = len(facts.claims.distinct)
     if not size:
         return None
-    by_time = np.argsort(found.known_ns, kind="stable")
     answered = np.zeros(size, np.bool_)
     at = facts.appends.place
     kind = facts.log.history.type[facts.log.append]
@@ -63,7 +64,7 @@ def picture(facts: Facts, found: Findings) -> dict[str, Value] | None:
     plain = ~wrong & ~unexpected
 
     def marks(name: str, tone: Tone, chosen: Bools) -> Marks:
-        places = by_time[chosen[by_time]]
+        places = np.flatnonzero(chosen)
         return Marks(name=name, tone=tone, time_ns=found.known_ns[places], height=facts.claims.distinct[places])
 
     def these(places: Int64s) -> Bools:
@@ -71,7 +72,6 @@ def picture(facts: Facts, found: Findings) -> dict[str, Value] | None:
         chosen[places] = True
         return chosen
 
-    stale = by_time[these(found.stale)[by_time]]
     return plot(
         "Entries over time",
         "offset",
@@ -82,9 +82,9 @@ def picture(facts: Facts, found: Findings) -> dict[str, Value] | None:
             Marks(
                 name="stale, from and until",
                 tone="bad",
-                time_ns=found.known_ns[stale],
-                height=facts.claims.distinct[stale],
-                until_ns=facts.log.history.start_ns[facts.places.missed[stale]],
+                time_ns=found.known_ns[found.stale],
+                height=facts.claims.distinct[found.stale],
+                until_ns=facts.log.history.start_ns[facts.places.missed[found.stale]],
             ),
             marks("lost", "bad", these(found.lost)),
             marks("conflict", "bad", these(found.conflict)),

@@ -64,7 +64,7 @@ def findings_of(facts: Facts) -> Findings:
     covered = np.flatnonzero(places.missed >= 0)
     missing[covered] = history.start[places.missed[covered]] > places.known[covered]
     again = places.seen > places.missed
-    first = np.flatnonzero(history.end[claims.row] == places.known[claims.place])
+    first = np.flatnonzero(claims.end == places.known[claims.place])
     known_ns = np.zeros(len(places.known), np.int64)
     known_ns[claims.place[first]] = history.end_ns[claims.row[first]]
     value = np.zeros(len(places.known), np.int64)

@@ -22,23 +22,27 @@ _GREATEST: Final = 10**18 - 1
 
 
 class Offsets:
-    """The offsets that answers and reads have told, by log."""
+    """The offsets that answers and reads have told, by log.
+
+    An append that was acknowledged without an offset counts as one offset more, until reads tell higher ones.
+    """
 
     def __init__(self) -> None:
         self._highest: dict[str | None, int] = {}
+        self._since: dict[str | None, int] = {}
         self._ranges: dict[str | None, set[int]] = {}
         self._reading: dict[Process, int] = {}
 
-    def highest(self, key: str | None) -> int | None:
-        """Returns the highest known offset; None if none is known."""
-        return self._highest.get(key)
+    def highest(self, key: str | None) -> int:
+        """Returns the highest known offset; 0 if nothing is known."""
+        return max(0, self._highest.get(key, -1) + self._since.get(key, 0))
 
     def ranges(self, key: str | None) -> Sequence[int]:
         """Returns the ranges of `RANGE` offsets that final reads cover, by number."""
-        last = (self._highest.get(key, 0) + BEYOND) // RANGE
+        last = (self.highest(key) + BEYOND) // RANGE
         if last < MAX_RANGES:
             return range(last + 1)
-        return sorted({*self._ranges[key], last})
+        return sorted({*self._ranges.get(key, ()), last})
 
     def told(self, event: Op) -> None:
         """Learns from an event; what a client answered may be anything."""
@@ -49,7 +53,9 @@ class Offsets:
         asked = self._reading.pop(event.process, None)
         if event.type is not OpType.OK:
             return
-        if event.f == "append":
+        if event.f == "append" and event.value is None:
+            self._since[event.key] = self._since.get(event.key, 0) + 1
+        elif event.f == "append":
             self._learn(event.key, event.value)
         elif asked is not None:
             self._learn(event.key, None if event.value is None else asked)
@@ -61,15 +67,17 @@ class Offsets:
     def _learn(self, key: str | None, offset: Value) -> None:
         if type(offset) is not int or not 0 <= offset <= _GREATEST:
             return
-        self._highest[key] = max(offset, self._highest.get(key, 0))
+        more = offset - self._highest.get(key, -1)
+        if more > 0:
+            self._highest[key] = offset
+            self._since[key] = max(0, self._since.get(key, 0) - more)
         self._ranges.setdefault(key, set()).add(offset // RANGE)
 
 
 class LogGenerator:
     """Answers each worker the operations of its stream, for ever.
 
-    A read begins as far back from the highest known offset as its stream says, but not below 0. A range may end above what is
-    known. So it tells how far the log has grown where appends do not answer an offset.
+    A read begins as far back from the highest known offset as its stream says, but not below 0.
     """
 
     def __init__(self, options: LogOptions, *, seed: int, streams: int) -> None:
@@ -81,7 +89,7 @@ class LogGenerator:
         key, value, back, length = self._streams[asker.worker].next()
         if value is not None:
             return Invocation("append", value, key)
-        first = max(0, (self._offsets.highest(key) or 0) - back)
+        first = max(0, self._offsets.highest(key) - back)
         return Invocation("read", first if length is None else [first, first + length - 1], key)
 
     def told(self, event: Op) -> None:

@@ -3,8 +3,7 @@
 A value has a number by which it is compared. An integer is its own number; any other value has a number below all integers
 that columns hold as integers. So equal values have equal numbers, and different values have different ones.
 
-The result of a range read is a text of JSON. Texts of nothing but pairs of integers are read in bulk by pyarrow's CSV reader;
-others go through Python.
+The result of a range read is a text of JSON. Texts of nothing but pairs of integers are read in bulk; others go through Python.
 """
 
 from __future__ import annotations
@@ -13,8 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import pyarrow as pa
-from pyarrow import csv
 
 from checker.formats.columns import GREAT, INTEGER, NOTHING, OK, OTHER, PAIR
 from checker.formats.parquet import decode_value, json_text
@@ -31,7 +28,6 @@ if TYPE_CHECKING:
 APPEND: Final = "append"
 READ: Final = "read"
 
-BULK_FROM: Final = 1 << 12  # characters; below this, the CSV reader takes longer to begin than JSON takes to be read
 _BULK_CHARACTERS: Final = 1 << 25
 _PAIRS: Final = "[[offset, value], ...]"
 
@@ -178,21 +174,24 @@ def _entries(history: Columns, numbers: Numbers, read: Int64s, ranged: Bools) ->
     counts, offsets, values = _pairs(history, numbers, places, read[ranged][earliest])
     count = np.where(kind == NOTHING, 0, 1)
     count[ranged] = counts[text_of]
-    entry_read = np.repeat(np.arange(len(read)), count)
-    of_range = ranged[entry_read]
-    offset = np.zeros(len(entry_read), np.int64)
-    value = np.zeros(len(entry_read), np.int64)
-    single = read[entry_read[~of_range]]
-    offset[~of_range] = history.value.first[single]
-    value[~of_range] = numbers.of_column(history.result, history.texts, single)
-    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
     begins = np.cumsum(count) - count
-    within = np.arange(len(entry_read)) - begins[entry_read]
-    source = np.zeros(len(read), np.int64)
-    source[ranged] = starts[text_of]
-    taken = (source[entry_read] + within)[of_range]
-    offset[of_range], value[of_range] = offsets[taken], values[taken]
-    return entry_read, offset, value
+    # Those of ranges first, at the places of their texts; then each single read at its place.
+    shift = np.zeros(len(read), np.int64)
+    shift[ranged] = (np.cumsum(counts) - counts)[text_of] - begins[ranged]
+    entry_read = np.repeat(np.arange(len(read)), count)
+    singles = np.flatnonzero(~ranged & (count > 0))
+    if len(singles):
+        offset, value = np.zeros((2, len(entry_read)), np.int64)
+        of_range = np.flatnonzero(ranged[entry_read])
+        taken = of_range + shift[entry_read[of_range]]
+        offset[of_range], value[of_range] = offsets[taken], values[taken]
+        offset[begins[singles]] = history.value.first[read[singles]]
+        value[begins[singles]] = numbers.of_column(history.result, history.texts, read[singles])
+        return entry_read, offset, value
+    if not shift.any():
+        return entry_read, offsets, values
+    taken = np.arange(len(entry_read)) + shift[entry_read]
+    return entry_read, offsets[taken], values[taken]
 
 
 def _pairs(history: Columns, numbers: Numbers, places: Int64s, rows: Int64s) -> tuple[Int64s, Int64s, Int64s]:
@@ -214,7 +213,7 @@ def _pairs(history: Columns, numbers: Numbers, places: Int64s, rows: Int64s) -> 
         while begin + len(some) < len(places) and size < _BULK_CHARACTERS:
             some.append(history.texts[places[begin + len(some)]])
             size += len(some[-1])
-        bulk = _in_bulk(some) if size >= BULK_FROM else None
+        bulk = _in_bulk(some)
         if bulk is None:
             bulk = _one_by_one(history, numbers, some, rows[begin : begin + len(some)].tolist())
         counts[begin : begin + len(some)] = bulk[0]
@@ -246,22 +245,12 @@ def _in_bulk(texts: Sequence[str]) -> tuple[Int64s, Int64s, Int64s] | None:
             return None
         counts[place] = count
         if count:
-            lines.append(line[2:-2])
-    if not lines:
-        return counts, np.zeros(0, np.int64), np.zeros(0, np.int64)
-    body = b"\n".join(lines).replace(b"],[", b"\n")
-    try:
-        table = csv.read_csv(
-            pa.BufferReader(body),
-            read_options=csv.ReadOptions(column_names=["offset", "value"]),
-            convert_options=csv.ConvertOptions(column_types={"offset": pa.int64(), "value": pa.int64()}),
-        )
-    except pa.ArrowInvalid:  # an integer that int64 does not hold
+            lines.append(line.translate(None, b"[]"))
+    members = np.fromstring(b",".join(lines), np.int64, sep=",") if lines else np.zeros(0, np.int64)
+    # An integer that int64 does not hold is read as the nearest that it holds, which is great as well.
+    if len(members) != 2 * counts.sum() or max(-int(members.min(initial=0)), int(members.max(initial=0))) >= GREAT:
         return None
-    offset, value = table["offset"].to_numpy(), table["value"].to_numpy()
-    if max(-int(offset.min()), int(offset.max()), -int(value.min()), int(value.max())) >= GREAT:
-        return None
-    return counts, offset, value
+    return counts, members[0::2].copy(), members[1::2].copy()
 
 
 def _one_by_one(

@@ -45,7 +45,7 @@ class QueueOptions:
     )
     queues: int = option(3, "Queues that are used, each by all clients.", low=1, high=10_000)
     enqueue_share: float = option(
-        0.5, "The share of operations that are enqueues; the others are dequeues.", low=0, high=1
+        0.5, "The share of operations that are enqueues; the others are dequeues.", low=0, high=1, above=True
     )
 
     def __post_init__(self) -> None:

@@ -59,7 +59,7 @@ class Elements:
 
     Attributes:
         of_adds: For each row of the adds, the number of its element.
-        of_reads: For each row of the reads, the numbers of what it returned, in the order of its list.
+        of_reads: For each row of the reads, the numbers of what it returned, ascending, so that arrays are read in order.
     """
 
     def __init__(self, history: Columns, adds: Int64s, reads: Int64s) -> None:
@@ -104,10 +104,10 @@ class Elements:
     def _of_read(self, row: int) -> Int64s:
         kind, place = int(self._history.result.kind[row]), int(self._history.result.first[row])
         if kind == PAIR:
-            return self._of_integers(np.array([place, int(self._history.result.second[row])]))
+            return np.sort(self._of_integers(np.array([place, int(self._history.result.second[row])])))
         if kind == OTHER:
             if place not in self._read:
-                self._read[place] = self._of_text(row, self._history.texts[place])
+                self._read[place] = np.sort(self._of_text(row, self._history.texts[place]))
             return self._read[place]
         raise self._refusal(row)
 

@@ -84,14 +84,12 @@ def facts_of(history: Columns, adds: Int64s, reads: Int64s, elements: Elements) 
     first_present, last_present, again = (np.full(count, NONE) for _ in range(3))
     too_early = np.full(count, NONE)
     members, twice = [], []
-    place = np.zeros(count, np.int64)
     for read, (row, listed) in enumerate(zip(reads.tolist(), elements.of_reads, strict=True)):
-        place[listed] = np.arange(len(listed))
-        last = place[listed] == np.arange(len(listed))
         distinct = listed
-        if not last.all():
-            distinct = listed[last]
-            twice.append((read, np.unique(listed[~last])))
+        more = np.concatenate(([False], listed[1:] == listed[:-1])) if len(listed) else np.zeros(0, np.bool_)
+        if more.any():
+            distinct = listed[~more]
+            twice.append((read, np.unique(listed[more])))
         members.append(distinct)
         end = int(history.end[row])
         sooner = distinct[known[distinct] > end]

@@ -140,7 +140,8 @@ class _Judge:
         stable = np.flatnonzero(classes["ok"] | classes["recovered"] | classes["stale"])
         lost = np.flatnonzero(classes["lost"])
         until_stable = self._since_known_ms(stable, facts.last_absent)
-        worst = np.argsort(-until_stable, kind="stable")[:WORST_STALE]
+        stale = np.flatnonzero(classes["stale"][stable])
+        worst = stale[np.argsort(-until_stable[stale], kind="stable")[:WORST_STALE]]
         return {
             "attempt-count": counts["attempted"],
             "acknowledged-count": counts["acknowledged"],
@@ -151,11 +152,7 @@ class _Judge:
             "duplicated-count": counts["duplicated"],
             "stable-latencies": _quantiles(until_stable),
             "lost-latencies": _quantiles(self._since_known_ms(lost, facts.last_present)),
-            "worst-stale": [
-                self._late(int(stable[place]), float(until_stable[place]))
-                for place in worst.tolist()
-                if classes["stale"][stable[place]]
-            ],
+            "worst-stale": [self._late(int(stable[place]), float(until_stable[place])) for place in worst.tolist()],
         }
 
     def _since_known_ms(self, numbers: Int64s, last: Int64s) -> Any:

@@ -57,7 +57,7 @@ def skipped(facts: Facts, sound: Bools) -> list[Skipped]:
         sound: Which elements are looked at: those about which nothing else is wrong.
     """
     known = np.where(sound, facts.known, NEVER)
-    order = np.argsort(known, kind="stable")
+    order = np.argsort(known)
     known_in_order = known[order]
     found = []
     for read, listed in enumerate(facts.members):

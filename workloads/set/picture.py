@@ -12,7 +12,7 @@ from workloads.set.facts import NONE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from checker.formats.columns import Columns
+    from checker.formats.columns import Columns, Int64s
     from checker.marks import Tone
     from harness.op import Value
     from workloads.set.facts import Bools, Facts
@@ -24,8 +24,7 @@ def picture(history: Columns, facts: Facts, classes: Mapping[str, Bools]) -> dic
     An element that nothing proves stands where its add began, an unexpected one where a read first returned it, as high as the
     elements that were added then.
     """
-    tried = np.flatnonzero(facts.add != NONE)
-    order = tried[np.argsort(facts.add_start[tried], kind="stable")]
+    order = _by_add(history, facts)
     height = np.zeros(len(facts.add), np.int64)
     height[order] = np.arange(len(order))
     reads_ns = history.start_ns[facts.reads]
@@ -61,3 +60,13 @@ def picture(history: Columns, facts: Facts, classes: Mapping[str, Bools]) -> dic
             ),
         ],
     )  # fmt: skip
+
+
+def _by_add(history: Columns, facts: Facts) -> Int64s:
+    """Returns the elements that were added, or may have been, in the order in which their adds began."""
+    tried = np.flatnonzero(facts.add != NONE)
+    of_row = np.full(len(history), NONE)
+    of_row[facts.add[tried]] = tried
+    order: Int64s = of_row[of_row != NONE]
+    began = facts.add_start[order]
+    return order if (np.diff(began) > 0).all() else order[np.argsort(began)]

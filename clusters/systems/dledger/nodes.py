@@ -25,6 +25,7 @@ from clusters.systems.dledger.routing import Group
 from harness.cluster import on_nodes
 from harness.daemon import LOG_TAIL_LINES, Daemon
 from harness.errors import InfrastructureError, InputError, NodeError
+from harness.leaders import leaders_by_term
 from harness.system import Program, System
 
 if TYPE_CHECKING:
@@ -227,8 +228,7 @@ class DLedgerNodes(System):
 
     async def serving(self, statuses: Mapping[str, NodeStatus | None]) -> NodeStatus | None:
         """Returns, of the nodes that say they lead, the one of the highest term that serves; None if none does."""
-        leading = [status for status in statuses.values() if status is not None and status.role == "leader"]
-        for status in sorted(leading, key=lambda status: -1 if status.term is None else status.term, reverse=True):
+        for status in leaders_by_term(status for status in statuses.values() if status is not None):
             if await self.is_serving(status):
                 return status
         return None

@@ -143,7 +143,7 @@ def test_healing_a_cluster_takes_a_forgotten_volume_away(bench: Bench) -> None:
     """What `labrys cluster heal` does to a node needs no run: the volume under the data is unmounted and removed."""
     node = bench.node("n3")
     remote = bench.cluster.remote(node)
-    attach(remote, "/srv/forgotten")
+    attach(remote, "/srv/forgotten", "forgotten")
     assert "/srv/forgotten ext4" in bench.shell("n3", "cat /proc/mounts")
     assert heal(remote, ours=True) == ["a volume under the data of a system"]
     assert "/srv/forgotten" not in bench.shell("n3", "cat /proc/mounts; losetup -a")

@@ -112,7 +112,9 @@ def test_the_next_start_takes_away_the_volumes_of_a_dead_run(bench: Bench) -> No
     bench.system.start(node)
     bench.run(bench.conductor().heal())
     for each in bench.cluster.nodes:
-        assert "/dev/loop" not in bench.shell(each.name, "cat /proc/mounts; losetup -j /var/lib/labrys/volume.img")
+        assert "/dev/loop" not in bench.shell(
+            each.name, "cat /proc/mounts; losetup -j /var/lib/labrys/volumes/echo.img"
+        )
     bench.assert_clean()
 
 
@@ -153,7 +155,7 @@ def test_files_are_damaged_on_a_minority_at_most(bench: Bench) -> None:
         first = PlannedFault(id=1, kind="file-bitflip", target=["n1", "n2"], start_s=0, end_s=9, options={"flips": 1})
         await conductor.begin(first)
         await conductor.end(first)
-        with pytest.raises(FaultError, match="is refused: it would bring the nodes with damaged files to n1, n2, n3"):
+        with pytest.raises(FaultError, match="is refused: files would be damaged on n1, n2, n3"):
             await conductor.begin(planned("file-truncate", ["n3"]))
 
     bench.run(work())

@@ -52,7 +52,9 @@ def test_a_narrow_link_drops_a_burst(bench: Bench) -> None:
 
 def test_netem_is_refused_where_the_kernel_lacks_it(bench: Bench) -> None:
     """Whatever this kernel has, a fault is either refused with a reason or takes effect; never neither."""
-    sentences = missing_capabilities(["packet-delay"], bench.cluster.capabilities(), bench.cluster.nodes)
+    sentences = missing_capabilities(
+        [planned("packet-delay", "all")], bench.cluster.capabilities(), bench.cluster.nodes
+    )
     fault = planned("packet-delay", ["n3"], delay_ms=60, jitter_ms=10)
     if sentences:
         assert all("packet-delay needs netem on every node" in sentence for sentence in sentences)

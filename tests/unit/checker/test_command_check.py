@@ -312,7 +312,7 @@ def test_a_run_folder(run: Callable[..., Ran], tmp_path: Path) -> None:
     code, out, _ = run(tmp_path, "--format", "json")
     assert (code, json.loads(out)["operations"]) == (2, 0)
     (tmp_path / "test.json").write_text('{"workload":"bank"}')
-    assert "no model is known for the workload 'bank'" in run(tmp_path).err
+    assert "there is no workload bank" in run(tmp_path).err
     (tmp_path / "test.json").write_text("{")
     assert "say it with --model" in run(tmp_path).err
     assert run(tmp_path, "--model", "noop", "--empty", "valid").code == 0

@@ -136,7 +136,7 @@ def test_options_that_judge_come_from_the_run_and_the_person(
         ({"options": {"times": "2"}}, [], "test.json: the option times: expected a number, found '2'"),
         ({"options": {"times": True}}, [], "the option times: expected a number, found True"),
         ({"options": {"lenient": 1}}, [], "the option lenient: expected true or false, found 1"),
-        ({"workload": "idz"}, [], "there is no workload idz. Did you mean 'ids'?; say what decides it with --model or"),
+        ({"workload": "idz"}, [], "there is no workload idz. Did you mean 'ids'?; say it with --model or"),
         ({"workload": "tests.judges:Ids"}, [], "which labrys never takes from a file"),
         ({"workload": "broken"}, [], "the workload broken of the package tests cannot be loaded"),
         ({"workload": [1]}, [], "expected the workload's name, found [1]"),
@@ -201,7 +201,7 @@ def test_a_table_is_judged_without_objects(
         read.extend(indexes.tolist())
         return read_rows_of(path, indexes)
 
-    monkeypatch.setattr("checker.judged.read_rows_of", counted)
+    monkeypatch.setattr("checker.by_judge.read_rows_of", counted)
     monkeypatch.setattr("checker.checking.from_parquet", None)
     _, out = run(path, "--workload", "ids", "--format", "json")
     found = json.loads(out)

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 import checker.checking
 from checker.checking import Checked, Request, check_file
 from checker.command import check
+from checker.deciders import Wanted
 from checker.errors import Disagreement
 from checker.formats.errors import BadHistory
 from checker.formats.jepsen import write_history, write_key_histories
@@ -37,7 +38,7 @@ ROOT = Path(__file__).parents[3]
 DATA = ROOT / "tests" / "data" / "histories"
 SHARED = ROOT.parent / "shared" / "histories"
 ASKED: dict[str, Any] = {
-    "model": "cas-register",
+    "wanted": Wanted(model="cas-register"),
     "initial": None,
     "conventions": {},
     "keyed": None,
@@ -112,7 +113,7 @@ def test_all_files_of_one_history_give_one_verdict(tmp_path: Path, kind: str) ->
     for _, model, initial, path in found:
         [history] = read_histories(str(path))
         files = _written(tmp_path, history.operations)
-        jsonl, edn, parquet = (_verdicts(file, model=model, initial=initial) for file in files.values())
+        jsonl, edn, parquet = (_verdicts(file, wanted=Wanted(model=model), initial=initial) for file in files.values())
         assert jsonl == edn == parquet, path
         seen |= set(jsonl.values())
     assert seen == {Verdict.VALID, Verdict.INVALID}
@@ -139,10 +140,10 @@ def test_keys_are_said_where_no_read_shows_them(tmp_path: Path, operation: Calla
     """A keyed history without reads is keyed in EDN too, and one whose values look like keys is not."""
     keyed = [operation(p, "acquire", None, 10 * p, 10 * p + 1, key=f"k{p}") for p in range(2)]
     for file in _written(tmp_path, keyed).values():
-        assert _verdicts(file, model="mutex") == {"k0": Verdict.VALID, "k1": Verdict.VALID}
+        assert _verdicts(file, wanted=Wanted(model="mutex")) == {"k0": Verdict.VALID, "k1": Verdict.VALID}
     plain = [operation(0, "read", ["a", None], 0, 1, ["a", None])]
     for file in _written(tmp_path, plain).values():
-        assert _verdicts(file, model="noop") == {None: Verdict.VALID}
+        assert _verdicts(file, wanted=Wanted(model="noop")) == {None: Verdict.VALID}
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from checker.formats import columns
-from checker.formats.columns import INTEGER, NEVER, NOTHING, OTHER, PAIR, ColumnReader, read_columns
+from checker.formats.columns import INTEGER, NEVER, NOTHING, OTHER, PAIR, ColumnReader, integers_of, read_columns
 from checker.formats.errors import BadHistory
 from checker.formats.parquet import COLUMNS, read_operations, write_operations
 from harness.op import Operation, OpType
@@ -161,3 +161,30 @@ def test_bad_rows_are_refused(tmp_path: Path, changed: dict[str, list[Any]], rea
     _table(path, **changed)
     with pytest.raises(BadHistory, match=reason):
         read_columns(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "members"),
+    [
+        ("[]", []),
+        ("[0]", [0]),
+        ("[1,-2,300]", [1, -2, 300]),
+        ("[999999999999999999]", [999_999_999_999_999_999]),
+        ("[1000000000000000000]", None),
+        ("[99999999999999999999999]", None),
+        ("[1,2.5]", None),
+        ("[1e3]", None),
+        ("[true]", None),
+        ('["1"]', None),
+        ('["1,2"]', None),
+        ("[[1,2],[3]]", None),
+        ("[null]", None),
+        ("5", None),
+        ('"[1]"', None),
+        ("{}", None),
+    ],
+)
+def test_a_list_of_integers_is_read_without_an_object_for_each(text: str, members: list[int] | None) -> None:
+    """Anything else is left to the reader of JSON."""
+    found = integers_of(text)
+    assert (None if found is None else found.tolist()) == members

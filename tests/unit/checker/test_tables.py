@@ -15,6 +15,7 @@ import checker.checking
 from checker import brute, solving, tables
 from checker.analysis import analysis
 from checker.checking import Checked, Request, check_file
+from checker.deciders import Wanted
 from checker.errors import Disagreement
 from checker.formats.errors import BadHistory
 from checker.formats.parquet import write_operations
@@ -44,7 +45,7 @@ OPTIONS: list[tuple[str, dict[str, Any]]] = [
     ("unordered-queue", {"crashed_dequeue": "never"}),
 ]
 ASKED: dict[str, Any] = {
-    "model": "register",
+    "wanted": Wanted(model="register"),
     "initial": None,
     "conventions": {},
     "keyed": None,
@@ -179,7 +180,7 @@ def test_a_long_history_is_decided_from_arrays(long: Path) -> None:
         (500, {"value": -0.0}, {}),
         (0, {}, {"certificate": True}),
         (0, {}, {"algorithm": "linear"}),
-        (0, {}, {"model": "noop"}),
+        (0, {}, {"wanted": Wanted(model="noop")}),
     ],
 )
 def test_what_arrays_cannot_say_is_decided_from_objects(
@@ -192,7 +193,7 @@ def test_what_arrays_cannot_say_is_decided_from_objects(
         operations[row + 1] = replace(operations[row + 1], result=change["value"], type=OpType.OK)
     checked = _checked(long, operations, **asked)
     assert len(checked.history.operations) == 1000
-    [expected] = [analysis(asked.get("model", "register"), operations)]
+    [expected] = [analysis(asked.get("wanted", ASKED["wanted"]).model, operations)]
     assert checked.analysis.valid is expected.valid
 
 

@@ -11,6 +11,7 @@ import pytest
 import cli
 from harness import plugins
 from harness.errors import ExitCode
+from nemesis.kinds import registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 
 MODULE = """
 from dataclasses import dataclass
+from harness.daemon import Daemon
 from harness.declare import option
+from harness.system import System
 from workloads.register.workload import RegisterWorkload
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,11 +29,24 @@ class Options:
     lease_ms: int = option(50, "How long a lease is.", low=1, high=1000)
     fsync: bool = option(True, "Whether the store syncs.")
 
-class Store:
+class Store(System):
     name = "kv"
     summary = "a store of one's own"
     Options = Options
     serves = {"register": "GET and PUT"}
+
+    def processes(self, node):
+        return [
+            Daemon(role=role, argv=["x"], pattern="^x", ports=[1], data_dir="/x", log_files=["/x"])
+            for role in ("front", "back") if role == "back" or node.name == "n1"
+        ]
+
+    def install(self, node): ...
+    def wait_ready(self, nodes, timeout_s): ...
+    def client(self, process, node, *, pinned=False): ...
+
+class Other:
+    name, summary, Options = "other", "no system", Options
 
 class Greedy(Store):
     name = "greedy"
@@ -38,6 +54,13 @@ class Greedy(Store):
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Options:
         rate: int = option(1, "A name that is taken.", low=1, high=2)
+
+class Half(System):
+    name = "half"
+    summary = "a class that is not done"
+    serves = {"register": "GET"}
+
+    def processes(self, node): ...
 
 class Loose(Store):
     name = "loose"
@@ -54,9 +77,11 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     plugins.plugins.cache_clear()
+    registry.cache_clear()
     yield tmp_path
     plugins.plugins.cache_clear()
-    for name in ("kvpack", "kvmine"):
+    registry.cache_clear()
+    for name in ("kvpack", "kvmine", "mischief", "wreck", "twin"):
         sys.modules.pop(name, None)
 
 
@@ -176,12 +201,65 @@ def test_two_plugins_of_one_name_cannot_be_chosen(
     assert planned(capsys, "--seed", "1")
 
 
+MISCHIEF = """
+from nemesis import targets
+from nemesis.faults.process import Pause
+from nemesis.kinds import Kind
+
+def kinds():
+    return [Kind(name="nap", fault=Pause, target=targets.ONE, aliases=("doze",)), Kind(name="coma", fault=Pause, target=None)]
+"""
+
+
+def test_kinds_of_faults_of_another_package(capsys: pytest.CaptureFixture[str], package: Callable[..., None]) -> None:
+    """They stand beside those of Labrys; a package that is broken is named and hinders nothing."""
+    package("mischief", "[labrys.faults]\nmischief = mischief:kinds\n", MISCHIEF)
+    package("wreck", "[labrys.faults]\nwreck = wreck:KINDS\n", "raise RuntimeError('no luck today')\n")
+    package("odd", "[labrys.faults]\nodd = math:pi\n")
+    registry.cache_clear()
+    faults = planned(capsys, "--seed", "1", "--nemesis", "doze,kill", "--time-limit", "200")["plan"]["faults"]
+    assert {fault["kind"] for fault in faults} == {"nap", "kill"}
+    assert {len(fault["target"]) for fault in faults if fault["kind"] == "nap"} == {1}
+    _, out, err = run(capsys, "faults")
+    assert "SIGSTOP" in next(line for line in out.splitlines() if line.startswith("nap "))
+    assert "package wreck cannot be loaded from wreck:KINDS: RuntimeError: no luck today" in err
+    assert "package odd cannot be loaded from math:pi: TypeError" in err
+    code, _, err = run(capsys, "plan", "--nemesis", "nop")
+    assert code == ExitCode.BAD_ARGUMENTS
+    assert "unknown fault 'nop'. Did you mean 'nap'?" in err
+    assert "Also, the kind of fault wreck of the package wreck cannot be loaded from wreck:KINDS: RuntimeError" in err
+    code, _, err = run(capsys, "plan", "--nemesis", "coma")
+    assert "coma needs the names of its nodes" in err
+
+
+def test_a_kind_that_two_packages_have_is_refused(
+    capsys: pytest.CaptureFixture[str], package: Callable[..., None]
+) -> None:
+    """Nobody can tell which is meant; all other kinds go on."""
+    package(
+        "twin", "[labrys.faults]\ntwin = twin:KIND\n", MISCHIEF + 'KIND = Kind(name="kill", fault=Pause, target=None)\n'
+    )
+    registry.cache_clear()
+    code, _, err = run(capsys, "plan", "--nemesis", "kill")
+    assert code == ExitCode.BAD_ARGUMENTS
+    assert "several packages have a kind of fault named 'kill': labrys, twin; uninstall all but one" in err
+    assert planned(capsys, "--nemesis", "pause")["plan"]["faults"]
+
+
+def test_a_class_that_is_not_done_is_refused(capsys: pytest.CaptureFixture[str], elsewhere: Path) -> None:
+    """With what it lacks, before anything is opened."""
+    (elsewhere / "kvmine.py").write_text(MODULE)
+    said = refused(capsys, "plan", "--system", "kvmine:Half")
+    assert "lacks client, install, wait_ready; docs/new-system.md says what it has" in said
+
+
 def test_a_class_in_a_module_needs_no_package(capsys: pytest.CaptureFixture[str], elsewhere: Path) -> None:
     """It is named by its place, in the working folder or wherever modules are found."""
     (elsewhere / "kvmine.py").write_text(MODULE)
     line = planned(capsys, "--system", "kvmine:Store", "--seed", "1", "--lease-ms", "7")["reproduce"]
     assert line == "labrys test --seed 1 --system kvmine:Store --lease-ms 7"
     assert "has an option --rate, and so has the command" in refused(capsys, "plan", "--system", "kvmine:Greedy")
+    assert "no class below harness.system.System" in refused(capsys, "plan", "--system", "kvmine:Other")
     assert "number without two ends" in refused(capsys, "plan", "--system", "kvmine:Loose")
     assert "No module named 'nowhere'" in refused(capsys, "plan", "--system", "nowhere:Store")
 
@@ -214,3 +292,17 @@ def test_a_name_that_nothing_has_is_refused_with_a_suggestion(capsys: pytest.Cap
     """For systems and workloads alike."""
     assert "Did you mean 'dledger'?" in refused(capsys, "test", "--system", "dleger")
     assert "Did you mean 'register'?" in refused(capsys, "plan", "--workload", "registr")
+
+
+def test_faults_aim_at_the_roles_of_a_system(
+    capsys: pytest.CaptureFixture[str], package: Callable[..., None], elsewhere: Path
+) -> None:
+    """A plan names the role; a role that the system does not run is refused with those that it runs."""
+    package("kvpack", "[labrys.systems]\nkv = kvpack:Store\n", MODULE)
+    drawn = planned(capsys, "--system", "kv", "--seed", "1", "--nemesis", "kill:front,pause:back+minority")
+    faults = {fault["kind"]: fault for fault in drawn["plan"]["faults"]}
+    assert (faults["kill"]["options"]["role"], faults["kill"]["target"]) == ("front", ["n1"])
+    assert (faults["pause"]["options"]["role"], len(faults["pause"]["target"])) == ("back", 2)
+    assert "front" in refused(capsys, "plan", "--system", "kv", "--nemesis", "kill:frnt")
+    (elsewhere / "plan.json").write_text(json.dumps(drawn["plan"]))
+    assert "there is no role 'back'; the roles are: node on n1" in refused(capsys, "plan", "--plan", "plan.json")

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+import cli
+from tests.slow_faults import forget_plugins, install_slow_faults
+
 ROOT = Path(__file__).parents[3]
 # Code of another package than that of the page.
 ELSEWHERE = {'serves = {"unique-ids": "generate is POST /ids"}'}
@@ -39,3 +42,22 @@ def test_the_commands_of_a_page_are_those_of_the_package(page: str) -> None:
         command = line.removeprefix("sudo ")
         if command.startswith("labrys test") and "--help" not in command:
             assert command in readme, command
+
+
+def test_the_fault_of_the_page_is_found(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is listed, explained and planned; an integration test makes it on real nodes."""
+    install_slow_faults(tmp_path, monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    try:
+        for arguments, expected in (
+            (["faults"], "low-priority"),
+            (["faults", "nice"], "The nice value that the processes get."),
+            (["plan", "--nemesis", "low-priority:leader", "--fault-options", "low-priority.nice=10"], '"nice": 10'),
+        ):
+            with pytest.raises(SystemExit) as ended:
+                cli.main(arguments)
+            assert (ended.value.code, expected in capsys.readouterr().out) == (0, True), arguments
+    finally:
+        forget_plugins()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness import parts
+from harness.errors import InputError
 from harness.faults import FaultRecord, PlannedFault, Proof
 from harness.node import Node
 from harness.op import FINAL_PHASE, Operation, OpType
@@ -224,6 +225,24 @@ def test_a_part_that_a_test_cannot_have_is_left_out_and_named() -> None:
         "log-patterns": "modest names no fatal log lines",
     }
     assert "replicas-equal (modest does not dump its replicas)" in found["completed"].reason
+
+
+def test_an_answer_that_cannot_be_judged_leaves_the_other_parts() -> None:
+    """The workload's part is unknown with the reason."""
+
+    class Strict(Modest):
+        """Cannot judge what it gets."""
+
+        def check(self, operations: Any, observed: Any) -> list[Part]:
+            """Refuses all."""
+            raise InputError("event 7: expected an offset")
+
+    strict: Any = Strict(dumps=False, patterns=(), final_reads=False)
+    found = parts.of_run(strict, RunResult(), [operation()])
+    assert found[0].name == "modest"
+    assert found[0].verdict is Verdict.UNKNOWN
+    assert found[0].reason == "The operations could not be judged: event 7: expected an offset"
+    assert "completed" in {part.name for part in found}
 
 
 def test_a_part_that_a_test_should_have_is_never_absent() -> None:

@@ -25,7 +25,7 @@ from nemesis.choices import (
     refuse_impossible,
 )
 from nemesis.faults.leadership import Transfer
-from nemesis.kinds import KINDS, choose_all
+from nemesis.kinds import all_kinds, choose_all
 from nemesis.plan import draw_plan
 from nemesis.planfile import Plan, to_json
 from nemesis.rhythm import Rhythm
@@ -224,10 +224,12 @@ def test_the_plan_says_what_all_left_out() -> None:
     plan = make(nemesis="all", capabilities=poor("root"))
     left = {item.kind: item.reason for item in plan.left_out}
     assert left["bridge"] == "n1, n2, n3, n4, n5 lack iptables (not there)"
-    assert {fault.kind for fault in plan.faults} | left.keys() == {kind.name for kind in KINDS.values() if kind.in_all}
+    assert {fault.kind for fault in plan.faults} | left.keys() == {
+        kind.name for kind in all_kinds().values() if kind.in_all
+    }
     short = make_plan(DEFAULTS | {"nemesis": " all"}, nodes=NODES, seed=1, time_limit_s=25)
     told = {item.kind: item.reason for item in short.left_out}
-    assert {fault.kind for fault in short.faults} | told.keys() == {k.name for k in KINDS.values() if k.in_all}
+    assert {fault.kind for fault in short.faults} | told.keys() == {k.name for k in all_kinds().values() if k.in_all}
     assert set(told.values()) == {"there is no room for it in 25 s beside the other faults"}
     assert make().left_out == ()
 

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.capabilities import NAMES, Capabilities
+from harness.faults import PlannedFault
 from harness.node import Node
 from nemesis.errors import PlanError
-from nemesis.kinds import ALIASES, KINDS, LeftOut, choose, choose_all, find_kind, left_out, missing_capabilities
+from nemesis.kinds import (
+    LeftOut,
+    all_kinds,
+    choose,
+    choose_all,
+    find_kind,
+    left_out,
+    missing_capabilities,
+    registry,
+)
 
 NODES = ["n1", "n2", "n3", "n4", "n5"]
 ABLE = Capabilities(available=frozenset(NAMES))
@@ -18,6 +29,11 @@ ABLE = Capabilities(available=frozenset(NAMES))
 def without(*names: str) -> Capabilities:
     """Returns a node that lacks some capabilities."""
     return Capabilities(available=frozenset(NAMES) - set(names), missing=dict.fromkeys(names, "kernel says no"))
+
+
+def fault(kind: str, **options: Any) -> PlannedFault:
+    """Returns a plan's entry."""
+    return PlannedFault(id=0, kind=kind, target="all", start_s=0.0, end_s=9.0, options=options)
 
 
 @pytest.mark.parametrize(
@@ -59,14 +75,14 @@ def test_what_cannot_be_meant_is_refused_with_a_suggestion(text: str, message: s
 
 def test_no_alias_hides_a_kind() -> None:
     """Every name means one thing."""
-    assert not set(ALIASES) & set(KINDS)
-    assert len(ALIASES) == sum(len(kind.aliases) for kind in KINDS.values())
-    assert all(find_kind(name).name == name for name in KINDS)
+    assert not set(registry().aliases) & set(all_kinds())
+    assert len(registry().aliases) == sum(len(kind.aliases) for kind in all_kinds().values())
+    assert all(find_kind(name).name == name for name in all_kinds())
 
 
 def test_kinds_are_described() -> None:
     """Every kind says what it does and how that is proved."""
-    for kind in KINDS.values():
+    for kind in all_kinds().values():
         assert kind.fault.SUMMARY.endswith(".")
         assert kind.fault.PROOF
         assert kind.target is None or kind.fault.check_target(kind.name, kind.target, NODES) == kind.target
@@ -84,7 +100,7 @@ def test_all_means_all_that_these_nodes_can_have() -> None:
     """What is left out for want of a capability is told with the reason."""
     able = dict.fromkeys(NODES, ABLE)
     every = {choice.kind.name for choice in choose_all(["all"], NODES, capabilities=able)}
-    assert every == {kind.name for kind in KINDS.values() if kind.in_all}
+    assert every == {kind.name for kind in all_kinds().values() if kind.in_all}
     poor = able | {"n4": without("drop-caches")}
     names = {choice.kind.name for choice in choose_all(["all", "minor-kill"], NODES, capabilities=poor)}
     assert every - names == {"crash"}
@@ -121,10 +137,10 @@ def test_missing_capabilities_name_the_node_and_the_thing() -> None:
     can = {"n1": ABLE, "n2": without("iptables"), "n3": without("ip6tables")}
     four = [Node(name=name, address=f"10.0.0.{index}") for index, name in enumerate(can)]
     six = [Node(name=name, address=f"fd00::{index}") for index, name in enumerate(can)]
-    assert missing_capabilities(["kill", "bridge"], can, four) == [
+    assert missing_capabilities([fault("kill"), fault("bridge")], can, four) == [
         "bridge needs iptables on every node, and n2 lacks it: kernel says no"
     ]
-    assert missing_capabilities(["bridge"], can, six) == [
+    assert missing_capabilities([fault("bridge")], can, six) == [
         "bridge needs ip6tables on every node, and n3 lacks it: kernel says no"
     ]
 
@@ -132,5 +148,9 @@ def test_missing_capabilities_name_the_node_and_the_thing() -> None:
 def test_the_documentation_names_every_kind_alias_and_option() -> None:
     """docs/faults.md has all that there are."""
     text = (Path(__file__).parents[3] / "docs" / "faults.md").read_text(encoding="utf-8")
-    names = {*KINDS, *ALIASES, *(option for kind in KINDS.values() for option in kind.fault.OPTIONS)}
+    names = {
+        *all_kinds(),
+        *registry().aliases,
+        *(option for kind in all_kinds().values() for option in kind.fault.OPTIONS),
+    }
     assert {name for name in names if f"`{name}`" not in text} == set()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from nemesis import targets
 from nemesis.errors import PlanError
 from nemesis.grudges import has_quorum, union
-from nemesis.kinds import KINDS, choose_all, find_kind
+from nemesis.kinds import all_kinds, choose_all, find_kind
 from nemesis.placement import LET_GO_S, RECOVERY_S, WORN_S
 from nemesis.plan import draw_plan
 from nemesis.rhythm import Rhythm
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 NODES = ["n1", "n2", "n3", "n4", "n5"]
 THREE = ["partition-random-halves", "kill", "pause"]
-EVERY = [kind.name for kind in KINDS.values() if kind.target is not None and kind.name != "partition-fixed"]
+EVERY = [kind.name for kind in all_kinds().values() if kind.target is not None and kind.name != "partition-fixed"]
 
 
 def plan(kinds: list[str], *, seed: int = 1, time_limit_s: float = 60.0, **more: object) -> tuple[PlannedFault, ...]:
@@ -37,7 +37,7 @@ def possible(fault: PlannedFault) -> list[Impact]:
     """Returns what a fault may take away, for each node that may lead."""
     cls = find_kind(fault.kind).fault
     order = fault.options.get("order", NODES)
-    leaders = NODES if targets.is_role(fault.target) else [None]
+    leaders = NODES if targets.by_leader(fault.target) else [None]
     return [
         cls.impact(NODES, targets.resolve(fault.target, NODES, order=order, leader=leader), fault.options)
         for leader in leaders

@@ -44,7 +44,7 @@ def test_roles_follow_from_the_leader_and_the_order(count: int, data: st.DataObj
     nodes = NODES[:count]
     order = data.draw(st.permutations(nodes))
     leader = data.draw(st.sampled_from(nodes))
-    resolved = {role: targets.resolve(role, nodes, order=order, leader=leader) for role in targets.ROLES}
+    resolved = {role: targets.resolve(role, nodes, order=order, leader=leader) for role in targets.BY_LEADER}
     assert resolved["leader"] == (leader,)
     assert resolved["leader+minority"][0] == leader
     assert len(resolved["leader+minority"]) == max(1, (count - 1) // 2)

@@ -24,10 +24,10 @@ pytest.importorskip("pyspark")
 
 def analysis(**counts: int) -> Any:
     """Returns an analysis with these verdicts."""
-    from results.pipeline.job import Analysis, Refusal  # noqa: PLC0415 - needs Spark's packages
+    from results.pipeline.job import Refusal, Summary  # noqa: PLC0415 - needs Spark's packages
 
     row = {"run": "a/1", "key": "k", "explanation": "it was\x1b[31m lost", "cause": None}
-    return Analysis(
+    return Summary(
         out="file:/out",
         runs=3,
         read=1,
@@ -107,7 +107,7 @@ def test_the_archive_has_what_executors_import(tmp_path: Path) -> None:
     settings = shipped({"spark.archives": "other.zip#other", "spark.executorEnv.PYTHONPATH": "lib"}, tmp_path)
     with tarfile.open(tmp_path / "labrys-package.tar.gz") as archive:
         names = archive.getnames()
-    assert {"harness/op.py", "checker/checking.py", "results/pipeline/events.py"} <= set(names)
+    assert {"harness/op.py", "checker/checking.py", "results/pipeline/read/events.py"} <= set(names)
     assert any(name.startswith("checker/_kernel.") for name in names)
     assert not [name for name in names if "target" in name or "tests" in name]
     assert settings["spark.archives"] == f"other.zip#other,{tmp_path.as_uri()}/labrys-package.tar.gz#labrys-package"

@@ -15,11 +15,11 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from checker.formats.parquet import schema
-from results.pipeline.broken import without
 from results.pipeline.errors import Unreadable
-from results.pipeline.events import BAD, EVENT, json_events
-from results.pipeline.footers import FOOTER_BYTES, footer_trouble
-from results.pipeline.sources import Source
+from results.pipeline.read.broken import without
+from results.pipeline.read.events import BAD, EVENT, json_events
+from results.pipeline.read.footers import FOOTER_BYTES, footer_trouble
+from results.pipeline.read.sources import Input
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,8 +108,8 @@ class Bridged(Exception):  # noqa: N818 - as py4j calls it
         self.java_exception = thrown
 
 
-ONE = Source(path="file:/a b", data="file:/a b/h.jsonl", format="jsonl", run="a", day="", is_run=True, fingerprint="f")
-TABLE = Source(path="file:/t", data="file:/t", format="parquet", run=None, day="", is_folder=True, fingerprint="g")
+ONE = Input(path="file:/a b", data="file:/a b/h.jsonl", format="jsonl", run="a", day="", is_run=True, fingerprint="f")
+TABLE = Input(path="file:/t", data="file:/t", format="parquet", run=None, day="", is_folder=True, fingerprint="g")
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ TABLE = Source(path="file:/t", data="file:/t", format="parquet", run=None, day="
         ("file:/t", TABLE),
     ],
 )
-def test_spark_names_the_input_that_it_cannot_read(path: str, about: Source) -> None:
+def test_spark_names_the_input_that_it_cannot_read(path: str, about: Input) -> None:
     """The source of that file gets the reason, and is read again by the next incremental job; others stay as they are."""
     error = Bridged(
         Thrown("job failed", None, "", Thrown("r", "FAILED_READ_FILE.NO_HINT", path, Thrown("torn", None, "")))

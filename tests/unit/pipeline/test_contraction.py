@@ -10,12 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from checker._kernel import Problem
-from checker.models.opcodes import CAS, READ, WRITE
-from checker.solving import Limits, solve
-from harness.randomness import stream
-from results.pipeline import chains
-from results.pipeline.coding import INF, NEG
-from results.pipeline.contraction import (
+from checker.contraction import (
     BLOCK,
     CONTRADICTIONS,
     ORDER,
@@ -24,6 +19,11 @@ from results.pipeline.contraction import (
     UNWRITTEN,
     contract,
 )
+from checker.models.opcodes import CAS, READ, WRITE
+from checker.solving import Limits, solve
+from harness.randomness import stream
+from results.pipeline.decide import chains
+from results.pipeline.decide.coding import INF, NEG
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from results.pipeline.contraction import Pieces
+    from checker.contraction import Pieces
 
 INITIAL = 0
 
@@ -91,7 +91,7 @@ def by_kernel(ops: Sequence[Op]) -> str:
 
 @dataclass(slots=True)
 class Value:
-    """What is known of one value, as `results.pipeline.chains` knows it."""
+    """What is known of one value, as `results.pipeline.decide.chains` knows it."""
 
     ws: int = INF
     we: int = INF

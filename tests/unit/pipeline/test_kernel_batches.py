@@ -9,8 +9,8 @@ import pytest
 
 from checker.models.opcodes import WRITE
 from harness.randomness import stream
-from results.pipeline import kernel
-from results.pipeline.kernel import BYTES_PER_OPERATION, Budget, decide
+from results.pipeline.decide import kernel
+from results.pipeline.decide.kernel import BYTES_PER_OPERATION, Budget, decide
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -285,7 +285,7 @@ def test_a_test_records_what_the_file_decides(
     nodes = tuple(Node(name=f"n{number}", address=f"10.0.0.{number}") for number in range(1, 6))
     cluster = SimpleNamespace(nodes=nodes, capabilities=dict)
     monkeypatch.setattr(clusters.options, "open_cluster", lambda _: contextlib.nullcontext(cluster))
-    system = SimpleNamespace(name="dledger", versions=dict, refusals=())
+    system = SimpleNamespace(name="dledger", versions=dict, answers=(), refusals=(), processes=lambda _: ())
     monkeypatch.setattr(choosing, "system_of", lambda *_: system)
     begun: list[TestInfo] = []
 
@@ -438,7 +438,7 @@ def test_what_all_leaves_out_is_told_before_the_run(
     nodes = tuple(Node(name=f"n{number}", address=f"10.0.0.{number}") for number in range(1, 4))
     cluster = SimpleNamespace(nodes=nodes, capabilities=lambda: dict.fromkeys(["n1", "n2", "n3"], can))
     monkeypatch.setattr(clusters.options, "open_cluster", lambda _: contextlib.nullcontext(cluster))
-    system = SimpleNamespace(name="dledger", versions=dict, refusals=())
+    system = SimpleNamespace(name="dledger", versions=dict, answers=(), refusals=(), processes=lambda _: ())
     monkeypatch.setattr(choosing, "system_of", lambda *_: system)
     begun: list[tuple[TestInfo, str]] = []
 

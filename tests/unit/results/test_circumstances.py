@@ -53,6 +53,14 @@ def test_faults_leader_and_the_node_that_answered(record: RunRecord) -> None:
     ]
 
 
+def test_a_fault_at_a_role_is_called_by_it(record: RunRecord) -> None:
+    """As on the command line, so that it is told from a fault of the whole node."""
+    aimed = fault(0, 12, 18)
+    aimed = replace(aimed, planned=replace(aimed.planned, options={"role": "broker"}))
+    told = circumstances(EXAMPLE, replace(record, faults=[aimed]))
+    assert told[0] == "kill:broker of n1 (fault 0) was on from 12.000 s to 18.000 s."
+
+
 def test_a_client_that_chose_its_node_names_that_node(record: RunRecord) -> None:
     """The node that a client was placed at did not answer, if the client had gone to the leader."""
     moved = replace(READ, node="n3", via="n1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
@@ -12,12 +13,14 @@ from harness.op import Operation, OpType
 from results.counterexample import (
     by_index,
     contradiction,
+    counterexamples_of,
     diagram,
     precedence,
     read_counterexample,
     told,
 )
 from results.document import counterexample
+from workloads.register.parts import linearizable
 
 if TYPE_CHECKING:
     from results.record import RunRecord
@@ -161,3 +164,16 @@ def test_the_diagram_is_well_formed_and_escaped() -> None:
 def test_operations_are_told_shortly(op: Operation, text: str) -> None:
     """As a person would say them."""
     assert told(op) == text
+
+
+def test_a_run_that_has_just_ended_shows_the_operations_themselves(
+    stale_record: RunRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """JSON is read only where a part comes from a file; both ways show the same."""
+    part = linearizable(stale_record.operations)
+    from_file = counterexamples_of(replace(stale_record, parts=[replace(part, counterexamples=())]), "")
+    monkeypatch.setattr("results.counterexample.read_counterexample", None)
+    found = counterexamples_of(replace(stale_record, parts=[part]), "")
+    assert found is part.counterexamples
+    assert list(found) == list(from_file)
+    assert all(any(op is known for known in stale_record.operations) for op in found[0].operations)

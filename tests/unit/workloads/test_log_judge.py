@@ -39,7 +39,10 @@ def test_the_judge_finds_what_a_brute_force_finds(
     ]
     columns = of_keys(histories)
     for seed, (_, rows) in enumerate(columns.rows_by_key()):
-        monkeypatch.setattr(reading, "BULK_FROM", 0 if seed % 4 == 0 else 1 << 12)
+        if seed % 4 == 0:
+            monkeypatch.setattr(reading, "_in_bulk", lambda _: None)
+        else:
+            monkeypatch.undo()
         faulty = faults[seed]
         judgement = LogWorkload().judge(columns.only(rows))
         brute = Brute(histories[seed])
@@ -250,12 +253,13 @@ def test_an_operation_of_another_shape_is_refused(operation: tuple[Any, ...], ex
     assert expected in str(error.value)
 
 
-@pytest.mark.parametrize("bulk_from", [0, 1 << 12])
-def test_ranges_are_read_alike_in_bulk_and_one_by_one(bulk_from: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("big", "low", "text"),
+    [(10**17, -(10**17), -5), (10**30, -5, -6), (7 * 10**18, -(10**18), "a\u00e9\n"), (5, -(10**30), -6)],
+)
+def test_ranges_are_read_alike_in_bulk_and_one_by_one(big: int, low: int, text: int | str) -> None:
     """Integers that no column holds as integers, and values of other kinds, are the same values in a range as elsewhere."""
-    monkeypatch.setattr(reading, "BULK_FROM", bulk_from)
-    big, text = 10**30, "a\u00e9\n"
-    pairs: list[list[Any]] = [[0, -1], [1, big], [2, text], [3, 7], [4, -(10**18)]]
+    pairs: list[list[Any]] = [[0, -1], [1, big], [2, text], [3, 7], [4, low]]
     singles = [("append", value, offset) for offset, value in pairs]
     reads = [("read", [0, 4], pairs), *(("read", offset, value) for offset, value in pairs)]
     judgement = judged(in_turn(*singles, *reads, ("read", [3, 3], [[3, 7]]), ("read", [9, 3], [])))

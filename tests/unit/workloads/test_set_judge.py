@@ -123,7 +123,7 @@ def test_sorts_and_verdicts_are_those_of_a_brute_force() -> None:
     verdicts: Counter[tuple[Verdict, bool]] = Counter()
     sorts: Counter[str] = Counter()
     alone = 0
-    for seed in range(900):
+    for seed in range(1000):
         operations = drawn(seed)
         columns = of_operations(operations)
         found = STRICT.judge(columns)
@@ -144,7 +144,7 @@ def test_sorts_and_verdicts_are_those_of_a_brute_force() -> None:
         verdicts[found.verdict, broken] += 1
         sorts.update(key for key in expected if key)
     assert all(sorts[sort] > 15 for sort in SORTS), sorts
-    assert alone > 5
+    assert alone > 2
     assert {verdict for verdict, _ in verdicts} == set(Verdict)
     assert min(verdicts.values()) > 20, verdicts
 

@@ -1,0 +1,58 @@
+"""Rows of the lock workload: an acquire with a token, two acquires that are refused, a release, and so on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from benchmarks.workloads.rows import Row, columns, values
+from checker.formats.columns import FAIL, INTEGER, NOTHING, OK
+from workloads.lock import LockOptions, LockWorkload
+
+if TYPE_CHECKING:
+    from checker.formats.columns import Columns
+
+HOLDERS = 64
+
+
+def history(count: int, *, twice: bool = False) -> Columns:
+    """Returns a lock of so many operations.
+
+    Args:
+        count: How many operations there are.
+        twice: Whether one of the acquires succeeds that should be refused.
+    """
+    turns = count // 4
+    number = np.arange(4 * turns)
+    place = number % 4
+    holder = np.random.default_rng(1).integers(0, HOLDERS, turns)
+    kind = np.where((place == 1) | (place == 2), FAIL, OK).astype(np.int8)
+    if twice:
+        kind[turns // 2 * 4 + 1] = OK
+    held = columns(
+        ["acquire", "release"],
+        function=np.where(place == 3, 1, 0),
+        kind=kind,
+        start=2 * number,
+        end=2 * number + 1,
+        value=values(np.full(len(number), NOTHING, np.int8), np.zeros_like(number)),
+        result=values(np.where(place == 0, INTEGER, NOTHING).astype(np.int8), np.where(place == 0, number, 0)),
+    )
+    # Those who are refused are others than those who hold the lock.
+    refused = HOLDERS * np.where((place == 1) | (place == 2), place, 0)
+    return replace(held, process=holder[number // 4] + refused)
+
+
+ROWS = (
+    Row(name="lock, valid", judge=LockWorkload(), make=history),
+    Row(name="lock, with leases", judge=LockWorkload(LockOptions(lease_s=1.0)), make=history),
+    Row(
+        name="lock, two holders",
+        judge=LockWorkload(),
+        make=partial(history, twice=True),
+        kinds=frozenset({"two-holders"}),
+    ),
+)

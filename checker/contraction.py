@@ -1,0 +1,294 @@
+"""Joins values that compare-and-sets link into chains, a part of them at a time, in arrays.
+
+A compare-and-set that took effect says which value was there right before its own. So the values of a register form chains,
+each from a plain write or the initial value on, and what happened to a chain stands together in every order: a block, as a
+single value is for zones. Within it the order is forced, and it can be realized iff nothing ends before something of an
+earlier value starts. A stretch of a chain says all of this in a few numbers, so stretches are joined wherever both are at
+hand, in any order, and only those go on whose neighbours are elsewhere.
+
+The law: whatever is joined here is joined in the end, and nothing that contradicts is hidden by it.
+
+- A value knows how many compare-and-sets expect it (`waits`), and is joined to the next one only when all of them are
+  accounted for: so two that took effect on one value are seen, however far from each other they are.
+- One that never returned counts only if its value was observed, by a read or by another that counts. It is `alive` as soon as
+  someone did, and accounted for as one without effect only when all who could have are.
+- Values that need each other and have no beginning form a circle, which is found when it is whole.
+
+A piece is a stretch of a chain: a row of `COLUMNS`, all 64-bit integers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from checker.formats.columns import NEVER
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    Integers = NDArray[np.int64]
+    Flags = NDArray[np.bool_]
+    Pieces = Mapping[str, Integers]
+
+# `h` the key; `at` where in the timeline it is; `head` the value that the first compare-and-set expects, or how else it
+# begins; `first` and `tail` its first and its last value; `waits` how many who expect the tail are not accounted for; `alive`
+# whether it certainly took effect; `ends` the least end of its operations and `ends_v` its value; `starts` the greatest start.
+COLUMNS: Final = ("h", "at", "head", "first", "tail", "waits", "alive", "ends", "ends_v", "starts", "starts_v")
+# Two questions may be asked along: from when on something is seen that began after a certain index. `since` is the least such
+# end so far, `opened` whether a compare-and-set of the piece began after it, so that all that follows shows it.
+MARKS: Final = ("since_0", "opened_0", "since_1", "opened_1")
+
+# How a piece begins, if not with a compare-and-set.
+ROOTED: Final = NEVER  # with a write, or the initial value
+UNWRITTEN: Final = NEVER - 1  # with a value that nobody wrote
+LOOSE: Final = NEVER - 2  # with something that contradicts and was told of
+_LEAST_WORD: Final = LOOSE
+
+# What a row says; of several contradictions the kernel tells of the one that comes first here.
+OPEN: Final = 0  # a piece whose neighbours are still to come
+BLOCK: Final = 1  # a whole chain
+PHANTOM: Final = 2  # one took effect on a value that nobody wrote: something of `ends_v` shows it by the return `ends`
+LOST: Final = (
+    3  # two took effect on one value, of which something of `starts_v` and `ends_v` shows it by the return `ends`
+)
+CIRCLE: Final = 4  # there is no first one: something of `ends_v` shows it by the return `ends`
+ORDER: Final = 5  # something of the value `ends_v` ends before something of the earlier value `starts_v` starts
+UNSOLVED: Final = 6  # nothing can be said of the key
+CONTRADICTIONS: Final = (PHANTOM, LOST, CIRCLE, ORDER)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contracted:
+    """What became of pieces.
+
+    Attributes:
+        left: Those that wait for others.
+        done: Rows with a `kind`: blocks and contradictions.
+    """
+
+    left: Pieces
+    done: Pieces
+
+
+def contract(pieces: Pieces, *, whole: bool) -> Contracted:
+    """Joins what can be joined.
+
+    Args:
+        pieces: Of any keys; all values of a key's pieces are different.
+        whole: Whether no others of these keys are to come.
+    """
+    work = _Work(pieces, whole=whole)
+    work.settle()
+    work.link()
+    return work.joined()
+
+
+class _Work:
+    """Pieces by their positions, and what is found out about them."""
+
+    def __init__(self, pieces: Pieces, *, whole: bool) -> None:
+        self._whole = whole
+        self._pieces = pieces
+        self._h = pieces["h"]
+        self._head = pieces["head"].copy()
+        self._alive = pieces["alive"].astype(bool)
+        self._rest = pieces["waits"].copy()
+        self._parent = _owners(self._h, pieces["tail"], self._head)
+        self._gone = np.zeros(len(self._h), bool)
+        self._before = np.full(len(self._h), -1)
+        self._told: list[dict[str, Integers]] = []
+
+    def settle(self) -> None:
+        """Finds out which pieces took effect, and takes away those that did not."""
+        alive, parent, rest = self._alive, self._parent, self._rest
+        rising = np.flatnonzero(alive)
+        while rising.size:
+            above = parent[rising]
+            above = above[above >= 0]
+            rising = np.unique(above[~alive[above]])
+            alive[rising] = True
+        dead = np.zeros_like(alive)
+        falling = np.flatnonzero(~alive if self._whole else ~alive & (rest == 0))
+        while falling.size:
+            dead[falling] = True
+            above = parent[falling]
+            above = above[above >= 0]
+            np.subtract.at(rest, above, 1)
+            above = np.unique(above)
+            falling = above[~alive[above] & ~dead[above] & (rest[above] == 0)]
+        self._gone = dead & ((parent >= 0) | self._whole)
+
+    def link(self) -> None:
+        """Finds which piece follows on which; tells of those of which none can."""
+        parent, ends = self._parent, self._pieces["ends"]
+        kids = np.flatnonzero(self._alive & (parent >= 0))
+        kids = kids[np.lexsort((ends[kids], parent[kids]))]
+        above = parent[kids]
+        second = np.zeros(len(kids), bool)
+        second[1:] = above[1:] == above[:-1]
+        lost = np.flatnonzero(second & ~np.roll(second, 1))
+        nowhere = self._head[above] == UNWRITTEN
+        phantom = np.flatnonzero(nowhere & ~second)
+        if len(lost) or len(phantom):
+            least = self._shown()
+            one, two = kids[lost - 1], kids[lost]
+            shown = np.maximum(ends[least[one]], ends[least[two]])
+            self._tell(LOST, two, ends=shown, **self._values(least[one], least[two]))
+            seen = least[kids[phantom]]
+            self._tell(PHANTOM, kids[phantom], ends=ends[seen], **self._values(seen, seen))
+        loose = second | nowhere
+        self._head[kids[loose]] = LOOSE
+        np.subtract.at(self._rest, above[loose], 1)
+        kids, above = kids[~loose], above[~loose]
+        sure = (self._rest[above] == 1) | self._whole
+        self._before[kids[sure]] = above[sure]
+        self._rest[above[sure]] = 0
+
+    def _shown(self) -> Integers:
+        """Returns for each piece which of those that rest on it, or itself, ends first and so shows it first."""
+        order = np.argsort(self._pieces["ends"], kind="stable")
+        rank, above = _inverse(order), np.where(self._alive, self._parent, -1)
+        for _ in range(len(rank).bit_length() + 1):
+            below = np.flatnonzero(above >= 0)
+            if not len(below):
+                break
+            np.minimum.at(rank, above[below], rank[below].copy())
+            above = np.where(above >= 0, above[above], -1)
+        return order[rank]
+
+    def _values(self, one: Integers, two: Integers) -> Mapping[str, Integers]:
+        values = self._pieces["ends_v"]
+        return {"starts": self._pieces["ends"][one], "starts_v": values[one], "ends_v": values[two]}
+
+    def joined(self) -> Contracted:
+        """Puts together what follows on each other."""
+        top, depth, circling = _ranked(self._before)
+        self._tell_circles(np.flatnonzero(circling))
+        self._gone |= circling
+        kept = np.flatnonzero(~self._gone)
+        order = kept[np.lexsort((depth[kept], top[kept]))]
+        starting = np.ones(len(order), bool)
+        starting[1:] = top[order][1:] != top[order][:-1]
+        self._tell_order(order, starting)
+        whole = self._reduced(order, np.flatnonzero(starting))
+        closed = (whole["head"] >= _LEAST_WORD) & ((whole["waits"] == 0) | self._whole)
+        blocks = closed & (whole["head"] == ROOTED)
+        done = [_said(BLOCK, _taken(whole, blocks)), *self._told]
+        left = ~closed
+        if self._whole:
+            done.append(_said(UNSOLVED, _taken(whole, left)))
+            left = np.zeros_like(left)
+        names = done[0].keys()
+        return Contracted(
+            left=_taken(whole, left), done={name: np.concatenate([part[name] for part in done]) for name in names}
+        )
+
+    def _tell(self, kind: int, places: Integers, **others: Integers) -> None:
+        if len(places):
+            self._told.append(_said(kind, {**_taken(self._pieces, places), **others}))
+
+    def _tell_circles(self, places: Integers) -> None:
+        """Tells of each circle by the one of its returns that shows it first."""
+        if not len(places):
+            return
+        least, above = np.arange(len(self._h)), self._before.copy()
+        above[above < 0] = np.flatnonzero(above < 0)
+        for _ in range(len(places).bit_length() + 1):
+            least, above = np.minimum(least, least[above]), above[above]
+        order = places[np.lexsort((self._pieces["ends"][places], least[places]))]
+        self._tell(CIRCLE, order[np.unique(least[order], return_index=True)[1]])
+
+    def _tell_order(self, order: Integers, starting: Flags) -> None:
+        """Tells for each key of one who ends before someone of an earlier value starts: where that someone starts first."""
+        starts, ends = self._pieces["starts"], self._pieces["ends"]
+        by_start = np.argsort(starts[order], kind="stable")
+        stretch = np.cumsum(starting) * len(order)
+        running = np.maximum.accumulate(_inverse(by_start) + stretch) - stretch
+        before = np.full(len(order), -1)
+        before[1:] = order[by_start[running[:-1]]]
+        bad = np.flatnonzero(~starting & (starts[before] > ends[order]))
+        if not len(bad):
+            return
+        late, early = order[bad], before[bad]
+        first = np.lexsort((bad, starts[early], self._h[late]))
+        late, early = late[first], early[first]
+        each = np.unique(self._h[late], return_index=True)[1]
+        late, early = late[each], early[each]
+        self._tell(ORDER, late, starts=starts[early], starts_v=self._pieces["starts_v"][early])
+
+    def _reduced(self, order: Integers, heads: Integers) -> Pieces:
+        """Returns a piece for each stretch of pieces that begins at one of `heads`."""
+        pieces = self._pieces
+        if not len(order):
+            return _taken(pieces, order)
+        tops, lasts = order[heads], order[np.append(heads[1:], len(order)) - 1]
+        by_start, by_end = (np.argsort(pieces[name][order], kind="stable") for name in ("starts", "ends"))
+        latest = order[by_start[np.maximum.reduceat(_inverse(by_start), heads)]]
+        soonest = order[by_end[np.minimum.reduceat(_inverse(by_end), heads)]]
+        whole = {
+            "h": self._h[tops],
+            "at": pieces["at"][tops],
+            "head": self._head[tops],
+            "first": pieces["first"][tops],
+            "tail": pieces["tail"][lasts],
+            "waits": self._rest[lasts],
+            "alive": self._alive[tops].astype(np.int64),
+            "ends": pieces["ends"][soonest],
+            "ends_v": pieces["ends_v"][soonest],
+            "starts": pieces["starts"][latest],
+            "starts_v": pieces["starts_v"][latest],
+        }
+        lengths = np.diff(np.append(heads, len(order)))
+        for mark in range(2) if MARKS[0] in pieces else ():
+            since, opened = pieces[f"since_{mark}"][order], pieces[f"opened_{mark}"][order]
+            count = np.cumsum(opened) - opened
+            follows = count > np.repeat(count[heads], lengths)
+            shown = np.where(follows, np.minimum(since, pieces["ends"][order]), since)
+            whole[f"since_{mark}"] = np.minimum.reduceat(shown, heads)
+            whole[f"opened_{mark}"] = np.maximum.reduceat(opened, heads)
+        return whole
+
+
+def _owners(h: Integers, tail: Integers, head: Integers) -> Integers:
+    """Returns for each piece which other one its head is the tail of; -1 for none."""
+    size = len(h)
+    if not size:
+        return np.zeros(0, np.int64)
+    values, ids = np.unique(np.concatenate([tail, head]), return_inverse=True)
+    ids = ids + np.tile(np.unique(h, return_inverse=True)[1], 2) * len(values)
+    tails, heads = ids[:size], ids[size:]
+    order = np.argsort(tails, kind="stable")
+    found = order[np.minimum(np.searchsorted(tails[order], heads), size - 1)]
+    return np.where(tails[found] == heads, found, -1)
+
+
+def _ranked(before: Integers) -> tuple[Integers, Integers, Flags]:
+    """Returns for each the first one of those that it follows, how far away that is, and whether it goes round in a circle."""
+    top = np.where(before >= 0, before, np.arange(len(before)))
+    depth = (before >= 0).astype(np.int64)
+    for _ in range(len(before).bit_length()):
+        above = top[top]
+        if np.array_equal(above, top):
+            break
+        depth += depth[top]
+        top = above
+    return top, depth, before[top] >= 0
+
+
+def _inverse(order: Integers) -> Integers:
+    places = np.empty_like(order)
+    places[order] = np.arange(len(order))
+    return places
+
+
+def _taken(pieces: Pieces, which: NDArray[Any]) -> dict[str, Integers]:
+    return {name: column[which] for name, column in pieces.items()}
+
+
+def _said(kind: int, rows: Mapping[str, Integers]) -> dict[str, Integers]:
+    return {"kind": np.full(len(rows["h"]), kind, np.int64), **rows}

@@ -1,0 +1,63 @@
+"""The kinds of faults that Labrys has itself, with the names that Jepsen and OpenChaos give them.
+
+They come by the entry point that pyproject.toml names in the group `labrys.faults`, like those of any other package.
+"""
+
+from __future__ import annotations
+
+from nemesis import targets as tgt
+from nemesis.faults import clock, disk, egress, files, leadership, loss, partitions, process, succession
+from nemesis.kinds import Kind
+
+KINDS = (
+    Kind(name="partition-random-node", fault=partitions.RandomNode, target=tgt.ONE, aliases=("partition-node",)),
+    Kind(
+        name="partition-random-halves",
+        fault=partitions.RandomHalves,
+        target=tgt.RANDOM,
+        aliases=("random-partition", "partition"),
+    ),
+    Kind(name="partition-halves", fault=partitions.Halves, target=tgt.ALL),
+    Kind(name="partition-majorities-ring", fault=partitions.Ring, target=tgt.RANDOM, aliases=("majorities-ring",)),
+    Kind(name="bridge", fault=partitions.Bridge, target=tgt.RANDOM, aliases=("partition-bridge",)),
+    Kind(name="partition-leader", fault=partitions.Leader, target=tgt.LEADER, aliases=("leader-partition",)),
+    Kind(name="partition-one-way", fault=partitions.OneWay, target=tgt.RANDOM, aliases=("partition-asymmetric",)),
+    Kind(
+        name="partition-fixed",
+        fault=partitions.Fixed,
+        target=tgt.ALL,
+        aliases=("fixed-partition",),
+        in_all=False,
+    ),
+    Kind(name="kill", fault=process.Kill, target=tgt.RANDOM, aliases=("random-kill",)),
+    Kind(name="leader-kill", fault=process.Kill, target=tgt.LEADER, aliases=("kill-leader",), in_all=False),
+    Kind(name="leaders-kill", fault=succession.KillLeaders, target=tgt.LEADER_MINORITY, in_all=False),
+    Kind(name="minor-kill", fault=process.Kill, target=tgt.MINORITY, in_all=False),
+    Kind(name="major-kill", fault=process.Kill, target=tgt.MAJORITY, in_all=False),
+    Kind(name="fixed-kill", fault=process.Kill, target=None, in_all=False),
+    Kind(name="crash", fault=process.Crash, target=tgt.RANDOM, aliases=("random-crash",)),
+    Kind(name="pause", fault=process.Pause, target=tgt.RANDOM, aliases=("hammer-time", "random-suspend", "suspend")),
+    Kind(name="leader-pause", fault=process.Pause, target=tgt.LEADER, aliases=("leader-suspend",), in_all=False),
+    Kind(name="minor-pause", fault=process.Pause, target=tgt.MINORITY, aliases=("minor-suspend",), in_all=False),
+    Kind(name="major-pause", fault=process.Pause, target=tgt.MAJORITY, aliases=("major-suspend",), in_all=False),
+    Kind(name="fixed-pause", fault=process.Pause, target=None, aliases=("fixed-suspend",), in_all=False),
+    Kind(name="packet-loss", fault=loss.Loss, target=tgt.RANDOM, aliases=("random-loss", "loss", "flaky")),
+    Kind(name="minor-loss", fault=loss.Loss, target=tgt.MINORITY, in_all=False),
+    Kind(name="major-loss", fault=loss.Loss, target=tgt.MAJORITY, in_all=False),
+    Kind(name="fixed-loss", fault=loss.Loss, target=None, in_all=False),
+    Kind(name="packet-delay", fault=egress.Delay, target=tgt.RANDOM, aliases=("random-delay", "delay", "slow")),
+    Kind(name="minor-delay", fault=egress.Delay, target=tgt.MINORITY, in_all=False),
+    Kind(name="major-delay", fault=egress.Delay, target=tgt.MAJORITY, in_all=False),
+    Kind(name="fixed-delay", fault=egress.Delay, target=None, in_all=False),
+    Kind(name="packet-duplicate", fault=egress.Duplicate, target=tgt.RANDOM),
+    Kind(name="packet-reorder", fault=egress.Reorder, target=tgt.RANDOM),
+    Kind(name="packet-corrupt", fault=egress.Corrupt, target=tgt.RANDOM),
+    Kind(name="packet-rate", fault=egress.Rate, target=tgt.RANDOM),
+    Kind(name="clock-skew", fault=clock.Skew, target=tgt.RANDOM, aliases=("clock-bump", "clock-scrambler")),
+    Kind(name="clock-strobe", fault=clock.Strobe, target=tgt.RANDOM),
+    Kind(name="power-loss", fault=disk.PowerLoss, target=tgt.ONE),
+    Kind(name="disk-full", fault=disk.DiskFull, target=tgt.ONE),
+    Kind(name="file-truncate", fault=files.Truncate, target=tgt.ONE, aliases=("truncate-file",), in_all=False),
+    Kind(name="file-bitflip", fault=files.BitFlip, target=tgt.ONE, aliases=("bitflip",), in_all=False),
+    Kind(name="leadership-transfer", fault=leadership.Transfer, target=tgt.FOLLOWER, aliases=("transfer",)),
+)

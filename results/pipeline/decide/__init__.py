@@ -1,0 +1,1 @@
+"""Decides: from operations to a verdict for each run and key."""

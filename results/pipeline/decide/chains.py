@@ -1,0 +1,151 @@
+"""Decides what compare-and-sets say: joins the values that they link into chains, as dataflow.
+
+What is said of one value comes together by its number, but neighbours in a chain are neighbours in time. So values are put in
+slices of the timeline, in which almost every chain finds its next value, and `checker.contraction` joins what is
+there; what is left of all slices, about as many pieces as there are slices and processes, is joined in the order of time by
+one worker for each key, which keeps only what still waits. Each whole chain then is a block that stands among others as a
+single value does.
+
+A key of which more waits at once than its memory limit allows is `UNSOLVED`, and nothing is said of it here.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
+
+from checker.contraction import COLUMNS, MARKS, OPEN, ROOTED, UNSOLVED, UNWRITTEN, contract
+from results.pipeline.decide.clusters import AFTER
+from results.pipeline.decide.coding import INF, NEG
+from results.pipeline.decide.zones import slice_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql import Column, DataFrame
+
+    from checker.contraction import Contracted, Integers, Pieces
+
+_ROWS_PER_CALL: Final = 1 << 17
+# What a piece takes while it is joined: its columns, those of what it becomes, and what is found out about it.
+BYTES_PER_PIECE: Final = 800
+
+
+def linked() -> Column:
+    """Returns whether a value is part of a chain: it comes from a compare-and-set, or one expects it."""
+    return (F.col("cas") > 0) | (F.col("waits") > 0)
+
+
+def pieces(values: DataFrame, initial: int) -> DataFrame:
+    """Returns each of these values as a piece."""
+    is_initial, is_cas, written = F.col("v") == initial, F.col("cas") > 0, F.col("writers") > 0
+    head = F.when(is_cas, F.col("expected")).when(written | is_initial, ROOTED).otherwise(UNWRITTEN)
+    seen = F.least("we", "re", "ke") < INF
+    ends = F.when(is_initial, NEG).otherwise(F.least("we", "re"))
+    columns = {
+        "h": F.col("h"),
+        "at": F.when(is_initial, -1).otherwise(F.col("ws")),
+        "head": head,
+        "first": F.col("v"),
+        "tail": F.col("v"),
+        "waits": F.col("waits"),
+        "alive": F.when(is_cas & ~seen, 0).otherwise(1),
+        "ends": ends,
+        "ends_v": F.col("v"),
+        "starts": F.greatest(F.when(written, F.col("ws")).otherwise(NEG), "rs"),
+        "starts_v": F.col("v"),
+    }
+    for mark, after in enumerate(AFTER) if AFTER[0] in values.columns else ():
+        late = written & (F.col("ws") > F.col(after))
+        since = F.col(f"since_{mark}")
+        columns[f"since_{mark}"] = F.when(late & is_cas, F.least(since, ends)).when(late, NEG).otherwise(since)
+        columns[f"opened_{mark}"] = F.when(late & is_cas, 1).otherwise(0)
+    return values.select(*(column.cast("long").alias(name) for name, column in columns.items()))
+
+
+def joined_in_slices(pieces: DataFrame, bucket_events: int) -> DataFrame:
+    """Joins what is near in time; returns rows of some `kind`, `OPEN` ones among them."""
+    spread = pieces.withColumn("slice", slice_of(F.col("at"), bucket_events)).repartition("h", "slice")
+    rows = spread.sortWithinPartitions("h", "slice", "at").drop("slice")
+    return rows.mapInArrow(_join_some, _ddl(pieces.columns))
+
+
+def joined_at_last(left: DataFrame, memory_limit: int) -> DataFrame:
+    """Joins what is left of the slices; no row that comes out is `OPEN`."""
+    rows = left.drop("kind").repartition("h").sortWithinPartitions("h", "at")
+    most = max(memory_limit // BYTES_PER_PIECE, 1)
+    return rows.mapInArrow(partial(_join_all, most=most), _ddl(rows.columns))
+
+
+def _ddl(names: Sequence[str]) -> str:
+    return ", ".join(f"{name} bigint" for name in ("kind", *names))
+
+
+def _join_some(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    parts: list[Pieces] = []
+    rows = 0
+    for batch in batches:
+        parts.append(_columns(batch))
+        rows += batch.num_rows
+        if rows >= _ROWS_PER_CALL:
+            yield from _rows(contract(_together(parts), whole=False))
+            parts, rows = [], 0
+    if rows:
+        yield from _rows(contract(_together(parts), whole=False))
+
+
+def _join_all(batches: Iterator[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:
+    """Joins the pieces of whole keys, which come in the order of time; keeps at most so many of a key."""
+    parts: list[Pieces] = []
+    rows, due = 0, min(_ROWS_PER_CALL, most)
+    given_up: int | None = None
+    for batch in batches:
+        columns = _columns(batch)
+        if given_up is not None:
+            columns = _where(columns, columns["h"] != given_up)
+        parts.append(columns)
+        rows += len(columns["h"])
+        if rows < due:
+            continue
+        # All keys but the last are whole.
+        pieces = _together(parts)
+        last = int(pieces["h"][-1])
+        yield from _rows(contract(_where(pieces, pieces["h"] != last), whole=True))
+        answer = contract(_where(pieces, pieces["h"] == last), whole=False)
+        yield from _done(answer.done)
+        parts, rows = [answer.left], len(answer.left["h"])
+        if rows > most:
+            given_up = last
+            yield from _done({name: np.array([UNSOLVED if name == "kind" else last]) for name in answer.done})
+            parts, rows = [], 0
+        # Doubled, so that what waits is not looked at again for each batch.
+        due = max(min(_ROWS_PER_CALL, most), 2 * rows)
+    if rows:
+        yield from _rows(contract(_together(parts), whole=True))
+
+
+def _columns(batch: pa.RecordBatch) -> Pieces:
+    names = [name for name in (*COLUMNS, *MARKS) if name in batch.schema.names]
+    return {name: batch.column(name).to_numpy() for name in names}
+
+
+def _together(parts: Sequence[Pieces]) -> Pieces:
+    return parts[0] if len(parts) == 1 else {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _where(pieces: Pieces, which: Integers) -> Pieces:
+    return {name: column[which] for name, column in pieces.items()}
+
+
+def _rows(answer: Contracted) -> Iterator[pa.RecordBatch]:
+    left = {"kind": np.full(len(answer.left["h"]), OPEN, np.int64), **answer.left}
+    yield from _done(_together([left, answer.done]))
+
+
+def _done(rows: Pieces) -> Iterator[pa.RecordBatch]:
+    if len(rows["h"]):
+        yield pa.RecordBatch.from_arrays([pa.array(column) for column in rows.values()], names=list(rows))

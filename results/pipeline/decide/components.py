@@ -1,0 +1,108 @@
+"""Takes from keys that are not linearizable the operations that contradict each other, which nearly always are few.
+
+Two zones that meet in a part of a history meet in all of it, for zones only grow; and what is said of a few values does not
+depend on the others. So the return by which a history stops being linearizable is told by the operations of those values
+alone whose zones meet others in the whole history, and of those that were seen before they were written. Where values form
+chains, a whole chain counts as one of them: all values that are linked with each other are taken, or none.
+
+A chain that contradicts itself has no zone, so whether it met another one before it did so is not said here; `blame` looks.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
+
+from results.pipeline.decide.clusters import value_of
+from results.pipeline.decide.paths import links
+from results.pipeline.decide.whole import whole_keys
+from results.pipeline.decide.zones import meeting
+from results.pipeline.read.tables import union
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+    from pyspark.sql import DataFrame
+
+    from results.pipeline.decide.scan import Scan, Scanned, Scanning
+
+# What a link takes: its value and the one it expects, in order, and where that leads.
+BYTES_PER_LABEL: Final = 100
+_LABELS: Final = "h bigint, v bigint, root bigint"
+
+
+def contradicting(touches: DataFrame, scan: Scan, bad: Sequence[Scanned], scanning: Scanning) -> DataFrame:
+    """Returns the operations on all values that contradict each other.
+
+    Args:
+        touches: Coded operations of keys that are not linearizable, all with unique values.
+        scan: The scan that says so, of these and perhaps of other keys.
+        bad: What it says of them.
+        scanning: How it was made.
+    """
+    spark = touches.sparkSession
+    keys = F.broadcast(spark.createDataFrame([(each.h,) for each in bad], "h bigint"))
+    zoned = scan.zoned.join(keys, "h", "left_semi")
+    meet = meeting(zoned, scan.slices.join(keys, "h", "left_semi"), scanning.bucket_events)
+    values = meet.unionByName(zoned.where("late is not null").select("h", "v"))
+    whole: list[int] = []
+    if scanning.chained:
+        told = [(each.h, told[name]) for each in bad for told in each.told for name in ("starts_v", "ends_v")]
+        values = values.unionByName(spark.createDataFrame(told, "h bigint, v bigint"))
+        labels = _labels(scan.values.join(keys, "h", "left_semi"), scanning.memory_limit).localCheckpoint()
+        whole = [row["h"] for row in labels.where("v is null").collect()]
+        values = _linked(values, labels.where("v is not null"))
+    rows = touches.withColumn("v", value_of(F.col("f"), F.col("a"), F.col("b")))
+    parts = [rows.join(values.distinct().localCheckpoint(), ["h", "v"], "left_semi").drop("v")]
+    if whole:
+        all_of = F.broadcast(spark.createDataFrame([(h,) for h in whole], "h bigint"))
+        parts = [parts[0].join(all_of, "h", "left_anti"), touches.join(all_of, "h", "left_semi")]
+    return union(parts)
+
+
+def _linked(values: DataFrame, labels: DataFrame) -> DataFrame:
+    """Returns these values and all that are linked with them."""
+    found = values.join(labels, ["h", "v"], "left").select("h", F.coalesce("root", "v").alias("root")).distinct()
+    others = labels.join(found, ["h", "root"], "left_semi").select("h", "v")
+    return found.select("h", F.col("root").alias("v")).unionByName(others)
+
+
+def _labels(values: DataFrame, memory_limit: int) -> DataFrame:
+    """Returns for the value of each compare-and-set the root of all that it is linked with.
+
+    The root is the value that a chain begins with, or one of those that form a circle. A key with too many links has one row
+    without a value.
+    """
+    label = partial(_label, most=memory_limit // BYTES_PER_LABEL)
+    return links(values).mapInArrow(label, _LABELS)
+
+
+def _label(batches: Iterator[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:
+    for key, columns in whole_keys(batches, ("v", "expected"), most):
+        found = [pa.nulls(1, pa.int64())] * 2 if columns is None else [pa.array(columns[0]), pa.array(roots(*columns))]
+        keys = pa.array(np.full(len(found[0]), key))
+        yield pa.RecordBatch.from_arrays([keys, *found], names=["h", "v", "root"])
+
+
+def roots(v: NDArray[np.int64], expected: NDArray[np.int64]) -> NDArray[Any]:
+    """Returns the root of each value.
+
+    Args:
+        v: Values of compare-and-sets, all different.
+        expected: The values that they expect.
+    """
+    order = np.argsort(v)
+    place = np.minimum(np.searchsorted(v[order], expected), len(v) - 1)
+    above = order[place]
+    is_top = v[above] != expected
+    above = np.where(is_top, np.arange(len(v)), above)
+    least = v
+    for _ in range(len(v).bit_length()):
+        least, above = np.minimum(least, least[above]), above[above]
+    # Above one that stands in a circle is always another one of the circle, and all of them have seen all of it.
+    return np.where(is_top[above], expected[above], least[above])

@@ -1,0 +1,209 @@
+"""Verdicts of workloads that are judges, for each run and key: DataFrame in, DataFrame out.
+
+The law: each verdict, explanation and counterexample is the one that `labrys check` gives for a history of the same operations
+alone, or `unknown` with its cause. The rows of a key go to one Python worker and become arrays there, many short keys at once;
+no row becomes an object that is not shown. A key that does not fit into its memory limit is unknown. A judge that fails on a
+key leaves that key unknown with the error, and the others are judged.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from checker.formats.columns import NEEDED, ColumnReader
+from checker.judged import UNTESTED
+from checker.judging import composed, operation_at
+from harness.errors import LabrysError, sentence
+from harness.verdict import Verdict
+from results.pipeline.decide.coding import address
+from results.pipeline.decide.keys import ADDRESS, keys_of
+from results.pipeline.decide.whole import stretches
+from results.pipeline.schema import VERDICTS, conform
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql import DataFrame
+
+    from checker.formats.columns import Columns, Int64s
+    from checker.judging import Judge, Judgement
+
+ARRAYS: Final = "arrays"  # how a key came to its verdict
+ROWS_AT_ONCE: Final = 1 << 16  # so many rows of short keys become arrays together
+# What an operation takes in arrays, with what gathering them and a few sorts take for a while; texts count besides.
+BYTES_PER_OPERATION: Final = 400
+_OPERATIONS_PER_TASK: Final = 1 << 20
+_TEXTS: Final = ("value", "result")
+_OUT: Final = pa.schema(
+    [
+        (column.name, {"string": pa.string(), "long": pa.int64()}[column.dataType.typeName()])
+        for column in VERDICTS.fields
+    ]
+)
+
+
+def judged(operations: DataFrame, judge: Judge, memory_limit: int) -> DataFrame:
+    """Decides the operations of each run and key.
+
+    Args:
+        operations: The columns of `schema.OPERATIONS`. It is read twice.
+        judge: What decides. It is brought to the workers, which can import what it is made of.
+        memory_limit: Bytes for one key in a worker.
+
+    Returns:
+        A row for each run and key, in the columns of `schema.VERDICTS`.
+    """
+    keys = keys_of(operations)
+    least = 2 * operations.sparkSession.sparkContext.defaultParallelism
+    tasks = max(1, min(keys.count, max(least, keys.operations // _OPERATIONS_PER_TASK)))
+    rows = operations.select("run", *NEEDED, address(keys.salt).alias(ADDRESS))
+    spread = rows.repartition(tasks, ADDRESS).sortWithinPartitions(ADDRESS, "invoke_index")
+    told = spread.mapInArrow(partial(decide, judge=judge, memory_limit=memory_limit), VERDICTS)
+    return conform(told, VERDICTS)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Key:
+    """The rows of one run and key, as far as they have come.
+
+    Attributes:
+        address: The number that stands for it.
+        run: The run.
+        key: The key.
+        rows: How many rows there are.
+        bytes: What they take.
+        parts: The rows; none if they take more than the limit.
+    """
+
+    address: int
+    run: str
+    key: str | None
+    rows: int = 0
+    bytes: int = 0
+    parts: list[pa.RecordBatch] = field(default_factory=list)
+
+    def add(self, batch: pa.RecordBatch, limit: int) -> None:
+        """Takes the next rows."""
+        self.rows += batch.num_rows
+        self.bytes += batch.num_rows * BYTES_PER_OPERATION + sum(batch.column(name).nbytes for name in _TEXTS)
+        self.parts.append(batch)
+        if self.bytes > limit:
+            self.parts.clear()
+
+
+def decide(batches: Iterator[pa.RecordBatch], judge: Judge, memory_limit: int) -> Iterator[pa.RecordBatch]:
+    """Decides the keys of a partition; yields rows of `schema.VERDICTS`.
+
+    Args:
+        batches: The run, the address and what is in `NEEDED`, sorted by address and invoke.
+        judge: What decides.
+        memory_limit: Bytes for one key.
+    """
+    waiting: list[_Key] = []
+    for key in _keys(batches, memory_limit):
+        waiting.append(key)
+        if sum(each.rows for each in waiting) >= ROWS_AT_ONCE:
+            yield _told(waiting, judge, memory_limit)
+            waiting = []
+    if waiting:
+        yield _told(waiting, judge, memory_limit)
+
+
+def _keys(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[_Key]:
+    """Yields each key with all its rows."""
+    current: _Key | None = None
+    for batch in batches:
+        addresses = batch.column(ADDRESS).to_numpy()
+        for low, high in stretches(addresses):
+            rows = batch.slice(low, high - low)
+            if current is None or current.address != addresses[low]:
+                if current is not None:
+                    yield current
+                run, key = (rows.column(name)[0].as_py() for name in ("run", "key"))
+                current = _Key(address=int(addresses[low]), run=run, key=key)
+            current.add(rows, limit)
+    if current is not None:
+        yield current
+
+
+def _told(keys: Sequence[_Key], judge: Judge, limit: int) -> pa.RecordBatch:
+    """Returns the rows of verdicts of some keys."""
+    whole = [key for key in keys if key.parts]
+    try:
+        columns = iter(_columns(whole))
+    except LabrysError:  # a value that cannot be read; whose it is, each key says for itself
+        rows = [_row(key, judge, None, limit) for key in keys]
+    else:
+        rows = [_row(key, judge, next(columns) if key.parts else None, limit) for key in keys]
+    return pa.RecordBatch.from_pylist(rows, schema=_OUT)
+
+
+def _columns(keys: Sequence[_Key]) -> list[Columns]:
+    """Returns the rows of each key as arrays.
+
+    Raises:
+        BadHistory: A value of one of them cannot be read.
+    """
+    if not keys:
+        return []
+    table = pa.Table.from_batches([part for key in keys for part in key.parts]).combine_chunks()
+    reader = ColumnReader(keys[0].run)
+    [batch] = table.to_batches()
+    columns = reader.of_batch(batch)
+    if len(keys) == 1:
+        return [columns]
+    bounds = np.cumsum([0, *(key.rows for key in keys)])
+    return [columns.only(np.arange(bounds[place], bounds[place + 1])) for place in range(len(keys))]
+
+
+def _row(key: _Key, judge: Judge, columns: Columns | None, limit: int) -> dict[str, Any]:
+    """Returns the row of verdicts of a key."""
+    about = {
+        "run": key.run,
+        "key": key.key,
+        "model": judge.name,
+        "analyzer": judge.name,
+        "engine": ARRAYS,
+        "operations": key.rows,
+    }
+    if not key.parts:
+        why = f"The key's {key.rows} operations take more memory than its limit of {limit} bytes; raise it with --memory-limit."
+        return {**about, "verdict": str(Verdict.UNKNOWN), "cause": "out-of-memory", "explanation": why}
+    try:
+        told = _verdict(judge, columns or _columns([key])[0])
+    except LabrysError as error:
+        told = _unknown(str(error))
+    except Exception as error:  # noqa: BLE001 - a plug-in's mistake is told, and the other keys are judged
+        told = _unknown(f"The checker of the workload {judge.name} failed: {type(error).__name__}: {sentence(error)}")
+    return {**about, **told}
+
+
+def _unknown(why: str) -> dict[str, Any]:
+    return {"verdict": str(Verdict.UNKNOWN), "cause": "error", "explanation": why}
+
+
+def _verdict(judge: Judge, columns: Columns) -> dict[str, Any]:
+    """Returns what the judge says of one key."""
+    found: dict[str | None, tuple[Judgement, Int64s]] = {
+        None: (judge.judge(columns), np.arange(len(columns), dtype=np.int64))
+    }
+    part = composed(judge.name, found, len(columns), operation=lambda row: operation_at(columns, row))
+    told: dict[str, Any] = {"verdict": str(part.verdict), "explanation": part.reason}
+    if part.verdict is Verdict.UNKNOWN:
+        told["cause"] = UNTESTED
+    example = part.details.get("counterexample")
+    if example:
+        decisive = example["op"] or {}
+        told |= {
+            "kind": example["kind"],
+            "op_invoke_index": decisive.get("invoke_index"),
+            "op_complete_index": decisive.get("complete_index"),
+            "counterexample": json.dumps(example["operations"], ensure_ascii=False, sort_keys=True),
+        }
+    return told

@@ -1,0 +1,184 @@
+"""Decides keys of registers by the native kernel, in Spark's Python workers, from coded operations.
+
+A partition holds whole keys. Its rows come as Arrow batches of integers and go to the kernel as they are: there is no Python
+object for an operation. The kernel's near-linear analyzer looks at many keys in one call; a key that it does not suit is
+searched by itself, within the limits of a key.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from checker._kernel import Problem
+from checker.coding import KernelColumns
+from checker.solving import Limits, solve
+from checker.tables import OBJECTS, likely_invalid
+from results.pipeline.decide.coding import GENERAL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from checker._kernel import Outcome
+
+# What the kernel's answer for a key is called on its way; `details` turns it into a row of verdicts.
+ANSWER: Final = (
+    "h bigint, verdict string, analyzer string, cause string, kind string, op_s bigint, op_e bigint, core array<bigint>, "
+    "tied boolean, unsuited string, part array<bigint>"
+)
+_ANSWER_TYPES: Final = pa.schema(
+    [
+        ("h", pa.int64()),
+        ("verdict", pa.string()),
+        ("analyzer", pa.string()),
+        ("cause", pa.string()),
+        ("kind", pa.string()),
+        ("op_s", pa.int64()),
+        ("op_e", pa.int64()),
+        ("core", pa.list_(pa.int64())),
+        ("tied", pa.bool_()),
+        ("unsuited", pa.string()),
+        ("part", pa.list_(pa.int64())),
+    ]
+)
+TO_GENERAL: Final = "general"
+_COLUMNS: Final = ("h", "f", "a", "b", "s", "e")
+# What a key's operation takes at most, as measured: 41 for its columns, and what the analyzers and the allocator keep.
+BYTES_PER_OPERATION: Final = 120
+_ROWS_PER_CALL: Final = 1 << 19
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """What the check of one key may use.
+
+    Attributes:
+        initial: The number of the register's initial value.
+        time_limit_s: Wall time of a search; None for no limit.
+        memory_limit: Bytes.
+    """
+
+    initial: int
+    time_limit_s: float | None
+    memory_limit: int
+
+
+def decide(batches: Iterator[pa.RecordBatch], budget: Budget) -> Iterator[pa.RecordBatch]:
+    """Answers for each key of a partition, whose rows are sorted by `h`."""
+    pending: list[list[Any]] = []
+    rows = 0
+    too_large: int | None = None
+    for batch in batches:
+        # A batch is one piece of memory, which goes when its columns are copied.
+        columns = [batch.column(name).to_numpy().copy() for name in _COLUMNS]
+        if too_large is not None:
+            columns = _without(columns, too_large)
+        if not len(columns[0]):
+            continue
+        pending.append(columns)
+        rows += len(columns[0])
+        if rows < _ROWS_PER_CALL and rows * BYTES_PER_OPERATION <= budget.memory_limit:
+            continue
+        last = int(columns[0][-1])
+        if pending[0][0][0] != last:
+            # All keys but the last are whole.
+            joined = _joined(pending)
+            cut = int(np.searchsorted(joined[0], last))
+            whole, pending = [column[:cut] for column in joined], [[column[cut:].copy() for column in joined]]
+            del joined
+            rows = len(pending[0][0])
+            yield _answers(_decided(whole, budget))
+        if rows * BYTES_PER_OPERATION > budget.memory_limit:
+            too_large = last
+            yield _answers([_unknown(too_large)])
+            pending, rows = [], 0
+    if rows:
+        yield _answers(_decided(_joined(pending), budget))
+
+
+def _joined(parts: Sequence[list[Any]]) -> list[Any]:
+    """Joins parts, and takes their columns away one by one, so that only one is there twice at a time."""
+    if len(parts) == 1:
+        return parts[0]
+    joined = []
+    for place in range(len(_COLUMNS)):
+        joined.append(np.concatenate([part[place] for part in parts]))
+        for part in parts:
+            part[place] = None
+    return joined
+
+
+def _without(columns: list[Any], key: int) -> list[Any]:
+    others = columns[0] != key
+    return [column[others] for column in columns]
+
+
+def _unknown(key: int) -> dict[str, Any]:
+    return {"h": key, "verdict": "unknown", "analyzer": "none", "cause": "out-of-memory", "core": [], "tied": False}
+
+
+def _in_order(columns: list[Any]) -> None:
+    """Sorts rows by key, start and end in their place, one column after the other."""
+    h, s, e = columns[0], columns[4], columns[5]
+    # Most histories come as they were written.
+    if not ((h[1:] > h[:-1]) | ((h[1:] == h[:-1]) & (s[1:] > s[:-1]))).all():
+        order = np.lexsort((e, s, h))
+        del h, s, e
+        for place in range(len(columns)):
+            columns[place] = columns[place][order]
+
+
+def _decided(columns: list[Any], budget: Budget) -> list[dict[str, Any]]:
+    """Answers for the keys whose rows these are; takes the columns away."""
+    _in_order(columns)
+    h, f, a, b, s, e = columns
+    f = f.view(np.uint8)
+    new = h[1:] != h[:-1]
+    bounds = [0, *(np.flatnonzero(new) + 1).tolist(), len(h)]
+    general = np.logical_or.reduceat(f >= GENERAL, bounds[:-1])
+    ties = np.concatenate([[False], (s[1:] == s[:-1]) & ~new])
+    tied = np.logical_or.reduceat(ties, bounds[:-1])
+    names = h[bounds[:-1]].tolist()
+    # The analyzers need memory now.
+    del h, new, ties
+    columns.clear()
+    answers = [
+        {"h": name, "verdict": TO_GENERAL, "analyzer": "none", "core": [], "tied": True}
+        for name, whole in zip(names, general, strict=True)
+        if whole
+    ]
+    places = np.flatnonzero(~general).tolist()
+    parts = [KernelColumns(*(column[bounds[i] : bounds[i + 1]] for column in (f, a, b, s, e))) for i in places]
+    problems = [Problem("register", *part, initial=[budget.initial]) for part in parts]
+    near = Limits(algorithm="zones", memory_limit=budget.memory_limit, threads=1)
+    searched = replace(near, algorithm="auto", time_limit_s=budget.time_limit_s)
+    for i, part, problem, first in zip(places, parts, problems, solve(problems, near), strict=True):
+        outcome = first if first["unsuited"] is None else solve([problem], searched)[0]
+        answers.append(_answer(names[i], outcome, part, tied=bool(tied[i])))
+    return answers
+
+
+def _answer(key: int, outcome: Outcome, part: KernelColumns, *, tied: bool) -> dict[str, Any]:
+    op = outcome["op"] if outcome["verdict"] != "valid" else None
+    answer = {
+        "h": key,
+        "verdict": outcome["verdict"],
+        "analyzer": outcome["analyzer"],
+        "cause": outcome["cause"],
+        "kind": outcome["kind"],
+        "op_s": None if op is None else int(part.s[op]),
+        "op_e": None if op is None else int(part.e[op]),
+        "core": part.s[outcome["core"]].tolist(),
+        "tied": tied,
+        "unsuited": outcome["unsuited"],
+    }
+    if outcome["verdict"] == "invalid" and len(part.s) > OBJECTS:
+        answer["part"] = part.s[likely_invalid(part, outcome)].tolist()
+    return answer
+
+
+def _answers(rows: list[dict[str, Any]]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist(rows, schema=_ANSWER_TYPES)

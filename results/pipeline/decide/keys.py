@@ -1,0 +1,62 @@
+"""The runs and keys of a table of operations, each with a number that stands for it, and how many operations it has.
+
+A run and a key are text, and text makes every shuffle and sort slow, so a 64-bit hash stands for them. Two that have the same
+hash would be judged as one object, so the hash is salted until no two have: this is looked up, never assumed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
+
+from results.pipeline.decide.coding import address
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+ADDRESS: Final = "h"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keys:
+    """The runs and keys.
+
+    Attributes:
+        table: A row for each: `run`, `key`, `h`, `operations`.
+        salt: The salt of `h`.
+        count: How many there are.
+        operations: How many operations there are.
+        greatest: How many operations the greatest has.
+    """
+
+    table: DataFrame
+    salt: int
+    count: int
+    operations: int
+    greatest: int
+
+
+def keys_of(operations: DataFrame) -> Keys:
+    """Counts the operations of each run and key; reads the two columns once."""
+    counted = operations.groupBy("run", "key").agg(F.count("*").alias("operations")).localCheckpoint()
+    salt = 0
+    while True:
+        row = counted.agg(
+            F.count("*").alias("keys"),
+            F.count_distinct(address(salt)).alias("distinct"),
+            F.coalesce(F.sum("operations"), F.lit(0)).alias("operations"),
+            F.coalesce(F.max("operations"), F.lit(0)).alias("greatest"),
+        ).head()
+        assert row is not None  # noqa: S101 - an aggregate without groups has one row
+        if row["keys"] == row["distinct"]:
+            break
+        salt += 1
+    return Keys(
+        table=counted.withColumn(ADDRESS, address(salt)),
+        salt=salt,
+        count=row["keys"],
+        operations=row["operations"],
+        greatest=row["greatest"],
+    )

@@ -1,0 +1,108 @@
+"""Finds on which values some values rest: those from which compare-and-sets led to them, back to a write or the first value.
+
+A chain can be as long as the history, but the few numbers of a link are all that is needed of it, so the links of a key are
+looked at by one worker, as far as they fit into its memory limit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
+
+from results.pipeline.decide.whole import whole_keys
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+    from pyspark.sql import DataFrame
+
+    Wanted = Mapping[int, Sequence[int]]
+
+# How many values a counterexample may rest on: more of them nobody can read.
+LONGEST: Final = 2000
+# What a link takes: its columns twice, while they are put in order.
+BYTES_PER_LINK: Final = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Path:
+    """What some values of a key rest on.
+
+    Attributes:
+        values: The values that lead to them, and these.
+        root: The first value of the chain that the first of them is part of.
+    """
+
+    values: frozenset[int]
+    root: int
+
+
+def paths(values: DataFrame, wanted: Wanted, memory_limit: int) -> dict[int, Path]:
+    """Returns by key what some values rest on; keys where that is too much are left out.
+
+    Args:
+        values: The rows of `results.pipeline.decide.clusters`.
+        wanted: Values by key.
+        memory_limit: Bytes for the links of a key.
+    """
+    keys = F.broadcast(values.sparkSession.createDataFrame([(h,) for h in wanted], "h bigint"))
+    walk = partial(_walk, wanted=wanted, most=memory_limit // BYTES_PER_LINK, longest=LONGEST)
+    rows = (
+        links(values.join(keys, "h", "left_semi"))
+        .mapInArrow(walk, "h bigint, path array<bigint>, root bigint")
+        .collect()
+    )
+    # A key without compare-and-sets has no row.
+    found = {h: Path(values=frozenset(vs), root=vs[0]) for h, vs in wanted.items()}
+    for row in rows:
+        if row["path"] is None:
+            del found[row["h"]]
+        else:
+            found[row["h"]] = Path(values=frozenset(row["path"]), root=row["root"])
+    return found
+
+
+def links(values: DataFrame) -> DataFrame:
+    """Returns the value of each compare-and-set with the one that it expects, all of a key together."""
+    rows = values.where(F.col("cas") > 0).select("h", "v", "expected")
+    return rows.repartition("h").sortWithinPartitions("h")
+
+
+def _walk(batches: Iterator[pa.RecordBatch], wanted: Wanted, most: int, longest: int) -> Iterator[pa.RecordBatch]:
+    for key, columns in whole_keys(batches, ("v", "expected"), most):
+        yield _row(key, None if columns is None else _path(columns, wanted[key], longest))
+
+
+def _path(links: Sequence[NDArray[np.int64]], values: Sequence[int], longest: int) -> Path | None:
+    v, expected = links
+    order = np.argsort(v)
+    v, expected = v[order], expected[order]
+    path: set[int] = set()
+    roots = []
+    for value in values:
+        at = value
+        while at not in path:
+            path.add(at)
+            if len(path) > longest:
+                return None
+            place = int(np.searchsorted(v, at))
+            if place == len(v) or v[place] != at:
+                break
+            at = int(expected[place])
+        roots.append(at)
+    return Path(values=frozenset(path), root=roots[0])
+
+
+def _row(key: int, path: Path | None) -> pa.RecordBatch:
+    columns = [
+        pa.array([key], pa.int64()),
+        pa.array([None if path is None else sorted(path.values)], pa.list_(pa.int64())),
+        pa.array([None if path is None else path.root], pa.int64()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=["h", "path", "root"])

@@ -1,0 +1,282 @@
+"""Verdicts for each run and key: DataFrame in, DataFrame out.
+
+The law: each verdict, operation, explanation and counterexample is the one that `labrys check` gives for the same operations,
+or `unknown` with its cause. There are three routes to it. Registers whose values are integers travel as a few integers for
+each operation: a key of ordinary size goes to the native kernel with many others, and one that is too large for a worker and
+has unique values is decided by dataflow, however large it is. Everything else goes to the code of `labrys check` as whole
+operations, a key at a time.
+
+Jobs run while `verdicts` is called, because what is to be done depends on what is found; what they leave is small, a row for
+each key.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
+
+from checker.checking import conventions_of, make_model
+from checker.deciders import DEFAULT_MODEL
+from checker.explain import VALID
+from checker.formats.read import PARQUET
+from checker.independent import EXPLAINED
+from checker.tables import OBJECTS as LONGEST_WHOLE
+from harness.verdict import Verdict
+from results.pipeline.decide.blame import blame
+from results.pipeline.decide.clusters import has_cas
+from results.pipeline.decide.coding import coded, coding_of
+from results.pipeline.decide.details import DATAFLOW, KERNEL, OBJECTS, TARGET, Work, examined
+from results.pipeline.decide.kernel import ANSWER, BYTES_PER_OPERATION, TO_GENERAL, Budget, decide
+from results.pipeline.decide.keys import ADDRESS, Keys, keys_of
+from results.pipeline.decide.scan import Scan, Scanning
+from results.pipeline.read.tables import union
+from results.pipeline.schema import VERDICTS, conform
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame
+
+    from results.pipeline.decide.coding import RegisterCoding
+
+_OPERATIONS_PER_TASK: Final = 1 << 20
+ZONES: Final = "zones"
+CHAIN: Final = "chain"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictOptions:
+    """What is asked, as `labrys check` takes it.
+
+    Attributes:
+        model: The model's name.
+        initial: The initial state in EDN; None: the model's own.
+        conventions: `nil_read`, `failed_cas` and `crashed_dequeue`, where they are not those of our own formats.
+        time_limit_s: Wall time for the search of one key; None for no limit.
+        memory_limit: Bytes for one key in a worker.
+        hot_operations: A register's key with more operations than this is decided by dataflow; None: with more than the
+            memory limit allows in one worker.
+        bucket_events: How many events of a hot key make a slice of its timeline.
+        explained: For how many invalid keys of a run a counterexample is looked for, those that show it earliest.
+    """
+
+    model: str = DEFAULT_MODEL
+    initial: str | None = None
+    conventions: Mapping[str, str] = field(default_factory=dict)
+    time_limit_s: float | None = 60.0
+    memory_limit: int = 1 << 30
+    hot_operations: int | None = None
+    bucket_events: int = 1 << 17
+    explained: int = EXPLAINED
+
+    @property
+    def most_in_kernel(self) -> int:
+        """How many operations a key has at most that goes to the kernel without being looked at."""
+        return self.memory_limit // BYTES_PER_OPERATION if self.hot_operations is None else self.hot_operations
+
+
+def verdicts(operations: DataFrame, options: VerdictOptions | None = None) -> DataFrame:
+    """Decides the operations of each run and key.
+
+    Args:
+        operations: The columns of `schema.OPERATIONS`. It is read several times.
+        options: What is asked.
+
+    Returns:
+        A row for each run and key, in the columns of `schema.VERDICTS`.
+
+    Raises:
+        InputError: There is no such model, or it cannot begin like that.
+    """
+    options = options or VerdictOptions()
+    model = make_model(options.model, options.initial, {**conventions_of(PARQUET), **options.conventions})
+    work = Work(model=model, time_limit_s=options.time_limit_s, memory_limit=options.memory_limit)
+    keys = keys_of(operations)
+    coding = coding_of(model)
+    if coding is None:
+        answers, general, counts = None, keys.table, {TO_GENERAL: keys.count}
+    else:
+        answers = _answers(operations, keys, coding, options).localCheckpoint()
+        general = keys.table.join(answers.where(F.col("verdict") == TO_GENERAL).select(ADDRESS), ADDRESS)
+        counts = {row["verdict"]: row["count"] for row in answers.groupBy("verdict").count().collect()}
+    told = _told(operations, keys, answers, general, counts, work=work, options=options)
+    return _table(keys, answers, told, model.name)
+
+
+def _answers(operations: DataFrame, keys: Keys, coding: RegisterCoding, options: VerdictOptions) -> DataFrame:
+    """Returns what columns alone say of each key that has an operation that says anything."""
+    budget = Budget(initial=coding.initial, time_limit_s=options.time_limit_s, memory_limit=options.memory_limit)
+    touches = coded(operations, coding, keys.salt)
+    tasks = _tasks(keys, keys.count)
+    if keys.greatest <= options.most_in_kernel:
+        return by_kernel(touches, budget, tasks)
+    large = keys.table.where(F.col("operations") > options.most_in_kernel).select(ADDRESS)
+    hot = F.broadcast(large)
+    decided = by_dataflow(touches.join(hot, ADDRESS, "left_semi"), budget, tasks, options.bucket_events)
+    if large.count() == keys.count:
+        return decided
+    return by_kernel(touches.join(hot, ADDRESS, "left_anti"), budget, tasks).unionByName(decided)
+
+
+def by_dataflow(touches: DataFrame, budget: Budget, partitions: int, bucket_events: int) -> DataFrame:
+    """Decides keys by dataflow as far as that can, and lets the kernel decide the others, within the limits of a key."""
+    chained = has_cas(touches)
+    scanning = Scanning(
+        initial=budget.initial, bucket_events=bucket_events, memory_limit=budget.memory_limit, chained=chained
+    )
+    scan = Scan(touches, scanning)
+    found = scan.found()
+    spark = touches.sparkSession
+    answers: list[dict[str, object]] = []
+    unsuited, bad = [], []
+    for each in found:
+        if each.general:
+            answers.append({"h": each.h, "verdict": TO_GENERAL, "tied": True})
+        elif each.unsuited:
+            unsuited.append((each.h,))
+        elif each.bad:
+            bad.append(each)
+        else:
+            analyzer = CHAIN if each.chained else ZONES
+            answers.append({"h": each.h, "verdict": str(Verdict.VALID), "analyzer": analyzer, "tied": False})
+    if bad:
+        theirs = F.broadcast(spark.createDataFrame([(each.h,) for each in bad], "h bigint"))
+        blamed = blame(touches.join(theirs, ADDRESS, "left_semi"), scan, bad, scanning)
+        for each in bad:
+            whom = blamed.get(each.h)
+            if whom is None:
+                unsuited.append((each.h,))
+                continue
+            answers.append(
+                {
+                    "h": each.h,
+                    "verdict": str(Verdict.INVALID),
+                    "analyzer": CHAIN if each.chained else ZONES,
+                    "kind": whom.kind,
+                    "op_s": whom.start,
+                    "op_e": whom.end,
+                    "core": [] if whom.kind is None else list(whom.part),
+                    "tied": False,
+                    # Where a kind is told, it rests on too many operations to be decided apart from the others.
+                    "part": list(whom.part) if whom.kind is None else [],
+                }
+            )
+    scan.release()
+    columns = [part.split()[0] for part in ANSWER.split(", ")]
+    rows = [tuple(answer.get(name) for name in columns) for answer in answers]
+    decided = spark.createDataFrame(rows, ANSWER).withColumn("engine", F.lit(DATAFLOW))
+    if not unsuited:
+        return decided
+    theirs = F.broadcast(spark.createDataFrame(unsuited, "h bigint"))
+    return decided.unionByName(by_kernel(touches.join(theirs, ADDRESS, "left_semi"), budget, partitions))
+
+
+def by_kernel(touches: DataFrame, budget: Budget, partitions: int) -> DataFrame:
+    """Lets the kernel decide keys from their coded operations."""
+    spread = touches.repartition(partitions, ADDRESS).sortWithinPartitions(ADDRESS)
+    return spread.mapInArrow(partial(decide, budget=budget), ANSWER).withColumn("engine", F.lit(KERNEL))
+
+
+def _tasks(keys: Keys, count: int) -> int:
+    """Returns over how many tasks so many of the keys are spread."""
+    spark = keys.table.sparkSession
+    least = 2 * spark.sparkContext.defaultParallelism
+    return max(1, min(count, max(least, keys.operations // _OPERATIONS_PER_TASK)))
+
+
+def _told(
+    operations: DataFrame,
+    keys: Keys,
+    answers: DataFrame | None,
+    general: DataFrame,
+    counts: Mapping[str, int],
+    *,
+    work: Work,
+    options: VerdictOptions,
+) -> DataFrame | None:
+    """Returns rows of verdicts, with `h`, for all keys that more has to be said of; None if there are none."""
+    columns = ["run", "key", ADDRESS, *(name for name in TARGET if name not in {"wanted", "whole", "shrink"}), "tied"]
+    bad: list[DataFrame] = []
+    count = counts.get(str(Verdict.INVALID), 0) + counts.get(str(Verdict.UNKNOWN), 0)
+    if answers is not None and count:
+        doubtful = answers.where(F.col("verdict").isin(str(Verdict.INVALID), str(Verdict.UNKNOWN)))
+        bad.append(keys.table.join(doubtful, ADDRESS).select(*columns))
+    decided = None
+    if of_objects := counts.get(TO_GENERAL, 0):
+        first = _undecided(general)
+        tasks = _tasks(keys, of_objects)
+        decided = examined(operations, first, work, count=of_objects, partitions=tasks).localCheckpoint()
+        refuted = decided.where(F.col("verdict") == str(Verdict.INVALID))
+        if again := refuted.count():
+            # They are looked at again only for a counterexample.
+            count += again
+            found = refuted.select(ADDRESS, "verdict", "kind", F.col("op_complete_index").alias("op_e"))
+            others = first.drop("verdict", "kind", "op_e").withColumn("tied", F.lit(col=True))
+            bad.append(others.join(found, ADDRESS).select(*columns))
+    if not bad:
+        return decided
+    targets = _targets(union(bad), work, options.explained).localCheckpoint()
+    told = examined(operations, targets, work, count=count, partitions=_tasks(keys, count)).localCheckpoint()
+    return told if decided is None else told.unionByName(decided.join(told.select(ADDRESS), ADDRESS, "left_anti"))
+
+
+def _undecided(keys: DataFrame) -> DataFrame:
+    """Returns targets of keys of which nothing is known."""
+    types = {"op_s": "bigint", "op_e": "bigint"} | dict.fromkeys(("core", "part", "wanted"), "array<bigint>")
+    nothing = {name: F.lit(None).cast(types.get(name, "string")) for name in TARGET if name != "operations"}
+    known = {"engine": F.lit(OBJECTS), "whole": F.lit(col=True), "shrink": F.lit(col=False)}
+    return keys.withColumns(nothing | known)
+
+
+def _targets(bad: DataFrame, work: Work, explained: int) -> DataFrame:
+    """Returns what has to be looked at of keys that are not valid, and to what end."""
+    invalid = F.col("verdict") == str(Verdict.INVALID)
+    bad = _whole_where_they_fit(bad, min(LONGEST_WHOLE, work.most))
+    place = F.row_number().over(Window.partitionBy("run", invalid).orderBy(F.col("op_e").asc_nulls_last(), "key"))
+    size = F.coalesce(F.array_size("part"), F.col("operations"))
+    columns_cannot = (F.col("engine") == DATAFLOW) | (invalid & (F.col("tied") | F.col("kind").eqNullSafe("search")))
+    part = F.coalesce("part", F.array())
+    named = F.concat(F.coalesce("core", F.array()), F.filter(F.array("op_s"), lambda s: s.isNotNull()))
+    all_of_it = F.col("whole") & F.col("part").isNull()
+    return (
+        bad.withColumn("shrink", invalid & (place <= explained))
+        .withColumn("whole", (F.col("shrink") | columns_cannot) & size.between(1, work.most))
+        .where((F.col("engine") != OBJECTS) | F.col("shrink"))
+        .withColumn(
+            "wanted", F.when(~all_of_it, F.array_union(named, F.when(F.col("whole"), part).otherwise(F.array())))
+        )
+    )
+
+
+def _whole_where_they_fit(bad: DataFrame, most: int) -> DataFrame:
+    """Lets all operations of a key be looked at where those that contradict each other can be, and the key is not too long.
+
+    The simplest counterexample may lie among the others, and `labrys check` looks for it there.
+    """
+    fits = (F.array_size("part") > 0) & (F.col("operations") <= most)
+    return bad.withColumn("part", F.when(~F.coalesce(fits, F.lit(col=False)), F.col("part")))
+
+
+def _table(keys: Keys, answers: DataFrame | None, told: DataFrame | None, model: str) -> DataFrame:
+    rest = keys.table if told is None else keys.table.join(told.select(ADDRESS), ADDRESS, "left_anti")
+    if answers is not None:
+        rest = rest.join(answers.select(ADDRESS, "analyzer", "engine"), ADDRESS, "left")
+    else:
+        rest = rest.withColumns({"analyzer": F.lit(None).cast("string"), "engine": F.lit(None).cast("string")})
+    before, after = VALID.split("{operations}")
+    valid = rest.withColumns(
+        {
+            "verdict": F.lit(str(Verdict.VALID)),
+            "model": F.lit(model),
+            # A key of which no operation says anything is nothing to the near-linear analyzer of registers.
+            "analyzer": F.coalesce("analyzer", F.lit(ZONES)),
+            "engine": F.coalesce("engine", F.lit(KERNEL)),
+            "explanation": F.concat(F.lit(before), "operations", F.lit(after)),
+        }
+    )
+    rows = conform(valid, VERDICTS)
+    return rows if told is None else rows.unionByName(conform(told, VERDICTS))

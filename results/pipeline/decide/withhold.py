@@ -1,0 +1,131 @@
+"""What may be said of runs that were not read whole.
+
+The law: no verdict is given on a history of which rows are in quarantine, neither valid nor invalid, because what is missing
+may be the write that explains a read, or the read that nothing explains. Such a verdict is unknown, and its cause says why. A
+row whose key is known touches that key alone; one whose run is not known touches every run of its source. A history without
+an operation, one that cannot be read, and one of which nothing is known that decides it are unknown too: nothing was tested.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
+
+from harness.verdict import Verdict
+from results.pipeline.schema import VERDICTS, conform
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from results.pipeline.read.runs import Records
+    from results.pipeline.read.tables import Seen
+
+NOTHING: Final = "none"
+ENGINE: Final = "spark"
+_DEFINITE: Final = ("kind", "op_invoke_index", "op_complete_index", "explanation", "counterexample")
+
+
+def withheld(verdicts: DataFrame, quarantine: DataFrame, seen: Sequence[Seen]) -> DataFrame:
+    """Returns verdicts without those that rows in quarantine put in doubt.
+
+    Args:
+        verdicts: Rows of `schema.VERDICTS`.
+        quarantine: Rows of `schema.QUARANTINE`, of histories alone.
+        seen: The runs and their sources.
+    """
+    spark = verdicts.sparkSession
+    places = spark.createDataFrame([(each.run, each.source.data) for each in seen], "found string, source string")
+    # A source that could not be read at all has its reason already, and its row in quarantine is none of a history.
+    unread = spark.createDataFrame([(each.run,) for each in seen if each.source.trouble is not None], "run string")
+    of_histories = quarantine.join(F.broadcast(unread), "run", "left_anti").withColumn("told", _told())
+    columns = ("run", "key", "line", "told")
+    of_sources = of_histories.where("run is null").drop("run", "key").join(F.broadcast(places), "source")
+    rows = (
+        of_histories.where("run is not null")
+        .select(*columns)
+        .unionByName(of_sources.select(F.col("found").alias("run"), F.lit(None).alias("key"), "line", "told"))
+    )
+    first = F.min(F.struct(F.coalesce("line", F.lit(0)).alias("line"), "told"))["told"]
+    by_run = rows.where("key is null").groupBy("run").agg(F.count("*").alias("of_run"), first.alias("told_of_run"))
+    of_keys = rows.where("key is not null").groupBy("run", "key")
+    by_key = of_keys.agg(F.count("*").alias("of_key"), first.alias("told_of_key"))
+    joined = _with_lost_keys(verdicts, by_key)
+    joined = joined.join(F.broadcast(by_run), "run", "left").join(F.broadcast(by_key), ["run", "key"], "left")
+    missing = F.coalesce("of_run", F.lit(0)) + F.coalesce("of_key", F.lit(0))
+    doubt = missing > 0
+    cause = F.format_string(
+        "%s rows of this history are in quarantine, so it is not whole; the first: %s",
+        missing,
+        F.coalesce("told_of_run", "told_of_key"),
+    )
+    changed = joined.withColumn("cause", F.when(doubt, cause).otherwise(F.col("cause"))).withColumn(
+        "verdict", F.when(doubt, F.lit(str(Verdict.UNKNOWN))).otherwise(F.col("verdict"))
+    )
+    for name in _DEFINITE:
+        changed = changed.withColumn(name, F.when(~doubt, F.col(name)))
+    return conform(changed, VERDICTS)
+
+
+def _told() -> Column:
+    """Returns the reason of a row in quarantine with the file and the line."""
+    place = F.concat_ws(":", "source", F.col("line").cast("string"))
+    reason = F.col("reason")
+    return F.when(reason.startswith(F.col("source")), reason).otherwise(F.concat(place, F.lit(": "), reason))
+
+
+def _with_lost_keys(verdicts: DataFrame, by_key: DataFrame) -> DataFrame:
+    """Adds a row for each key that has rows in quarantine and no operation that fits, so that it is not left out."""
+    models = verdicts.groupBy("run").agg(F.max("model").alias("model"))
+    lost = by_key.join(verdicts.select("run", "key"), ["run", "key"], "left_anti").join(models, "run")
+    named = lost.withColumns(
+        {
+            "verdict": F.lit(str(Verdict.UNKNOWN)),
+            "analyzer": F.lit(NOTHING),
+            "engine": F.lit(ENGINE),
+            "operations": F.lit(0),
+        }
+    )
+    # Where all of a run's operations are such, its keys say so, and a row for the run as a whole would count it twice.
+    nothing_fits = (F.col("engine") == ENGINE) & (F.col("model") != "") & (F.col("operations") > 0)
+    told = lost.select("run").distinct().withColumn("told", F.lit(col=True))
+    others = verdicts.join(F.broadcast(told), "run", "left").where(F.col("told").isNull() | ~nothing_fits)
+    return others.drop("told").unionByName(conform(named, VERDICTS))
+
+
+def not_judged(spark: SparkSession, runs: Sequence[Seen], records: Records) -> DataFrame:
+    """Returns a verdict for each of some runs that has none: it cannot be read, holds no operation, or has no model.
+
+    Args:
+        spark: The session.
+        runs: The runs.
+        records: What runs say about themselves.
+    """
+    rows = [
+        (
+            each.run,
+            str(Verdict.UNKNOWN),
+            "" if (decider := records.deciders[each.run]) is None else decider.name,
+            NOTHING,
+            ENGINE,
+            _cause(each, records),
+            each.operations or 0,
+        )
+        for each in runs
+    ]
+    told = "run string, verdict string, model string, analyzer string, engine string, cause string, operations long"
+    return conform(spark.createDataFrame(rows, told), VERDICTS)
+
+
+def _cause(each: Seen, records: Records) -> str:
+    if each.source.trouble is not None:
+        return each.source.trouble
+    if not each.operations:
+        return f"{each.source.data}: the history holds no operation"
+    if records.deciders[each.run] is None:
+        damaged = records.damaged.get(each.run)
+        told = records.undecided[each.run]
+        return told if damaged is None else f"{told}; {damaged}"
+    return f"{each.source.data}: none of the history's {each.operations} operations can be judged"

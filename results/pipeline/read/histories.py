@@ -1,0 +1,204 @@
+"""Histories of events as input: decoded in Python where the rows are, paired by Spark, written as a table of operations.
+
+Lines of `history.jsonl` carry their positions, so they may be read in any cut: that they are a header and the positions from 0
+without a gap is checked in the end. A last line that was torn off, because the run was ended while it was written, is left out
+as in `labrys check`: it is the only line of its file that is none, it begins as the event after the last,
+and no newline ends it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import Observation
+from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
+
+from checker.formats.read import EDN, ETCD_LOG, JSONL
+from results.pipeline.read.events import BAD, EVENT, FAULT, HEADER, SCHEMA, form_events, json_events
+from results.pipeline.read.pairing import paired
+from results.pipeline.read.sources import literal
+from results.pipeline.read.tables import Seen, union, write_operations
+from results.pipeline.schema import QUARANTINE, conform
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+    from results.pipeline.read.files import Files
+    from results.pipeline.read.sources import Input
+
+_WHOLE_FILES: Final = {
+    # A file of forms is read by one task, in its order: no split is ever larger than this, and each file opens a new one.
+    "spark.sql.files.maxPartitionBytes": str(1 << 62),
+    "spark.sql.files.openCostInBytes": str(1 << 62),
+    "spark.sql.files.minPartitionNum": "1",
+}
+_NONE_READ: Final = "expected a history, found no event in it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """What histories hold.
+
+    Attributes:
+        operations: Their operations, from the table that was written; None if there is no event of a client.
+        quarantine: What does not fit; None if everything does.
+        seen: The runs.
+        fault_events: The events of faults.
+    """
+
+    operations: DataFrame | None
+    quarantine: DataFrame | None
+    seen: Sequence[Seen]
+    fault_events: DataFrame
+
+
+def read_histories(
+    spark: SparkSession, files: Files, sources: Sequence[Input], *, staged: str, kept: str, keyed: bool | None
+) -> Read:
+    """Reads histories, and writes their operations.
+
+    Args:
+        spark: The session.
+        files: The file systems.
+        sources: The histories, one run in each.
+        staged: A folder for what is needed only while the job runs.
+        kept: The folder for the table of operations.
+        keyed: Whether values of events are pairs of a key and a value; None: as each history shows it.
+    """
+    events = _stage(spark, sources, f"{staged}/events", keyed=keyed)
+    held = _held(spark, files, events, sources)
+    quarantine = [held.quarantine] if held.quarantine is not None else []
+    operations = None
+    rows = paired(events.where(F.col("row") == EVENT))
+    bad_row = F.col("reason").isNotNull()
+    breaches = 0
+    # Where no event is left, Spark runs nothing, and what is observed of nothing is an error of Spark's.
+    if held.clients:
+        counts = Observation("pairing")
+        counted = rows.observe(counts, F.count(F.when(bad_row, 1)).alias("bad"))
+        days = {_run(source): source.day for source in sources}
+        operations = write_operations(spark, counted.where(~bad_row), days, kept)
+        breaches = counts.get["bad"]
+    if breaches:
+        rows.where(bad_row).select("source", "run", "key", "line", "invoke_index", "reason", "sample").write.parquet(
+            f"{staged}/breaches"
+        )
+        quarantine.append(conform(spark.read.parquet(f"{staged}/breaches"), QUARANTINE))
+    return Read(
+        operations=operations,
+        quarantine=union(quarantine) if quarantine else None,
+        seen=held.seen,
+        fault_events=events.where(F.col("row") == FAULT),
+    )
+
+
+def _run(source: Input) -> str:
+    if source.run is None:
+        raise ValueError(f"{source.path} has no run's name")
+    return source.run
+
+
+def _stage(spark: SparkSession, sources: Sequence[Input], folder: str, *, keyed: bool | None) -> DataFrame:
+    """Decodes all events, once, and writes them."""
+    # A session of its own has settings of its own; those of files count when a query runs, so each is written at once.
+    whole = spark.newSession()
+    for name, value in _WHOLE_FILES.items():
+        whole.conf.set(name, value)
+    written = []
+    for kind in (JSONL, EDN, ETCD_LOG):
+        runs = {source.data: _run(source) for source in sources if source.format == kind}
+        if runs:
+            decode = json_events(runs, keyed=keyed) if kind == JSONL else form_events(runs, kind, keyed=keyed)
+            session = spark if kind == JSONL else whole
+            lines = session.read.text([literal(path) for path in sorted(runs)], lineSep="\n")
+            line = lines.select(F.col("value").cast("binary").alias("line"), F.col("_metadata.file_path").alias("file"))
+            path = f"{folder}/{kind}"
+            line.mapInArrow(decode, SCHEMA).write.parquet(path)
+            written.append(path)
+    return spark.read.schema(SCHEMA).parquet(*written)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Held:
+    quarantine: DataFrame | None
+    seen: Sequence[Seen]
+    clients: int  # how many events of clients there are
+
+
+def _held(spark: SparkSession, files: Files, events: DataFrame, sources: Sequence[Input]) -> _Held:
+    """Holds each history to its form: what could not be decoded, and whether something is missing."""
+    is_event = F.col("row").isin(EVENT, FAULT)
+    position = F.when(is_event, F.col("position"))
+    buckets = events.groupBy("run", F.expr("bitmap_bucket_number(position)").alias("bucket")).agg(
+        F.count(F.when(F.col("row") == HEADER, 1)).alias("headers"),
+        F.count(F.when(F.col("row") == BAD, 1)).alias("bad"),
+        F.count(F.when(is_event, 1)).alias("events"),
+        F.count(F.when(F.col("row") == EVENT, 1)).alias("clients"),
+        F.count(F.when((F.col("row") == EVENT) & (F.col("type") == "invoke"), 1)).alias("invokes"),
+        F.min(position).alias("least"),
+        F.max(position).alias("most"),
+        F.bitmap_count(
+            F.bitmap_construct_agg(F.bitmap_bit_position(F.when(is_event, F.col("position"))))
+        ).alias("distinct"),
+        F.max(F.when(F.col("row") == BAD, F.col("sample"))).alias("sample"),
+    )  # fmt: skip
+    told = buckets.groupBy("run").agg(
+        *(F.sum(name).alias(name) for name in ("headers", "bad", "events", "clients", "invokes", "distinct")),
+        F.min("least").alias("least"),
+        F.max("most").alias("most"),
+        F.max("sample").alias("sample"),
+    )
+    by_run = {row["run"]: row for row in told.collect()}
+    found: list[tuple[str, str, str]] = []
+    torn: list[str] = []
+    seen = []
+    for source in sources:
+        run = _run(source)
+        row = by_run.get(run)
+        if row is not None and source.format == JSONL and _is_torn(files, source, row):
+            torn.append(run)
+        found += ((source.data, run, reason) for reason in _missing(source.format, row))
+        seen.append(Seen(run=run, source=source, operations=int(row["invokes"]) if row is not None else 0))
+    bad = sum(int(row["bad"]) for row in by_run.values()) - len(torn)
+    parts = []
+    if bad:
+        undecoded = events.where((F.col("row") == BAD) & ~F.col("run").isin(torn))
+        parts.append(conform(undecoded.select("source", "run", "line", "reason", "sample"), QUARANTINE))
+    if found:
+        parts.append(conform(spark.createDataFrame(found, "source string, run string, reason string"), QUARANTINE))
+    clients = sum(int(row["clients"]) for row in by_run.values())
+    return _Held(quarantine=union(parts) if parts else None, seen=seen, clients=clients)
+
+
+def _missing(kind: str, row: Row | None) -> Iterator[str]:
+    """Yields what a history lacks, as sentences."""
+    if kind != JSONL:
+        if row is None or not (row["events"] or row["bad"]):
+            yield _NONE_READ
+        return
+    if row is None or row["headers"] != 1:
+        yield f"expected one header at the beginning, found {row['headers'] if row is not None else 0}"
+    if row is not None and not _is_dense(row):
+        yield (
+            f"expected the indexes from 0 on, each once; found {row['events']} events with {row['distinct']} different "
+            f"indexes from {row['least']} to {row['most']}"
+        )
+
+
+def _is_dense(row: Any) -> bool:
+    count = row["events"]
+    return count == row["distinct"] and (not count or (row["least"] == 0 and row["most"] == count - 1))
+
+
+def _is_torn(files: Files, source: Input, row: Any) -> bool:
+    """Says whether the one bad line of a history is its torn last one."""
+    if row["bad"] != 1 or row["headers"] != 1 or not _is_dense(row):
+        return False
+    beginning = f'{{"index":{row["events"]},'
+    if not (row["sample"].startswith(beginning) or beginning.startswith(row["sample"])):
+        return False
+    size = files.glob(literal(source.data))[0].size
+    return source.data.endswith(".gz") or files.tail(source.data, size, 1) != b"\n"

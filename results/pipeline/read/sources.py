@@ -1,0 +1,270 @@
+"""What the user's paths lead to: runs' folders, whole stores, single histories, and tables of operations.
+
+The law: every path leads to something or is an error, and nothing is read twice: `latest` and what else points to a run that
+was found already does not count. What a file holds is told by its first bytes, as in `labrys check`. Only names, sizes, heads
+and the footers of Parquet files are read here, by the driver; the rows are Spark's. What cannot be read is a source too, with
+the reason: it is never left out, and it ends no job.
+"""
+
+from __future__ import annotations
+
+import io
+import zlib
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from checker.formats.jepsen_reader import conventions_at
+from checker.formats.read import EDN, PARQUET, detect
+from checker.formats.source import Source
+from harness.below import LINK
+from harness.errors import InputError
+from results.pipeline.errors import BadInput
+from results.pipeline.read.footers import FOOTER_BYTES, footer_trouble
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from results.pipeline.read.files import Entry, Files
+
+HEAD_BYTES: Final = 1 << 16
+_LONGEST_EVENT: Final = 1 << 23
+DEPTH: Final = 4  # store/<test>/<time>, and one more for a folder of stores
+OPERATIONS: Final = "operations.parquet"
+HISTORY: Final = "history.jsonl"
+HISTORIES: Final = (OPERATIONS, HISTORY, "history.edn")
+TEST: Final = "test.json"
+RESULTS: Final = "results.json"
+POINTERS: Final = frozenset({"latest", "current"})
+SUFFIXES: Final = (".jsonl", ".edn", ".parquet", ".jsonl.gz", ".edn.gz")
+_GZIP: Final = b"\x1f\x8b"
+_FILE: Final = "file:"
+UNKNOWN: Final = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Input:
+    """Something to read.
+
+    Attributes:
+        path: The URI of the run's folder, or of the history or table itself.
+        data: The URI of what holds its operations or events.
+        format: One of `checker.formats.read.FORMATS`, or `UNKNOWN` if that is not known.
+        run: The run's name, if the path tells it; a table tells it in each row.
+        day: The day of the last change, in UTC.
+        is_folder: Whether `data` is a folder, as Spark writes tables.
+        is_run: Whether it is a run's folder.
+        has_test: Whether there is a `test.json`.
+        has_results: Whether there is a `results.json`.
+        fingerprint: Sizes and times of its files; another one means that it has changed.
+        conventions: What a history in EDN says itself of how it is to be judged, by name and word.
+        trouble: Why nothing of it can be read, as a sentence that names the file; None if it can.
+    """
+
+    path: str
+    data: str
+    format: str
+    run: str | None
+    day: str
+    is_folder: bool = False
+    is_run: bool = False
+    has_test: bool = False
+    has_results: bool = False
+    fingerprint: str
+    conventions: tuple[tuple[str, str], ...] = ()
+    trouble: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The run's name; the path where the run's name is not known before its rows are read."""
+        return self.run or self.path.removeprefix(_FILE)
+
+
+def find_sources(files: Files, paths: Sequence[str]) -> list[Input]:
+    """Returns what paths and patterns lead to, each once, in the order of their names.
+
+    Raises:
+        BadInput: A path leads to nothing that the job can read; the message says what was expected.
+    """
+    found: dict[str, Input] = {}
+    for path in paths:
+        matches = files.glob(path)
+        if not matches:
+            raise BadInput(f"{path}: expected runs, histories or tables of operations, but nothing has this name")
+        before = len(found)
+        seen = 0
+        for match in matches:
+            if len(matches) > 1 and not POINTERS.isdisjoint(match.path.split("/")):
+                continue  # a pattern meets each run by its own name too
+            for source in _below(files, match):
+                seen += 1
+                found.setdefault(source.data, source)
+        if not seen and len(found) == before:
+            raise BadInput(
+                f"{path}: expected a run's folder, a store, a history (.jsonl, .edn, or .gz of these) or a table of "
+                "operations (.parquet), but nothing of these is there"
+            )
+    return sorted(found.values(), key=lambda source: source.path)
+
+
+def _below(files: Files, found: Entry) -> Iterator[Input]:
+    if not found.is_folder:
+        yield _file(files, found)
+    else:
+        yield from _folder(files, found.path, DEPTH)
+
+
+def _folder(files: Files, path: str, depth: int) -> Iterator[Input]:
+    """Yields what a folder holds, down to `depth` folders below."""
+    try:
+        inside = files.folder(path)
+    except BadInput as error:
+        yield _source(path, path, UNKNOWN, None, [], trouble=str(error))
+        return
+    by_name = {found.name: found for found in inside}
+    history = by_name.get(OPERATIONS) or by_name.get(HISTORY)
+    if _has(by_name, TEST) or (history is not None and not history.is_folder):
+        yield from _run(files, path, by_name)
+        return
+    if _is_table(inside):
+        yield _source(path, path, PARQUET, None, inside, is_folder=True)
+        return
+    for found in inside:
+        if found.name not in POINTERS and _is_link(found):
+            raise BadInput(f"{found.path}: is {LINK}; name what it leads to on the command line, if that is meant")
+        if found.is_folder:
+            if depth > 1 and found.name not in POINTERS and not found.name.startswith((".", "_")):
+                yield from _folder(files, found.path, depth - 1)
+        elif found.name.endswith(SUFFIXES):
+            yield _file(files, found)
+
+
+def _run(files: Files, path: str, by_name: dict[str, Entry]) -> Iterator[Input]:
+    """Yields the run of a folder."""
+    data = next((by_name[name] for name in HISTORIES if name in by_name), None)
+    told = [by_name[name] for name in (TEST, RESULTS) if name in by_name]
+    linked = next((found for found in [*([data] if data else []), *told] if _is_link(found)), None)
+    kind: str
+    trouble: str | None
+    if linked is not None:
+        kind, trouble = UNKNOWN, f"{linked.path}: is {LINK}"
+        data, told, by_name = None, [], {}
+    elif data is None:
+        kind, trouble = UNKNOWN, f"{path}: expected {', '.join(HISTORIES[:-1])} or {HISTORIES[-1]}, found none of them"
+    else:
+        kind, trouble = (PARQUET, None) if data.is_folder else _format(files, data)
+        told.insert(0, data)
+    yield _source(
+        path,
+        path if data is None else data.path,
+        kind,
+        "/".join(path.rstrip("/").split("/")[-2:]),
+        told,
+        is_folder=data is not None and data.is_folder,
+        is_run=True,
+        has_test=_has(by_name, TEST),
+        has_results=_has(by_name, RESULTS),
+        conventions=() if data is None or trouble is not None else _conventions(files, data, kind),
+        trouble=trouble,
+    )
+
+
+def _has(by_name: dict[str, Entry], name: str) -> bool:
+    return name in by_name and not by_name[name].is_folder
+
+
+def _is_link(found: Entry) -> bool:
+    """Says whether this is a symbolic link on a local disk; other file systems have none that their drivers follow."""
+    return found.path.startswith(_FILE) and Path(found.path.removeprefix(_FILE)).is_symlink()
+
+
+def _file(files: Files, found: Entry) -> Input:
+    kind, trouble = _format(files, found)
+    run = None if kind == PARQUET else found.path.removeprefix(_FILE)
+    conventions = () if trouble is not None else _conventions(files, found, kind)
+    return _source(found.path, found.path, kind, run, [found], conventions=conventions, trouble=trouble)
+
+
+def _format(files: Files, found: Entry) -> tuple[str, str | None]:
+    """Tells what a file holds by its first bytes, and why it cannot be read; None if that does not show there."""
+    try:
+        head = files.read(found.path, HEAD_BYTES)
+        if head.startswith(_GZIP) and not found.name.endswith(".gz"):
+            return UNKNOWN, f"{found.path}: is compressed; name it so that it ends in .gz, by which Spark knows"
+        kind = detect(Source(found.path, io.BytesIO(head)))
+        if kind != PARQUET:
+            return kind, None
+        trouble = footer_trouble(files.tail(found.path, found.size, FOOTER_BYTES), found.size)
+    except (InputError, OSError, EOFError, zlib.error) as error:
+        return UNKNOWN, _of_file(found.path, str(error))
+    return kind, None if trouble is None else _of_file(found.path, trouble)
+
+
+def _of_file(path: str, said: str) -> str:
+    """Returns a sentence about a file, which begins with the file."""
+    return said if said.startswith(path) else f"{path}: {said}"
+
+
+def _conventions(files: Files, found: Entry, kind: str) -> tuple[tuple[str, str], ...]:
+    """Reads the conventions in the first event of a history in EDN.
+
+    What cannot be read says nothing here: whoever reads the events comes upon the same, and puts it into quarantine. A first
+    event beyond `_LONGEST_EVENT` is not one of ours, whose lines have bounds.
+    """
+    if kind != EDN:
+        return ()
+    for length in (HEAD_BYTES, _LONGEST_EVENT):
+        try:
+            told = conventions_at(Source(found.path, io.BytesIO(files.read(found.path, length))))
+        except InputError:
+            if found.size <= length:
+                break
+        else:
+            return tuple(sorted(told.items()))
+    return ()
+
+
+def _source(
+    path: str,
+    data: str,
+    kind: str,
+    run: str | None,
+    told: Sequence[Entry],
+    *,
+    is_folder: bool = False,
+    is_run: bool = False,
+    has_test: bool = False,
+    has_results: bool = False,
+    conventions: tuple[tuple[str, str], ...] = (),
+    trouble: str | None = None,
+) -> Input:
+    changed_ms = max((found.modified_ms for found in told), default=0)
+    return Input(
+        path=path,
+        data=data,
+        format=kind,
+        run=run,
+        day=datetime.fromtimestamp(changed_ms / 1000, UTC).date().isoformat(),
+        is_folder=is_folder,
+        is_run=is_run,
+        has_test=has_test,
+        has_results=has_results,
+        fingerprint=" ".join(f"{found.name}:{found.size}:{found.modified_ms}" for found in told),
+        conventions=conventions,
+        trouble=trouble,
+    )
+
+
+def _is_table(inside: Sequence[Entry]) -> bool:
+    """Says whether a folder is a data set as Spark writes it: parts of Parquet, or folders of partitions."""
+    return any(
+        ("=" in found.name) if found.is_folder else found.name.startswith("part-") and found.name.endswith(".parquet")
+        for found in inside
+        if not found.name.startswith((".", "_"))
+    )
+
+
+def literal(path: str) -> str:
+    """Returns a path that Spark, which takes every path for a pattern, takes for itself."""
+    return "".join(f"\\{character}" if character in "{}[]*?\\" else character for character in path)

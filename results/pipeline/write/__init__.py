@@ -1,0 +1,1 @@
+"""Writes: the output folder, its page and its pictures."""

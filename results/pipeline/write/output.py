@@ -1,0 +1,259 @@
+"""The folder that an analysis is written to: complete or not there, and the same after a rerun.
+
+Layout, under OUT:
+
+    manifest.json                     what is there: the only place to look
+    generations/<id>/<table>/...      tables of Parquet, written by one job
+    index.html, pictures/             the last job's page and its pictures, made of the tables
+
+The law: a job writes into a generation of its own, which nobody looks at until the manifest names it, and the manifest is
+replaced in one step. So a crash leaves the old tables as they were, and a reader never sees half of a new one. A full job's
+manifest names its generation alone; an incremental job adds its own to those before, and says which of their runs it has read
+anew, so that those no longer count there. Generations that no manifest names are deleted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import uuid
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
+
+from results.pipeline.errors import BadOutput
+from results.pipeline.read.tables import union
+from results.pipeline.schema import FORMAT, VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from results.pipeline.read.files import Files
+
+MANIFEST: Final = "manifest.json"
+WHOLE: Final = frozenset({"trends"})  # tables that each job makes of all runs anew, so that only the last one counts
+LOCK: Final = "_running.json"
+GENERATIONS: Final = "generations"
+STAGED: Final = "_staged"
+PICTURES: Final = "pictures"
+MAX_MANIFEST_BYTES: Final = 256 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generation:
+    """What one job has written.
+
+    Attributes:
+        id: Its folder's name.
+        tables: The names of its tables.
+        superseded: Runs in it that a later generation has read anew.
+    """
+
+    id: str
+    tables: Sequence[str]
+    superseded: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What an output folder holds.
+
+    Attributes:
+        written: When, in UTC.
+        options: What verdicts depend on; an incremental job has to have the same.
+        generations: From the oldest to the newest.
+        sources: The fingerprint of each source that was read, by path.
+        runs: The runs of each source.
+    """
+
+    written: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    generations: Sequence[Generation] = ()
+    sources: Mapping[str, str] = field(default_factory=dict)
+    runs: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+def load_manifest(files: Files, root: str) -> Manifest | None:
+    """Returns the manifest of an output folder; None if there is none.
+
+    Raises:
+        BadOutput: It is something else, or of another version.
+    """
+    path = f"{root}/{MANIFEST}"
+    if not files.exists(path):
+        return None
+    try:
+        document = json.loads(files.read(path, MAX_MANIFEST_BYTES))
+        found = (document["format"], document["version"])
+        if found != (FORMAT, VERSION):
+            raise BadOutput(
+                f"{path}: expected {FORMAT} version {VERSION}, found {found[0]} {found[1]}; choose another --out"
+            )
+        return Manifest(
+            written=str(document["written"]),
+            options=dict(document["options"]),
+            generations=[Generation(**generation) for generation in document["generations"]],
+            sources=dict(document["sources"]),
+            runs=dict(document["runs"]),
+        )
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise BadOutput(f"{path}: is no manifest of an analysis: {type(error).__name__}: {error}") from error
+
+
+def read_table(spark: SparkSession, root: str, manifest: Manifest, name: str) -> DataFrame | None:
+    """Returns a table as the manifest has it; None if no job wrote it."""
+    parts: list[DataFrame] = []
+    for generation in manifest.generations:
+        if name in generation.tables:
+            if name in WHOLE:
+                parts.clear()
+            rows = spark.read.parquet(f"{root}/{GENERATIONS}/{generation.id}/{name}")
+            if generation.superseded and "run" in rows.columns:
+                gone = spark.createDataFrame([(run,) for run in generation.superseded], "run string")
+                rows = rows.join(F.broadcast(gone), "run", "left_anti").select(*rows.columns)
+            parts.append(rows)
+    return union(parts) if parts else None
+
+
+class Output:
+    """An output folder while a job writes to it."""
+
+    def __init__(self, files: Files, root: str) -> None:
+        """Takes the folder for this job.
+
+        Raises:
+            BadOutput: It holds something else, or another job is writing to it.
+        """
+        self._files = files
+        self.root = files.qualified(root).rstrip("/")
+        self.before = load_manifest(files, self.root) or Manifest()
+        self._refuse_foreign()
+        self._lock()
+        self.id = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
+        self._sweep(self.before)
+
+    @property
+    def folder(self) -> str:
+        """The folder of this job's generation."""
+        return f"{self.root}/{GENERATIONS}/{self.id}"
+
+    @property
+    def staged(self) -> str:
+        """A folder for what is needed only while the job runs."""
+        return f"{self.folder}/{STAGED}"
+
+    def table(self, name: str) -> str:
+        """Returns the folder of a table of this job."""
+        return f"{self.folder}/{name}"
+
+    def plan(
+        self,
+        *,
+        tables: Sequence[str],
+        options: Mapping[str, Any],
+        sources: Mapping[str, str],
+        runs: Mapping[str, Sequence[str]],
+        incremental: bool,
+    ) -> Manifest:
+        """Returns the manifest that says what the folder would hold with this job's tables.
+
+        Args:
+            tables: The names of the tables that were written.
+            options: What verdicts depend on.
+            sources: The fingerprints of what was read.
+            runs: The runs of each source.
+            incremental: Whether what was there before still counts.
+        """
+        earlier = self.before if incremental else Manifest()
+        anew = {run for path in sources for run in (*earlier.runs.get(path, ()), *runs[path])}
+        return Manifest(
+            written=datetime.now(UTC).isoformat(timespec="seconds"),
+            options=options,
+            generations=[
+                *(replace(old, superseded=sorted({*old.superseded, *anew})) for old in earlier.generations),
+                Generation(id=self.id, tables=sorted(tables)),
+            ],
+            sources={**earlier.sources, **sources},
+            runs={**earlier.runs, **runs},
+        )
+
+    def commit(self, manifest: Manifest, pages: Mapping[str, bytes]) -> None:
+        """Makes what a manifest says what the folder holds, and replaces pages and pictures.
+
+        Args:
+            manifest: The manifest.
+            pages: Files by name; pages go to the top of the folder, pictures into one of their own.
+        """
+        self._files.delete(self.staged)
+        document = {"format": FORMAT, "version": VERSION, **asdict(manifest)}
+        self._files.replace(f"{self.root}/{MANIFEST}", (json.dumps(document, indent=1) + "\n").encode())
+        self._files.delete(f"{self.root}/{PICTURES}")
+        for name, content in pages.items():
+            folder = self.root if name.endswith(".html") else f"{self.root}/{PICTURES}"
+            self._files.replace(f"{folder}/{name}", content)
+        self._sweep(manifest)
+        self._files.delete(f"{self.root}/{LOCK}")
+
+    def clear(self) -> None:
+        """Deletes what this job has written so far."""
+        self._files.delete(self.folder)
+
+    def abort(self) -> None:
+        """Leaves the folder as it was."""
+        self.clear()
+        self._files.delete(f"{self.root}/{LOCK}")
+
+    def _refuse_foreign(self) -> None:
+        """Holds the user to a folder that is new, empty, or an analysis; a typing error must not fill a store with tables."""
+        if self.before.generations or not self._files.exists(self.root):
+            return
+        ours = {GENERATIONS, LOCK, f"{MANIFEST}.partial"}
+        others = [found.name for found in self._files.folder(self.root) if found.name not in ours]
+        if others:
+            raise BadOutput(
+                f"{self.root}: expected a new folder, or one of an earlier analysis; found {others[0]} in it"
+            )
+
+    def _lock(self) -> None:
+        path = f"{self.root}/{LOCK}"
+        told = {"host": platform.node(), "pid": os.getpid(), "since": datetime.now(UTC).isoformat(timespec="seconds")}
+        content = json.dumps(told).encode()
+        if self._files.create(path, content):
+            return
+        try:
+            other = json.loads(self._files.read(path, MAX_MANIFEST_BYTES))
+            gone = other["host"] == told["host"] and not _is_running(int(other["pid"]))
+        except (ValueError, KeyError, TypeError) as error:
+            raise BadOutput(
+                f"{path}: expected to read which job writes here: {error}; delete it if none does"
+            ) from error
+        if not gone:
+            raise BadOutput(
+                f"{self.root}: another job writes here since {other['since']} (process {other['pid']} on {other['host']}); "
+                f"if it is dead, delete {path}"
+            )
+        self._files.replace(path, content)
+
+    def _sweep(self, manifest: Manifest) -> None:
+        """Deletes generations that nobody looks at."""
+        named = {generation.id for generation in manifest.generations}
+        folder = f"{self.root}/{GENERATIONS}"
+        if self._files.exists(folder):
+            for found in self._files.folder(folder):
+                if found.name not in named:
+                    self._files.delete(found.path)
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return pid != os.getpid()

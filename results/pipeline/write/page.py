@@ -1,0 +1,81 @@
+"""`index.html` of an analysis, and its pictures as files: what a person looks at first.
+
+The page is one file that loads nothing and runs no script. Names and explanations come from histories: the template engine
+escapes them, and in pictures they are text that the drawing library escapes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+from harness.plain import plain
+from results import plots
+from results.pages import environment
+from results.pipeline.measure.timelines import AVAILABILITY
+from results.pipeline.measure.trends import DEVIATIONS, HISTORY
+from results.pipeline.write.pictures import SHOWN_RUNS, chosen, of_faults, of_runs, of_tests
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import DataFrame
+
+    from results.pipeline.job import Summary
+    from results.pipeline.write.pictures import Picture
+
+PAGE = "index.html"
+SHOWN_ROWS = 100
+
+
+def render(
+    found: Summary, *, timelines: Mapping[str, DataFrame], trends: DataFrame, faults: DataFrame, verdicts: DataFrame
+) -> dict[str, bytes]:
+    """Draws an analysis.
+
+    Args:
+        found: What it says.
+        timelines: What `timelines.timelines` returned, or the same tables read again.
+        trends: What `trends.trends` returned.
+        faults: The columns of `runs.FAULTS`.
+        verdicts: The columns of `schema.VERDICTS`.
+
+    Returns:
+        Files by name: the page, and each picture as SVG and as PNG.
+    """
+    rows = chosen(trends, SHOWN_ROWS)
+    pictured = of_runs(rows[:SHOWN_RUNS], timelines, faults, verdicts)
+    by_test, by_fault = of_tests(trends), of_faults(trends, timelines[AVAILABILITY])
+    files: dict[str, bytes] = {}
+    for picture in [*by_test, *by_fault, *(each for run in pictured for each in run.pictures)]:
+        files[f"{picture.name}.svg"] = plots.svg(picture.figure).encode()
+        files[f"{picture.name}.png"] = plots.png(picture.figure)
+    pages = environment(finalize=lambda value: plain(value) if type(value) is str else value)
+
+    def shown(pictures: Sequence[Picture]) -> list[dict[str, Any]]:
+        return [{"title": each.title, "svg": _inlined(each, files)} for each in pictures]
+
+    page = pages.get_template("analysis.html").render(
+        verdict=str(found.verdict),
+        runs=found.runs,
+        operations=found.operations,
+        counts={name: found.counts.get(name, 0) for name in ("valid", "invalid", "unknown")},
+        quarantined=found.quarantined,
+        history=HISTORY,
+        deviations=f"{DEVIATIONS:g}",
+        trends=shown(by_test),
+        faults=shown(by_fault),
+        rows=rows,
+        refuted=found.refuted,
+        undecided=found.undecided,
+        reasons=found.reasons,
+        pictured=[{"row": run.row, "pictures": shown(run.pictures)} for run in pictured],
+    )
+    return {PAGE: page.encode(), **files}
+
+
+def _inlined(picture: Picture, files: Mapping[str, bytes]) -> Markup:
+    title = str(Markup.escape(picture.title))
+    drawn = plots.inlined(files[f"{picture.name}.svg"].decode(), prefix=picture.name, title=title)
+    return Markup(drawn)  # noqa: S704 - drawn by us, its texts escaped by who drew it

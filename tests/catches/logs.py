@@ -1,0 +1,134 @@
+"""A log service in memory and in virtual time, correct or with one planted bug."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from harness.op import Fail, Ok
+from tests.catches.services import Service, now_s
+
+if TYPE_CHECKING:
+    from harness.op import Invocation, Outcome, Value
+
+
+class Bug(enum.StrEnum):
+    """What a log can get wrong."""
+
+    LOST_APPEND = "lost append"  # an acknowledged append never takes effect
+    SAME_OFFSET = "two values at one offset"  # an append is answered with the offset of the one before it
+    APPLIED_TWICE = "append applied twice"  # a repeated request appends once more
+    DIRTY_READ = "dirty read"  # a read has an entry that is gone a moment later, and another takes its place
+    REFUSED_APPLIED = "refused append applied"  # an append that was refused takes effect
+    STALE_READ = "stale follower read"  # a node that lags behind answers from what it has
+    REORDERED = "reordered"  # an append gets an offset that an old leader had reserved
+    TRUNCATED = "truncation after acknowledgement"  # a new leader misses the last half second of what was acknowledged
+
+
+# How often each strikes where it could; low enough that most operations are right.
+RATES = MappingProxyType(
+    {
+        Bug.LOST_APPEND: 0.02,
+        Bug.SAME_OFFSET: 0.02,
+        Bug.APPLIED_TWICE: 0.05,
+        Bug.DIRTY_READ: 0.1,
+        Bug.REFUSED_APPLIED: 0.05,
+        Bug.STALE_READ: 0.1,
+        Bug.REORDERED: 0.1,
+        Bug.TRUNCATED: 0.01,
+    }
+)
+LAG_S = 0.5
+
+
+class LogService(Service[Bug]):
+    """One log for each key.
+
+    Args:
+        seed: The seed of all chance.
+        bug: The bug that it has; None where it is correct.
+        offsets: Whether appends answer offsets.
+        gap: How many offsets of its own the service takes after every tenth entry, as a Raft log does for its terms.
+    """
+
+    def __init__(self, seed: int, bug: Bug | None, *, offsets: bool = True, gap: int = 0) -> None:
+        super().__init__(seed, bug, RATES)
+        self._offsets = offsets
+        self._gap = gap
+        self._logs: dict[str | None, dict[int, tuple[float, Value]]] = {}
+        self._next: dict[str | None, int] = {}
+        self._reserved: dict[str | None, int] = {}
+
+    async def apply(self, invocation: Invocation) -> Outcome:
+        """Appends or reads."""
+        key, value = invocation.key, invocation.value
+        if self.strikes(Bug.TRUNCATED):
+            self._truncate(key)
+        if invocation.f == "read":
+            return await self._read(key, value)
+        if self.strikes(Bug.LOST_APPEND):
+            return self._answer(self._take(key))
+        if self._next.get(key) and self.strikes(Bug.SAME_OFFSET):
+            return self._answer(self._next[key] - 1)
+        offset = self._append(key, value)
+        if self.strikes(Bug.APPLIED_TWICE):
+            self.start(self._again(key, value))
+        return Fail("not-leader") if self.strikes(Bug.REFUSED_APPLIED) else self._answer(offset)
+
+    def _answer(self, offset: int) -> Outcome:
+        return Ok(offset if self._offsets else None)
+
+    def _take(self, key: str | None) -> int:
+        """Returns the next free offset, and takes it."""
+        if key not in self._reserved and self.strikes(Bug.REORDERED):
+            self._reserved[key] = self._free(key)
+            self.start(self._hand_out(key))
+        return self._free(key)
+
+    def _free(self, key: str | None) -> int:
+        offset = self._next.get(key, 0)
+        self._next[key] = offset + 1
+        if offset % 10 == 9:
+            self._next[key] += self._gap
+        return offset
+
+    async def _hand_out(self, key: str | None) -> None:
+        """Gives the next append after a while the offset that was reserved for it."""
+        await asyncio.sleep(0.3)
+        offset = self._reserved[key]
+        self._reserved[key] = -offset - 1  # due
+
+    def _append(self, key: str | None, value: Value) -> int:
+        due = self._reserved.get(key, 0)
+        if due < 0:
+            offset = -due - 1
+            del self._reserved[key]
+        else:
+            offset = self._take(key)
+        self._logs.setdefault(key, {})[offset] = now_s(), value
+        return offset
+
+    async def _again(self, key: str | None, value: Value) -> None:
+        await asyncio.sleep(0.2)
+        self._append(key, value)
+
+    async def _read(self, key: str | None, asked: int | list[int]) -> Outcome:
+        log = self._logs.get(key, {})
+        if self.strikes(Bug.STALE_READ):
+            log = {offset: entry for offset, entry in log.items() if entry[0] < now_s() - LAG_S}
+        first, last = asked if isinstance(asked, list) else (asked, asked)
+        found = [[offset, log[offset][1]] for offset in range(first, last + 1) if offset in log]
+        if found and self.strikes(Bug.DIRTY_READ):
+            del self._logs[key][found[-1][0]]
+        if isinstance(asked, list):
+            return Ok(found)
+        return Ok(found[0][1] if found else None)
+
+    def _truncate(self, key: str | None) -> None:
+        log = self._logs.get(key, {})
+        kept = {offset: entry for offset, entry in log.items() if entry[0] < now_s() - LAG_S}
+        if len(kept) < len(log):
+            self._logs[key] = kept
+            self._next[key] = max(kept, default=-1) + 1

@@ -1,0 +1,340 @@
+"""Faults that are aimed at a role hit the process of that role, prove it, and leave the other process of the node alone."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from clusters.local import LocalCluster
+from harness.daemon import Daemon
+from harness.declare import NoOptions
+from harness.errors import InfrastructureError
+from harness.faults import PlannedFault
+from harness.healing import CHAIN
+from harness.system import NodeStatus, System
+from nemesis.conductor import Conductor
+from nemesis.errors import FaultError
+from tests.slow_faults import forget_plugins, install_slow_faults
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from harness.client import Client
+    from harness.faults import Begun, Proof
+    from harness.node import Node
+
+pytestmark = pytest.mark.integration
+
+PYTHON = os.path.realpath(sys.executable)
+PORTS = {"front": 8101, "back": 8102}
+LEADS = {"front": "n1", "back": "n3"}
+
+
+class Pages(System):
+    """Two file servers on each node: a front on all, a back on the first three."""
+
+    name = "pages"
+
+    def processes(self, node: Node) -> Sequence[Daemon]:
+        """Returns the servers of a node."""
+        roles = ("back", "front") if node.name in {"n1", "n2", "n3"} else ("front",)
+        return [
+            Daemon(
+                role=role,
+                argv=(PYTHON, "-m", "http.server", "--bind", "0.0.0.0", str(PORTS[role])),
+                pattern=f"^{PYTHON} -m http.server .*{PORTS[role]}$",
+                ports=(PORTS[role],),
+                data_dir=f"/srv/pages/{role}",
+                log_files=(f"/srv/pages/log/{role}.log",),
+                config_files={f"/srv/pages/{role}/index.html": f"<p>{role} of {node.name}</p>\n"},
+            )
+            for role in roles
+        ]
+
+    def install(self, node: Node) -> None:
+        """Has nothing to install."""
+
+    def wait_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
+        """Waits until every port is listened on."""
+        for node in nodes:
+            for daemon in self.processes(node):
+                (port,) = daemon.ports
+                knock = f"bash -c '</dev/tcp/127.0.0.1/{port}' 2>/dev/null"
+                script = f"for i in $(seq {int(timeout_s * 20)}); do {knock} && exit 0; sleep 0.05; done; exit 1"
+                if self.cluster.remote(node).run(script, check=False).status:
+                    raise InfrastructureError(f"{daemon.role} of {node.name} does not listen on {port}")
+
+    def client(self, process: int, node: Node, *, pinned: bool = False) -> Client:
+        """Has no clients."""
+        raise NotImplementedError
+
+    async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
+        """Says that each role has a leader of its own."""
+        return [
+            NodeStatus(
+                node=node.name, role="leader" if LEADS[daemon.role] == node.name else "follower", process=daemon.role
+            )
+            for daemon in self.processes(node)
+        ]
+
+
+class Site:
+    """The system on a cluster, and a way to carry out one fault on it."""
+
+    def __init__(self, cluster: LocalCluster) -> None:
+        self.cluster = cluster
+        self.system = Pages(cluster, NoOptions(), "none")
+
+    def node(self, name: str) -> Node:
+        """Returns a node by name."""
+        return next(node for node in self.cluster.nodes if node.name == name)
+
+    def pids(self, role: str) -> dict[str, tuple[int, str] | None]:
+        """Returns the processes of a role by node."""
+        found = {node.name: self.system.process_states(node, role) for node in self.cluster.nodes}
+        return {name: states[role] for name, states in found.items() if role in states}
+
+    def nices(self, name: str) -> dict[str, int]:
+        """Returns the nice value of each process of a node, by role."""
+        remote = self.cluster.remote(self.node(name))
+        states = self.system.process_states(self.node(name))
+        shown = {role: remote.run(f"ps -o ni= -p {state[0]}").stdout for role, state in states.items() if state}
+        return {role: int(text) for role, text in shown.items()}
+
+    def get(self, source: str, target: str, role: str) -> str:
+        """Asks a server for its page, from another node; empty where no answer comes."""
+        connect = f"exec 3<>/dev/tcp/{self.node(target).address}/{PORTS[role]}"
+        script = f"{connect} && printf 'GET / HTTP/1.0\\r\\n\\r\\n' >&3 && tail -n 1 <&3"
+        remote = self.cluster.remote(self.node(source))
+        asked = remote.run(f"timeout 1 bash -c {shlex.quote(script)}", check=False)
+        return asked.stdout.strip()
+
+    def through(self, fault: PlannedFault, meanwhile: Any = None) -> tuple[Begun, Proof, Any]:
+        """Begins and proves a fault, looks at something, and ends it."""
+
+        async def work() -> tuple[Begun, Proof, Any]:
+            conductor = Conductor(cluster=self.cluster, system=self.system)
+            await conductor.prepare([fault])
+            begun = await conductor.begin(fault)
+            try:
+                proof = await conductor.prove(fault)
+                seen = await asyncio.to_thread(meanwhile) if meanwhile else None
+            finally:
+                await conductor.end(fault)
+            return begun, proof, seen
+
+        return asyncio.run(work())
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    """Five nodes with the servers on them."""
+    with LocalCluster.up(f"test-roles-{os.getpid()}") as cluster, cluster.entered():
+        made = Site(cluster)
+        for node in cluster.nodes:
+            made.system.start(node)
+        made.system.wait_ready(cluster.nodes, 10)
+        yield made
+
+
+def planned(kind: str, target: str | Sequence[str], role: str, **options: Any) -> PlannedFault:
+    """Returns a plan's entry."""
+    return PlannedFault(id=4, kind=kind, target=target, start_s=0.0, end_s=10.0, options={"role": role, **options})
+
+
+def test_a_killed_front_leaves_the_back_alone(site: Site) -> None:
+    """The pid of the front vanishes and another one comes back; the back is the same process all the time."""
+    fronts, backs = site.pids("front"), site.pids("back")
+    _, proof, seen = site.through(
+        planned("kill", ["n1", "n4"], "front"), lambda: (site.pids("front"), site.pids("back"))
+    )
+    assert proof.effective, proof.reason
+    assert proof.measured["vanished"] == ["n1", "n4"]
+    assert proof.measured["pids"]["n1"] == fronts["n1"][0]  # type: ignore[index]
+    killed, other = seen
+    assert [name for name, state in killed.items() if state is None] == ["n1", "n4"]
+    assert other == backs == site.pids("back")
+    after = site.pids("front")
+    assert None not in after.values()
+    assert [name for name in after if after[name][0] != fronts[name][0]] == ["n1", "n4"]  # type: ignore[index]
+    assert site.get("n2", "n1", "front") == "<p>front of n1</p>"
+
+
+def test_a_paused_back_leaves_the_front_alone(site: Site) -> None:
+    """The back is in state T and silent, the front of the same node answers; the leader of a role is found by its role."""
+    order = ["n2", "n1", "n3"]
+
+    def look() -> Any:
+        return site.pids("back"), site.pids("front"), site.get("n1", "n3", "back"), site.get("n1", "n3", "front")
+
+    begun, proof, seen = site.through(planned("pause", "leader", "back", order=order), look)
+    assert begun.targets == ("n3",)
+    assert proof.effective, proof.reason
+    backs, fronts, silent, answer = seen
+    assert [name for name, state in backs.items() if state[1] == "T"] == ["n3"]
+    assert [name for name, state in fronts.items() if state[1] == "T"] == []
+    assert silent == ""
+    assert answer == "<p>front of n3</p>"
+    assert site.get("n1", "n3", "back") == "<p>back of n3</p>"
+
+
+def test_without_a_role_all_processes_of_a_node_are_hit(site: Site) -> None:
+    """Each is proved by itself and named by its role."""
+    _, proof, _ = site.through(PlannedFault(id=5, kind="kill", target=["n2", "n5"], start_s=0.0, end_s=10.0))
+    assert proof.effective, proof.reason
+    assert proof.measured["vanished"] == ["n2 (back)", "n2 (front)", "n5"]
+    site.system.wait_ready(site.cluster.nodes, 10)
+
+
+def test_parted_fronts_leave_the_backs_alone(site: Site) -> None:
+    """Only packets to and from the ports of the fronts are dropped, by the counters and by probes on those ports."""
+
+    def look() -> Any:
+        ends = (("n1", "n2"), ("n2", "n1"), ("n2", "n3"))
+        return [site.get(a, b, "front") for a, b in ends], [site.get(a, b, "back") for a, b in ends]
+
+    fault = planned("partition-random-halves", ["n1", "n4"], "front")
+    begun, proof, (fronts, backs) = site.through(fault, look)
+    assert proof.effective, proof.reason
+    assert "All 12 cut pairs were silent" in proof.reason
+    assert "all 8 whole ones answered" in proof.reason
+    assert begun.details["ports"] == [PORTS["front"]]
+    assert all(packets > 0 for packets in proof.measured["dropped"].values())
+    assert fronts == ["", "", "<p>front of n3</p>"]
+    assert backs == ["<p>back of n2</p>", "<p>back of n1</p>", "<p>back of n3</p>"]
+    for node in site.cluster.nodes:
+        assert CHAIN + "-" not in site.cluster.remote(node).run("iptables -S").stdout
+    assert site.get("n1", "n2", "front") == "<p>front of n2</p>"
+
+
+def test_a_partition_of_a_role_divides_its_nodes_only(site: Site) -> None:
+    """Nodes without the role get no rules and are on no side."""
+    begun, proof, _ = site.through(planned("partition-random-halves", ["n2"], "back"))
+    assert proof.effective, proof.reason
+    assert sorted(begun.details["grudge"]) == ["n1", "n2", "n3"]
+    assert "All 4 cut pairs were silent" in proof.reason
+
+
+def test_two_roles_of_one_node_are_held_apart(site: Site) -> None:
+    """A front can be paused while the back of its node is dead; the same front cannot be hit twice."""
+    kill = PlannedFault(id=6, kind="kill", target=["n1"], start_s=0, end_s=3, options={"role": "back"})
+    pause = PlannedFault(id=7, kind="pause", target=["n1"], start_s=0, end_s=3, options={"role": "front"})
+    again = PlannedFault(id=8, kind="kill", target=["n1"], start_s=0, end_s=3)
+
+    async def work() -> list[Proof]:
+        conductor = Conductor(cluster=site.cluster, system=site.system)
+        await conductor.begin(kill)
+        await conductor.begin(pause)
+        proofs = [await conductor.prove(kill), await conductor.prove(pause)]
+        with pytest.raises(FaultError, match="finds no node to hit: n1 is held by 7-pause"):
+            await conductor.begin(again)
+        await conductor.end(pause)
+        await conductor.end(kill)
+        return proofs
+
+    for proof in asyncio.run(work()):
+        assert proof.effective, proof.reason
+
+
+def test_power_is_lost_by_the_data_of_one_role(site: Site) -> None:
+    """The unsynced file of the back is gone; what the front wrote without a sync is still there."""
+    fault = planned("power-loss", ["n2"], "back")
+    node, system = site.node("n2"), site.system
+    remote = site.cluster.remote(node)
+
+    async def work() -> Proof:
+        conductor = Conductor(cluster=site.cluster, system=system)
+        await conductor.prepare([fault])
+        for each in site.cluster.nodes:
+            system.start(each)
+        system.wait_ready(site.cluster.nodes, 10)
+        remote.run(
+            "head -c 50000 /dev/urandom > /srv/pages/front/written; head -c 50000 /dev/urandom > /srv/pages/back/written"
+        )
+        await conductor.begin(fault)
+        proof = await conductor.prove(fault)
+        await conductor.end(fault)
+        return proof
+
+    for each in site.cluster.nodes:
+        system.kill(each)
+    try:
+        proof = asyncio.run(work())
+        assert proof.effective, proof.reason
+        assert remote.run("grep -c /srv/pages /proc/mounts").stdout.strip() == "1"
+        assert remote.run("stat -c %s /srv/pages/front/written").stdout.strip() == "50000"
+        assert remote.run("cmp -s /srv/pages/back/written /srv/pages/front/written", check=False).status != 0
+        assert remote.run("stat -c %s /srv/pages/back/written 2>/dev/null || echo 0").stdout.strip() == "0"
+    finally:
+        for each in site.cluster.nodes:
+            system.kill(each)
+        conductor = Conductor(cluster=site.cluster, system=system)
+        asyncio.run(conductor.heal())
+        for each in site.cluster.nodes:
+            system.start(each)
+        system.wait_ready(site.cluster.nodes, 10)
+    assert "/srv/pages" not in remote.run("cat /proc/mounts").stdout
+
+
+def test_the_clock_of_one_role_is_set_aside(site: Site) -> None:
+    """By libfaketime, in that process only; the other process of the node keeps the right time."""
+    fault = planned("clock-skew", ["n1"], "front", offset_ms=60_000)
+    if "faketime" not in site.cluster.capabilities()["n1"].available:
+        pytest.skip("libfaketime is not installed")
+    whole = PlannedFault(id=9, kind="clock-skew", target=["n1"], start_s=0, end_s=9, options={"offset_ms": -5000})
+    for node in site.cluster.nodes:
+        site.system.kill(node)
+
+    async def work() -> list[Any]:
+        conductor = Conductor(cluster=site.cluster, system=site.system)
+        await conductor.prepare([fault])
+        for node in site.cluster.nodes:
+            site.system.start(node)
+        site.system.wait_ready(site.cluster.nodes, 10)
+        proofs: list[Any] = []
+        for each in (fault, whole):
+            await conductor.begin(each)
+            proofs.append(await conductor.prove(each))
+            offsets = site.cluster.remote(site.node("n1")).run(
+                "cd /run/labrys; cat clock-offset-front clock-offset-back"
+            )
+            proofs.append(offsets.stdout.split())
+            await conductor.end(each)
+        for node in site.cluster.nodes:
+            site.system.kill(node)
+        await conductor.release()
+        return proofs
+
+    try:
+        one, moved, both, all_moved = asyncio.run(work())
+    finally:
+        for node in site.cluster.nodes:
+            site.system.start(node)
+        site.system.wait_ready(site.cluster.nodes, 10)
+    assert one.effective, one.reason
+    assert "n1's clock is +60." in one.reason or "n1's clock is +59.9" in one.reason
+    assert moved[0].startswith(("+60.", "+59.9"))
+    assert abs(float(moved[1])) < 0.1
+    assert both.effective, both.reason
+    assert set(both.measured["off_s"]) == {"n1 (front)", "n1 (back)"}
+    assert all(float(each) < -4.8 for each in all_moved)
+
+
+def test_the_fault_of_the_docs_works(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """docs/new-fault.md: its code breaks, proves and heals, on the processes of one role alone."""
+    install_slow_faults(tmp_path, monkeypatch)
+    try:
+        _, proof, nices = site.through(planned("low-priority", ["n2"], "front", nice=7), lambda: site.nices("n2"))
+        assert proof.effective, proof.reason
+        assert proof.reason == "1 processes have nice 7."
+        assert nices["front"] == 7
+        assert nices["back"] != 7
+        assert site.nices("n2")["front"] == nices["back"]
+    finally:
+        forget_plugins()

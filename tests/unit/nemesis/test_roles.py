@@ -1,0 +1,371 @@
+"""Faults aim at roles: how that is said, what is drawn, what a plan holds, and who stands in whose way."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.capabilities import NAMES, Capabilities
+from harness.clock import run_virtual
+from harness.daemon import Daemon
+from harness.faults import Begun, PlannedFault, Proof
+from harness.node import Node
+from harness.system import NodeStatus
+from nemesis.conductor import Conductor
+from nemesis.errors import FaultError, PlanError
+from nemesis.fault import Fault, meet
+from nemesis.kinds import Kind, choose, choose_all
+from nemesis.plan import draw_plan
+from nemesis.planfile import Plan, from_json, to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.cluster import Cluster
+    from harness.system import System
+
+NODES = ("n1", "n2", "n3", "n4", "n5")
+ROLES = {"controller": ("n1", "n2", "n3"), "broker": ("n2", "n3", "n4", "n5"), "namesrv": ("n1",)}
+ABLE = Capabilities(available=frozenset(NAMES))
+
+
+@pytest.mark.parametrize(
+    ("text", "role", "target", "label"),
+    [
+        ("kill:broker", "broker", "random", "kill:broker"),
+        ("kill:brokers", "broker", "random", "kill:broker"),
+        ("partition:brokers", "broker", "random", "partition-random-halves:broker"),
+        ("power-loss:namesrv", "namesrv", "one", "power-loss:namesrv"),
+        ("leader-kill:controllers", "controller", "leader", "leader-kill:controller"),
+        ("pause:controller+leader", "controller", "leader", "pause:controller+leader"),
+        ("kill:broker+minority", "broker", "minority", "kill:broker+minority"),
+        ("kill:controller+leader+minority", "controller", "leader+minority", "kill:controller+leader+minority"),
+        ("kill:brokers+n5+n2", "broker", ("n5", "n2"), "kill:broker+n5+n2"),
+        ("kill:leader+minority", None, "leader+minority", "kill:leader+minority"),
+        ("kill:n1+n2", None, ("n1", "n2"), "kill:n1+n2"),
+        ("kill", None, "random", "kill"),
+    ],
+)
+def test_what_can_be_said(text: str, role: str | None, target: object, label: str) -> None:
+    """A role, a role and a target among its nodes, or a target; the plural of a role is understood."""
+    choice = choose(text, NODES, roles=ROLES)
+    assert (choice.role, choice.target, choice.label) == (role, target, label)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("kill:boker", "unknown target 'boker'. Did you mean 'broker'?"),
+        ("kill:queen", "Known are: all, broker, controller, "),
+        ("kill:broker+n1", "n1 runs no broker; n2, n3, n4, n5 do"),
+        ("kill:namesrv+n2+n1", "n2 runs no namesrv; n1 does"),
+        ("kill:broker+broker", "unknown target 'broker'"),
+        ("kill:n1+broker", "unknown target 'broker'"),
+        ("fixed-kill:controller", "needs the names of its nodes, e.g. fixed-kill:controller+n1"),
+        ("packet-loss:broker", "packet-loss cannot be aimed at the role broker: it drops a part of all"),
+        ("packet-delay:broker+n2", "whichever process sends it. Aim it at nodes, e.g. packet-delay:n2"),
+        ("leadership-transfer:controller", "cannot be aimed at the role controller"),
+        ("partition-leader:controller+minority", "cannot be aimed at 'minority'"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_meant_names_the_way_out(text: str, message: str) -> None:
+    """A role that is not there, a node without it, a kind that acts on whole nodes."""
+    with pytest.raises(PlanError) as raised:
+        choose(text, NODES, roles=ROLES)
+    assert message in str(raised.value)
+
+
+def test_a_word_with_two_meanings_is_refused() -> None:
+    """No one can tell whether `store` is the node or the process."""
+    with pytest.raises(PlanError, match="'store' is the name of a node, and it means a role of the system too"):
+        choose("kill:store", ["store", "n2"], roles={"store": ["n2"]})
+    with pytest.raises(PlanError, match="'leader' is a target, and it means a role"):
+        choose("kill:leader", NODES, roles={"leader": NODES})
+
+
+def drawn(text: str, **options: Any) -> tuple[PlannedFault, ...]:
+    """Draws a plan of ten minutes."""
+    choices = choose_all([text], NODES, roles=ROLES)
+    return draw_plan(choices, NODES, **{"seed": 3, "time_limit_s": 600.0, "roles": ROLES, **options})
+
+
+def test_faults_at_a_role_hit_its_nodes_and_say_so() -> None:
+    """Sizes count the nodes that have the role, and the plan carries the role."""
+    plan = drawn("kill:broker,pause:controller+minority,bridge:broker,partition:controller")
+    assert {fault.options["role"] for fault in plan} == {"broker", "controller"}
+    for fault in plan:
+        assert set(fault.target) <= set(ROLES[fault.options["role"]])
+    assert {len(fault.target) for fault in plan if fault.kind == "pause"} == {1}
+    assert {len(fault.target) for fault in plan if fault.kind == "bridge"} == {4}
+    assert {len(fault.target) for fault in plan if fault.kind == "partition-random-halves"} == {1}
+    assert {len(fault.target) for fault in plan if fault.kind == "kill"} == {1, 2, 3, 4}
+
+
+def test_an_order_of_a_role_has_its_nodes_only() -> None:
+    """The company of a role's leader is taken from the nodes that run the role."""
+    for fault in drawn("kill:controller+leader+minority"):
+        assert sorted(fault.options["order"]) == sorted(ROLES["controller"])
+
+
+def test_a_plan_without_roles_is_what_it_was() -> None:
+    """That a system names its roles changes no draw of a fault that is aimed at nodes."""
+    plain = draw_plan(choose_all(["kill,pause"], NODES), NODES, seed=8, time_limit_s=300.0)
+    named = draw_plan(choose_all(["kill,pause"], NODES), NODES, seed=8, time_limit_s=300.0, roles={"node": NODES})
+    assert plain == named
+
+
+def overlaps(plan: Sequence[PlannedFault], one: str, other: str) -> bool:
+    """Says whether a fault of one kind and one of another are on at one time on one node."""
+    return any(
+        a.start_s < b.end_s and b.start_s < a.end_s and set(a.target) & set(b.target)
+        for a in plan
+        if a.kind == one
+        for b in plan
+        if b.kind == other
+    )
+
+
+def test_two_roles_of_a_node_do_not_exclude_each_other() -> None:
+    """The broker of a node may be paused while its controller is dead; two faults of one process never meet."""
+    assert overlaps(drawn("kill:controller,pause:broker"), "kill", "pause")
+    assert not overlaps(drawn("kill:broker,pause:broker"), "kill", "pause")
+    assert not overlaps(drawn("kill:controller,pause"), "kill", "pause")
+
+
+@given(
+    st.integers(0, 2**32),
+    st.sampled_from(["kill:broker,pause,crash:controller", "disk-full:broker,power-loss,kill:broker"]),
+)
+def test_faults_that_hold_the_same_never_share_a_node(seed: int, text: str) -> None:
+    """Whatever is drawn."""
+    plan = drawn(text, seed=seed)
+    kinds = {choice.kind.name: choice.kind.fault for choice in choose_all([text], NODES, roles=ROLES)}
+    for place, one in enumerate(plan):
+        for other in plan[place + 1 :]:
+            role, other_role = one.options.get("role"), other.options.get("role")
+            if meet(kinds[one.kind].GROUPS, role, kinds[other.kind].GROUPS, other_role) and other.start_s < one.end_s:
+                assert not set(one.target) & set(other.target)
+
+
+def test_the_majority_of_each_role_is_kept() -> None:
+    """A kill of brokers keeps two of three controllers whoever they are, and a majority of the brokers."""
+    with pytest.raises(PlanError, match="always takes the majority away from 1 nodes, and it must be kept"):
+        drawn("kill:namesrv", keep_majority=True)
+    for fault in drawn("kill:broker,pause:controller", keep_majority=True):
+        assert len(fault.target) == 1
+    whole = drawn("kill", keep_majority=True)
+    assert not any("n1" in fault.target for fault in whole)  # it runs the only name server
+    assert all(len(set(fault.target) & set(ROLES["controller"])) <= 1 for fault in whole)
+    for fault in drawn("kill:broker", take_majority=True):
+        assert len(fault.target) >= 2
+
+
+def test_files_are_damaged_on_a_minority_of_each_role() -> None:
+    """A role of three keeps two whole copies, whatever the others do."""
+    plan = drawn("file-truncate:broker,file-bitflip:controller,file-bitflip:broker")
+    hit: dict[str, set[str]] = {}
+    for fault in plan:
+        hit.setdefault(fault.options["role"], set()).update(fault.target)
+    assert {role: len(nodes) for role, nodes in hit.items()} == {"broker": 1, "controller": 1}
+    with pytest.raises(
+        PlanError, match="files would be damaged on n2, n3; at most 1 of 4 nodes of the role broker may be"
+    ):
+        drawn("file-truncate:broker+n2+n3")
+
+
+def test_a_plan_comes_back_from_its_file() -> None:
+    """Roles are written and read, and the file is the same again."""
+    faults = drawn("kill:broker,pause:controller+leader,bridge:broker,disk-full")
+    plan = Plan(nodes=NODES, seed=3, time_limit_s=600.0, faults=faults, roles=ROLES)
+    text = to_json(plan)
+    again = from_json(text, nodes=NODES, source="plan.json", roles=ROLES)
+    assert again == plan
+    assert from_json(text, nodes=NODES, source="plan.json") == plan  # the file says itself which roles there were
+    assert to_json(again) == text
+    assert '"role": "broker"' in text
+
+
+def test_a_plan_without_faults_at_roles_says_nothing_of_roles() -> None:
+    """A file that needs no roles is read wherever there are such nodes."""
+    plan = Plan(nodes=NODES, seed=3, time_limit_s=60.0, faults=drawn("kill", time_limit_s=60.0), roles=ROLES)
+    assert "role" not in to_json(plan)
+    assert from_json(to_json(plan), nodes=NODES, source="plan.json").faults == plan.faults
+
+
+def entry(**changes: Any) -> str:
+    """Returns a plan with one fault."""
+    fault = {"kind": "kill", "target": ["n2"], "start_s": 5, "end_s": 9, "options": {"role": "broker"}, **changes}
+    return json.dumps({"faults": [fault]})
+
+
+def test_a_role_may_stand_in_the_target_of_a_file() -> None:
+    """As on the command line."""
+    read = from_json(entry(target="controllers+leader", options={}), nodes=NODES, source="plan.json", roles=ROLES)
+    assert read.faults[0].target == "leader"
+    assert read.faults[0].options == {"role": "controller", "order": ["n1", "n2", "n3"]}
+    read = from_json(entry(target="all"), nodes=NODES, source="plan.json", roles=ROLES)
+    assert (read.faults[0].target, read.faults[0].options) == ("all", {"role": "broker"})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (entry(options={"role": "proxy"}), "there is no role 'proxy'; the roles are: controller on n1, n2, n3; broker on n2, "),
+        (entry(target=["n1"]), "unknown target 'n1'"),
+        (entry(options={"role": 7}), "a role is a text, not 7"),
+        (entry(target="broker", options={}), "names a role and no nodes of it; write e.g. broker+all"),
+        (entry(target="leader", options={"role": "broker", "order": list(NODES)}), "must name every node once: n2, n3, n4, n5"),
+        (entry(kind="packet-loss"), "packet-loss cannot be aimed at the role broker"),
+        (entry(kind="file-truncate", target=["n2", "n3"]), "at most 1 of 4 nodes of the role broker may be"),
+        (
+            json.dumps({"faults": [
+                {"kind": "kill", "target": ["n2"], "start_s": 5, "end_s": 9, "options": {"role": "broker"}},
+                {"kind": "pause", "target": ["n2", "n3"], "start_s": 8, "end_s": 12},
+            ]}),
+            "kill from 5 to 9 s and pause from 8 s both hold n2",
+        ),
+        (
+            json.dumps({"faults": [
+                {"kind": "kill", "target": "all", "start_s": 5, "end_s": 9, "options": {"role": "broker"}},
+                {"kind": "pause", "target": ["n1", "n5"], "start_s": 8, "end_s": 12},
+            ]}),
+            "both hold n5",
+        ),
+        (json.dumps({"roles": ["broker"], "faults": []}), "roles must be an object of lists of node names"),
+        (json.dumps({"roles": {"broker": ["n9"]}, "faults": []}), "roles must be an object of lists of node names"),
+    ],
+)  # fmt: skip
+def test_a_plan_that_cannot_be_carried_out_is_refused(text: str, message: str) -> None:
+    """With the roles that there are, before any node is touched."""
+    with pytest.raises(PlanError) as raised:
+        from_json(text, nodes=NODES, source="plan.json", roles=ROLES)
+    assert message in str(raised.value)
+
+
+def test_two_roles_of_a_node_may_be_hit_together_by_a_file() -> None:
+    """They are two processes."""
+    both = [
+        {"kind": "kill", "target": "all", "start_s": 5, "end_s": 9, "options": {"role": "broker"}},
+        {"kind": "pause", "target": "all", "start_s": 6, "end_s": 9, "options": {"role": "controller"}},
+    ]
+    assert len(from_json(json.dumps({"faults": both}), nodes=NODES, source="plan.json", roles=ROLES).faults) == 2
+
+
+def test_without_roles_none_can_be_aimed_at() -> None:
+    """The sentence says that the system names none."""
+    with pytest.raises(PlanError, match="there is no role 'broker'; the system names no roles"):
+        from_json(entry(), nodes=NODES, source="plan.json")
+
+
+class Two:
+    """A system with two processes on each node, in memory; a leader of each role."""
+
+    name = "two"
+
+    def processes(self, node: Node) -> Sequence[Daemon]:
+        """Returns both."""
+        return [
+            Daemon(role=role, argv=(role,), pattern=f"^{role}", ports=(port,), data_dir=f"/{role}", log_files=("/log",))
+            for role, port in (("front", 1), ("back", 2))
+        ]
+
+    def ports(self, role: str | None = None) -> Sequence[int]:
+        """Returns the port of a role, or both."""
+        return {"front": (1,), "back": (2,)}.get(role or "", (1, 2))
+
+    async def status(self, node: Node, timeout_s: float) -> NodeStatus:
+        """Says what the front says."""
+        return (await self.statuses(node, timeout_s))[0]
+
+    async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
+        """Lets n1 lead the fronts and n2 the backs, after a while."""
+        await asyncio.sleep(0.1)
+        leads = {"front": "n1", "back": "n2"}
+        return [
+            NodeStatus(node=node.name, role="leader" if leads[role] == node.name else "follower", process=role)
+            for role in ("front", "back")
+        ]
+
+
+class Held(Fault):
+    """Holds the process and does nothing else."""
+
+    GROUPS = frozenset({"process"})
+    NEEDS = frozenset()
+    WHOLE_NODE = None
+
+    async def begin(self) -> Begun:
+        """Begins."""
+        return Begun(targets=self.targets, details={"members": list(self.members), "port": self.port()})
+
+    async def prove(self) -> Proof:
+        """Claims nothing."""
+        return Proof(effective=False, reason="not looked at")
+
+    async def end(self) -> None:
+        """Ends."""
+        self.field.over.add(self.id)
+
+
+def planned(number: int, target: str | Sequence[str], role: str | None = None) -> PlannedFault:
+    """Returns a plan's entry."""
+    options = {"role": role} if role else {}
+    return PlannedFault(id=number, kind="held", target=target, start_s=0.0, end_s=5.0, options=options)
+
+
+@pytest.fixture
+def conductor(monkeypatch: pytest.MonkeyPatch) -> Conductor:
+    """A nemesis on two nodes that knows one kind."""
+    kind = Kind(name="held", fault=Held, target=None)
+    monkeypatch.setattr("nemesis.conductor.find_kind", lambda name: kind)
+    monkeypatch.setattr("nemesis.kinds.find_kind", lambda name: kind)
+    nodes = (Node(name="n1", address="10.0.0.1"), Node(name="n2", address="10.0.0.2"))
+    cluster = SimpleNamespace(nodes=nodes, capabilities=lambda: dict.fromkeys(("n1", "n2"), ABLE))
+    return Conductor(cluster=cast("Cluster", cluster), system=cast("System", Two()))
+
+
+def test_each_role_has_a_leader_of_its_own(conductor: Conductor) -> None:
+    """A node that runs two processes may lead with one of them only."""
+
+    async def hit() -> list[Begun]:
+        return [
+            await conductor.begin(planned(1, "leader", "back")),
+            await conductor.begin(planned(2, "leader", "front")),
+        ]
+
+    back, front = run_virtual(hit())
+    assert (back.targets, back.details) == (("n2",), {"members": ["n1", "n2"], "port": 2})
+    assert (front.targets, front.details["port"]) == (("n1",), 1)
+
+
+def test_processes_are_held_one_by_one(conductor: Conductor) -> None:
+    """Two faults at two roles of a node go together; a third one, at the whole node, finds it held."""
+
+    async def hit() -> Begun:
+        await conductor.begin(planned(1, ["n1"], "front"))
+        await conductor.begin(planned(2, ["n1"], "back"))
+        with pytest.raises(FaultError, match="3-held finds no node to hit: n1 is held by 2-held"):
+            await conductor.begin(planned(3, ["n1"]))
+        with pytest.raises(FaultError, match="4-held finds no node to hit: n1 is held by 1-held"):
+            await conductor.begin(planned(4, ["n1"], "front"))
+        await conductor.end(planned(1, ["n1"], "front"))
+        return await conductor.begin(planned(5, ["n1"], "front"))
+
+    assert run_virtual(hit()).targets == ("n1",)
+
+
+def test_a_role_without_a_leader_is_named(conductor: Conductor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody who leads as a back is not the same as nobody who leads."""
+
+    async def silent(self: Two, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
+        return [NodeStatus(node=node.name, role="leader")]  # which of its processes leads, it does not say
+
+    monkeypatch.setattr(Two, "statuses", silent)
+    with pytest.raises(FaultError, match="1-held needs a leader, and in 3 s no back said that it leads"):
+        run_virtual(conductor.begin(planned(1, "leader", "back")))

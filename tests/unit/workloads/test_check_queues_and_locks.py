@@ -1,0 +1,81 @@
+"""`labrys check` decides histories of queues and locks that were recorded elsewhere."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from checker.command import check
+from checker.formats.jepsen import write_history
+from checker.formats.pairing import events_of
+from harness.errors import InputError
+from tests.unit.workloads.histories import done
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from harness.op import Operation
+
+QUEUE = [
+    done(0, 1, 0, "enqueue", 1, 1),
+    done(2, 3, 0, "enqueue", 2, 2),
+    done(4, 5, 1, "dequeue", None, 1),
+    done(6, 7, 1, "drain", None, [2, 1]),
+]
+LOCK = [
+    done(0, 1, 0, "acquire", None, 7),
+    done(2, 3, 1, "acquire", None, 8),
+    done(4, 5, 0, "release", 7, 7),
+]
+
+
+def decide(
+    path: Path, operations: Sequence[Operation], capsys: pytest.CaptureFixture[str], *arguments: str
+) -> dict[str, Any]:
+    """Returns what `labrys check` says about a history in EDN."""
+    write_history(path / "history.edn", events_of(operations))
+    found = [str(path / "history.edn"), "--format", "json", *arguments]
+    check.main(found, standalone_mode=False)
+    said: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return said
+
+
+@pytest.mark.parametrize(
+    ("workload", "operations", "settings", "kind"),
+    [
+        ("queue", QUEUE, [], None),
+        ("queue", QUEUE, ["delivery=exactly-once"], "duplicated"),
+        ("queue", QUEUE[:3], [], "unknown"),
+        ("queue", [*QUEUE[:3], done(6, 7, 1, "drain", None, [])], [], "lost"),
+        ("queue", [*QUEUE[:2], done(4, 5, 1, "drain", None, [2, 1])], ["order=realtime"], "reordered"),
+        ("lock", LOCK, [], "two-holders"),
+        ("lock", LOCK, ["lease-s=0.000000001"], "unknown"),
+        ("lock", LOCK[:2], [], "unknown"),
+        ("lock", LOCK[:2], ["sessions=false"], "two-holders"),
+    ],
+)
+def test_a_history_from_elsewhere_is_decided(
+    *,
+    workload: str,
+    operations: Sequence[Operation],
+    settings: Sequence[str],
+    kind: str | None,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """By the judge of the workload that is named, with the options that a verdict depends on."""
+    options = [word for setting in settings for word in ("--workload-option", setting)]
+    said = decide(tmp_path, operations, capsys, "--workload", workload, *options)
+    valid = {None: True, "unknown": "unknown"}.get(kind, False)
+    assert (said["valid"], said["workload"]) == (valid, workload)
+    if valid is False:
+        assert said["kind"] == kind
+
+
+def test_what_is_no_history_of_a_queue_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The sentence names the event and what was expected."""
+    with pytest.raises(InputError, match="event 0: expected the function enqueue, dequeue or drain, found 'acquire'"):
+        decide(tmp_path, LOCK, capsys, "--workload", "queue")

@@ -1,0 +1,100 @@
+"""What the counter workload asks, and the parts of its verdict."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from harness.combinators import time_limit
+from harness.errors import InputError
+from harness.final_reads import FinalReads
+from harness.generator import Asker
+from harness.history import pair
+from harness.load import ClosedLoop
+from harness.node import Node
+from harness.op import FINAL_PHASE, Invocation, Ok, OpType, Outcome
+from harness.simulation import simulate
+from harness.verdict import Verdict
+from harness.workload import Observed
+from workloads.counter import CounterOptions, CounterWorkload
+from workloads.counter.generators import Stream
+
+NODE = Node(name="n1", address="10.0.0.1")
+
+
+def drawn(number: int, count: int, options: CounterOptions | None = None) -> list[Invocation]:
+    """Returns the first operations of a stream."""
+    stream = Stream(options or CounterOptions(), seed=1, number=number)
+    return [stream.next() for _ in range(count)]
+
+
+def test_the_nth_operation_depends_on_seed_stream_and_n_alone() -> None:
+    """Whatever other streams do, and however many operations are wanted."""
+    generator = CounterWorkload().generator(seed=1, streams=2)
+    askers = [Asker(number, number, "n1", 0, idle=True, workers=frozenset(range(2))) for number in range(2)]
+    turns = [(generator.ask(askers[0]), generator.ask(askers[1])) for _ in range(200)]
+    assert [one for one, _ in turns] == drawn(0, 400)[:200]
+    assert [other for _, other in turns] == drawn(1, 200)
+    assert drawn(0, 100) != drawn(1, 100)
+
+
+def test_operations_are_those_of_the_options() -> None:
+    """Shares of reads and of negative amounts, the largest amount, and the counters."""
+    options = CounterOptions(keys=3, read_share=0.3, negative_share=0.4, largest=4)
+    draws = drawn(0, 5000, options)
+    adds = [each.value for each in draws if each.f == "add"]
+    assert len(adds) / 5000 == pytest.approx(0.7, abs=0.03)
+    assert sum(amount < 0 for amount in adds) / len(adds) == pytest.approx(0.4, abs=0.03)
+    assert {abs(amount) for amount in adds} == {1, 2, 3, 4}
+    assert {each.key for each in draws} == {"c0", "c1", "c2"}
+    assert {each.key for each in drawn(0, 50)} == {None}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"read_share": 0.0}, "expected a share of reads between 0 and 1, not 0.0"),
+        ({"read_share": 1.0}, "expected a share of reads between 0 and 1, not 1.0"),
+        ({"keys": 0}, "expected keys and largest from 1"),
+        ({"largest": 0}, "expected keys and largest from 1"),
+        ({"negative_share": 2.0}, "a negative share from 0 to 1"),
+    ],
+)
+def test_options_that_test_nothing_are_refused(wrong: dict[str, Any], message: str) -> None:
+    """The message says what was expected."""
+    with pytest.raises(InputError, match=message):
+        CounterOptions(**wrong)
+
+
+@pytest.mark.parametrize("keys", [1, 3])
+def test_a_correct_system_is_valid_with_its_final_reads(keys: int) -> None:
+    """Every counter is read after healing."""
+    workload = CounterWorkload(CounterOptions(keys=keys))
+    counts: Counter[str | None] = Counter()
+
+    def respond(_: int, invocation: Invocation) -> Outcome:
+        counts[invocation.key] += invocation.value or 0
+        return Ok(counts[invocation.key] if invocation.f == "read" else invocation.value)
+
+    load = ClosedLoop(concurrency=5)
+    main = simulate(time_limit(5, workload.generator(seed=4, streams=5)), load=load, respond=respond)
+    final = simulate(workload.final_generator(history=main, node=NODE), load=load, respond=respond)
+    assert {(op.f, op.phase) for op in final} == {("read", FINAL_PHASE)}
+    assert len([op for op in final if op.type is OpType.INVOKE]) == keys
+    later = [
+        op._replace(index=op.index + len(main), time_ns=op.time_ns + main[-1].time_ns, process=1000 + int(op.process))
+        for op in final
+    ]
+    parts = workload.check(pair([*main, *later]), Observed(final_reads=FinalReads(through=("n1",))))
+    assert {part.name: part.verdict for part in parts} == {"counter": Verdict.VALID, "final-reads": Verdict.VALID}
+    assert parts[0].details["counts"]["not-read"] == 0
+    assert [part.name for part in workload.check(pair(main), Observed())] == ["counter"]
+
+
+def test_streams_are_described_as_they_are_drawn() -> None:
+    """`labrys plan` shows what will be asked."""
+    described = CounterWorkload().describe_streams(seed=1, streams=2, count=5)
+    asked = [(each["f"], each["value"]) for each in described[1]["operations"]]
+    assert asked == [(each.f, each.value) for each in drawn(1, 5)]

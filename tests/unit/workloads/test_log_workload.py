@@ -1,0 +1,312 @@
+"""The log workload in a run: its streams, its generators, and the parts of its verdict."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.combinators import limit, time_limit
+from harness.declare import build, click_options
+from harness.errors import InputError
+from harness.final_reads import FinalReads
+from harness.generator import Asker
+from harness.history import pair
+from harness.load import ClosedLoop
+from harness.node import Node
+from harness.op import FINAL_PHASE, Fail, Info, Invocation, Ok, Op, OpType
+from harness.simulation import simulate
+from harness.verdict import Verdict
+from harness.workload import Observed
+from workloads.finals import ATTEMPTS
+from workloads.log import LogOptions, LogWorkload
+from workloads.log.generators import BEYOND, MAX_RANGES, RANGE, LogGenerator, Offsets, WholeLogs
+from workloads.log.streams import Draw, Stream
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.op import Outcome
+
+NODE = Node(name="n1", address="10.0.0.1")
+SINGLE = LogOptions(read_share=0.9, range_share=0)
+RANGED = LogOptions(read_share=0.9, range_share=1, range_length=5, recent=10)
+
+
+class Logs:
+    """Correct logs in memory; answers at the end of an operation, when it takes effect."""
+
+    def __init__(self, *, offsets: bool = True, first: int = 0) -> None:
+        self.logs: dict[str | None, dict[int, Any]] = {}
+        self.offsets = offsets
+        self.first = first
+
+    def __call__(self, _: int, invocation: Invocation) -> Outcome:
+        """Does an operation."""
+        log = self.logs.setdefault(invocation.key, {})
+        value = invocation.value
+        if invocation.f == "append":
+            offset = max(log, default=self.first - 1) + 1
+            log[offset] = value
+            return Ok(offset if self.offsets else None)
+        if isinstance(value, int):
+            return Ok(log.get(value))
+        return Ok([[offset, entry] for offset, entry in log.items() if value[0] <= offset <= value[1]])
+
+
+def draws(options: LogOptions, number: int, count: int, *, streams: int = 5, seed: int = 1) -> list[Draw]:
+    """Returns the first operations of a stream."""
+    stream = Stream(options, seed=seed, number=number, streams=streams)
+    return [stream.next() for _ in range(count)]
+
+
+def told(
+    generator: LogGenerator | WholeLogs | Offsets, f: str, value: Any, result: Any, *, key: str | None = None
+) -> None:
+    """Tells of an operation that succeeded."""
+    generator.told(Op(0, 0, OpType.INVOKE, 9, f, value, key))
+    generator.told(Op(1, 1, OpType.OK, 9, f, result, key))
+
+
+def reads(generator: LogGenerator, count: int = 50) -> list[Invocation]:
+    """Asks until there are some reads."""
+    found: list[Invocation] = []
+    while len(found) < count:
+        answer = generator.ask(Asker(0, 0, "n1", 0, idle=True, workers=frozenset({0})))
+        assert isinstance(answer, Invocation)
+        found += [answer] if answer.f == "read" else []
+    return found
+
+
+def test_the_nth_operation_depends_on_seed_stream_and_n_alone() -> None:
+    """Asked together, in turns or alone, each stream gives the same; another seed or stream gives something else."""
+    options = LogOptions(keys=3)
+    alone = [draws(options, number, 200) for number in range(3)]
+    together = [Stream(options, seed=1, number=number, streams=5) for number in range(3)]
+    turns: list[list[Draw]] = [[], [], []]
+    for step in range(600):
+        number = (step * step + step // 7) % 3
+        turns[number].append(together[number].next())
+    for number in range(3):
+        count = min(len(turns[number]), 200)
+        assert count > 50
+        assert turns[number][:count] == alone[number][:count]
+    assert alone[0] != draws(options, 0, 200, seed=2)
+    assert [draw.back for draw in alone[0]] != [draw.back for draw in alone[1]]
+
+
+@settings(deadline=None)
+@given(streams=st.integers(1, 12), count=st.integers(1, 60), seed=st.integers(0, 2**63 - 1), keys=st.integers(1, 3))
+def test_values_are_unique(streams: int, count: int, seed: int, keys: int) -> None:
+    """No value is appended twice, to any log, by any stream."""
+    appended = [
+        draw.value
+        for number in range(streams)
+        for draw in draws(LogOptions(keys=keys), number, count, streams=streams, seed=seed)
+        if draw.value is not None
+    ]
+    assert len(set(appended)) == len(appended)
+    assert all(value > 0 for value in appended)
+
+
+def test_the_options_say_how_many_reads_there_are_and_of_what() -> None:
+    """Shares, lengths, distances and keys are drawn evenly."""
+    some = draws(LogOptions(read_share=0.5, range_share=0.25, range_length=3, recent=4, keys=2), 0, 8000)
+    read = [draw for draw in some if draw.value is None]
+    ranged = [draw for draw in read if draw.length is not None]
+    assert len(read) / len(some) == pytest.approx(0.5, abs=0.03)
+    assert len(ranged) / len(read) == pytest.approx(0.25, abs=0.03)
+    assert {draw.length for draw in ranged} == {1, 2, 3}
+    assert {draw.back for draw in read} == {0, 1, 2, 3}
+    assert set(Counter(draw.key for draw in some)) == {"l0", "l1"}
+    assert {draw.key for draw in draws(LogOptions(), 0, 50)} == {None}
+    assert all(draw.value is not None for draw in draws(LogOptions(read_share=0), 0, 200))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"read_share": 1}, {"read_share": -0.1}, {"range_share": 2}, {"range_length": 0}, {"recent": 0}, {"keys": 0}],
+)
+def test_options_that_test_nothing_are_refused(values: dict[str, Any]) -> None:
+    """By the command line and by the dataclass."""
+    with pytest.raises(InputError, match=r"expected|read share"):
+        build(LogOptions, values)
+
+
+def test_what_a_verdict_depends_on_is_an_option_of_the_judge() -> None:
+    """Whether reads are linearizable, and nothing else."""
+    assert [option.name for option in click_options(LogOptions, judging=True)] == ["linearizable"]
+
+
+def test_streams_are_described_the_same_for_the_same_seed() -> None:
+    """What depends on the run is counted back from the highest offset."""
+    workload = LogWorkload(LogOptions(read_share=0.8, range_length=4, recent=3))
+    described = workload.describe_streams(seed=3, streams=2, count=40)
+    assert json.dumps(described) == json.dumps(workload.describe_streams(seed=3, streams=2, count=40))
+    values = [operation["value"] for operation in described[0]["operations"] if operation["f"] == "read"]
+    assert {"highest", "highest-1", "highest-2"} & {value for value in values if isinstance(value, str)}
+    assert ["highest-1", "highest+2"] in values
+
+
+def test_a_read_begins_near_the_highest_offset_that_is_known() -> None:
+    """From answers of appends, from reads of an offset that has a value, and from ranges."""
+    generator = LogGenerator(SINGLE, seed=1, streams=1)
+    assert {read.value for read in reads(generator)} == {0}
+    for f, value, result, highest in (
+        ("append", 7, 500, 500),
+        ("read", 600, 7, 600),
+        ("read", [590, 720], [[600, 7], [700, 8], [650, 9]], 700),
+        ("append", 8, 20, 700),
+        ("read", 900, None, 700),
+        ("append", 8, None, 701),
+        ("append", 8, None, 702),
+        ("read", 701, 8, 702),
+        ("read", 709, 8, 709),
+    ):
+        told(generator, f, value, result)
+        assert {highest - read.value for read in reads(generator)} <= set(range(SINGLE.recent))
+
+
+def test_a_range_may_end_above_what_is_known() -> None:
+    """What is appended at that time is read at once."""
+    generator = LogGenerator(RANGED, seed=1, streams=1)
+    told(generator, "append", 7, 500)
+    some = reads(generator, 200)
+    assert {read.value[1] - read.value[0] + 1 for read in some} == {1, 2, 3, 4, 5}
+    assert max(read.value[1] for read in some) > 500
+
+
+def test_reads_follow_a_log_whose_appends_answer_no_offset() -> None:
+    """What reads find and the number of acknowledged appends say how long it is, whatever offsets the system takes itself."""
+    service = Logs(offsets=False, first=30)
+    workload = LogWorkload(LogOptions(read_share=0.5))
+    ops = simulate(time_limit(5, workload.generator(seed=4, streams=3)), respond=service)
+    read = [op.value for op in ops if op.type is OpType.INVOKE and isinstance(op.value, list)]
+    assert 0 <= max(service.logs[None]) - max(first for first, _ in read) < 40
+
+
+@pytest.mark.parametrize("result", ["a", True, 1.5, -1, 10**18, {"a": 1}, [1], [["a", 1]], [[]], [[-1, 2]], [None]])
+def test_an_answer_of_any_shape_does_no_harm(result: Any) -> None:
+    """What a client says is foreign; what is no offset is not read later."""
+    generator = LogGenerator(SINGLE, seed=1, streams=1)
+    told(generator, "append", 1, result)
+    told(generator, "read", [0, 5], result)
+    assert {read.value for read in reads(generator)} == {0}
+
+
+@pytest.mark.parametrize("service", [Logs(), Logs(offsets=False), Logs(first=7)])
+def test_a_correct_log_is_valid_and_was_tested(service: Logs) -> None:
+    """All appends are read in the end, through final reads of bounded length."""
+    workload = LogWorkload(LogOptions(keys=2))
+    ops = simulate(
+        time_limit(5, workload.generator(seed=4, streams=5)), load=ClosedLoop(concurrency=5), respond=service
+    )
+    final = simulate(workload.final_generator(history=ops, node=NODE), load=ClosedLoop(concurrency=5), respond=service)
+    begin = len(ops)
+    later = [
+        op._replace(index=op.index + begin, time_ns=op.time_ns + ops[-1].time_ns, process=int(op.process) + 100)
+        for op in final
+    ]
+    operations = pair([*ops, *later])
+    parts = {part.name: part for part in workload.check(operations, Observed(final_reads=FinalReads(through=("n1",))))}
+    assert {name: part.verdict for name, part in parts.items()} == {"log": Verdict.VALID, "final-reads": Verdict.VALID}
+    counts = parts["log"].details["counts"]
+    assert counts["ok"] == counts["acknowledged"] > 500
+    assert {op.phase for op in final} == {FINAL_PHASE}
+    assert all(op.value[1] - op.value[0] == RANGE - 1 for op in final if op.type is OpType.INVOKE)
+
+
+def invoked(generator: WholeLogs, *, answer: Any = None) -> list[Any]:
+    """Runs a generator of final reads to its end; returns what it asked, in order."""
+    ops = simulate(generator, respond=answer or (lambda _, __: Ok([])))
+    return [(op.key, op.value[0]) if op.key else op.value[0] for op in ops if op.type is OpType.INVOKE]
+
+
+def history_of(*results: Any, key: str | None = None) -> list[Op]:
+    """Returns the events of appends with these answers."""
+    return [
+        Op(2 * place + half, 0, (OpType.INVOKE, OpType.OK)[half], 1, "append", result, key)
+        for place, result in enumerate(results)
+        for half in (0, 1)
+    ]
+
+
+def test_final_reads_cover_each_log_and_a_little_more() -> None:
+    """In ranges of a thousand offsets, beyond the highest that is known; also a log of which no offset is known."""
+    assert invoked(WholeLogs(history_of(RANGE - BEYOND - 1), [None])) == [0]
+    assert invoked(WholeLogs(history_of(RANGE - BEYOND), [None])) == [0, RANGE]
+    assert invoked(WholeLogs(history_of(None), [None])) == [0]
+    history = [*history_of(5, key="a"), *history_of(1500, key="b")]
+    assert invoked(WholeLogs(history, ["a", "b"])) == [("a", 0), ("b", 0), ("b", RANGE)]
+
+
+def test_final_reads_go_on_where_a_log_is_longer_than_was_known() -> None:
+    """Until a read finds nothing near its end."""
+    length = 2 * RANGE + 950
+
+    def answer(_: int, invocation: Invocation) -> Outcome:
+        first, last = invocation.value
+        return Ok([[offset, offset] for offset in range(first, min(last, length) + 1)])
+
+    assert invoked(WholeLogs(history_of(None), [None]), answer=answer) == [0, RANGE, 2 * RANGE, 3 * RANGE]
+
+
+def test_final_reads_of_a_sparse_log_are_bounded() -> None:
+    """Where offsets are far apart, only ranges with a known offset are read."""
+    far = (MAX_RANGES + 5) * RANGE + 950
+    assert invoked(WholeLogs(history_of(3, far, 5_000_000), [None])) == [0, 5_000_000, far - 950, far + 50]
+
+
+def test_a_final_read_that_fails_is_asked_again_and_then_unknown() -> None:
+    """A bounded number of times; the part names the range."""
+    generator = LogWorkload().final_generator(history=history_of(0), node=NODE)
+    ops = simulate(limit(100, generator), respond=lambda _, __: Info("no-answer"))
+    assert sum(op.type is OpType.INVOKE for op in ops) == ATTEMPTS
+    operations = pair(ops)
+    good = pair(
+        simulate(WholeLogs(history_of(RANGE), [None]), respond=lambda _, i: Fail("no") if i.value[0] else Ok([]))
+    )
+    for some, reason in (
+        (operations, "could not be read"),
+        (good, "1 of 2 ranges of offsets could not be read after healing"),
+    ):
+        parts = {
+            part.name: part for part in LogWorkload().check(some, Observed(final_reads=FinalReads(through=("n1",))))
+        }
+        assert parts["final-reads"].verdict is Verdict.UNKNOWN
+        assert reason in parts["final-reads"].reason
+    assert parts["final-reads"].details["unread_ranges"] == ["[1000, 1999]"]
+    missing = FinalReads(missing="The run ended before its final reads.")
+    final = LogWorkload().check(good, Observed(final_reads=missing))[1]
+    assert (final.verdict, final.reason) == (Verdict.UNKNOWN, missing.missing)
+    assert [part.name for part in LogWorkload().check(good, Observed())] == ["log"]
+
+
+def test_operations_that_violate_are_named_in_the_part() -> None:
+    """With the operations as the run recorded them, and the picture of the log."""
+    history: Sequence[tuple[str, Any, Any]] = (("append", 5, 0), ("append", 6, 1), ("read", [0, 1], [[1, 6]]))
+    events = [
+        Op(
+            2 * place + half,
+            1000 * (2 * place + half),
+            (OpType.INVOKE, OpType.OK)[half],
+            1,
+            f,
+            (value, result)[half],
+            node="n2",
+        )
+        for place, (f, value, result) in enumerate(history)
+        for half in (0, 1)
+    ]
+    part = LogWorkload().check(pair(events), Observed())[0]
+    assert part.verdict is Verdict.INVALID
+    assert part.details["counterexample"]["kind"] == "lost"
+    assert part.details["counterexample"]["subject"] == 0
+    assert [operation["node"] for operation in part.details["counterexample"]["operations"]] == ["n2", "n2"]
+    marks = {mark["name"]: mark["points"] for mark in part.details["plot"]["marks"]}
+    assert marks == {"there": [[3e-6, 1]], "lost": [[1e-6, 0]]}
+    json.dumps(part.details)

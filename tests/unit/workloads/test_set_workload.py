@@ -1,0 +1,131 @@
+"""What the set workload asks, and the parts of its verdict."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from harness.combinators import limit, time_limit
+from harness.declare import build, click_options
+from harness.errors import InputError
+from harness.final_reads import FinalReads
+from harness.generator import Asker
+from harness.history import pair
+from harness.load import ClosedLoop
+from harness.node import Node
+from harness.op import FINAL_PHASE, Fail, Invocation, Ok, OpType, Outcome
+from harness.simulation import simulate
+from harness.verdict import Verdict
+from harness.workload import Observed
+from workloads.set import SetOptions, SetWorkload
+from workloads.set.generators import Stream
+
+NODE = Node(name="n1", address="10.0.0.1")
+
+
+class Sets:
+    """Correct sets in memory; the adds of some elements are refused."""
+
+    def __init__(self) -> None:
+        self.sets: dict[str | None, list[int]] = {}
+
+    def __call__(self, _: int, invocation: Invocation) -> Outcome:
+        """Does an operation."""
+        members = self.sets.setdefault(invocation.key, [])
+        if invocation.f == "read":
+            return Ok(list(members))
+        if invocation.value % 7 == 0:
+            return Fail("refused")
+        members.append(invocation.value)
+        return Ok(invocation.value)
+
+
+def drawn(number: int, count: int, options: SetOptions | None = None, *, streams: int = 4) -> list[Invocation]:
+    """Returns the first operations of a stream."""
+    stream = Stream(options or SetOptions(), seed=1, number=number, streams=streams)
+    return [stream.next() for _ in range(count)]
+
+
+def test_the_nth_operation_depends_on_seed_stream_and_n_alone() -> None:
+    """Whatever other streams do, whatever the answers are, and however many operations are wanted."""
+    generator = SetWorkload().generator(seed=1, streams=4)
+    askers = [Asker(number, number, "n1", 0, idle=True, workers=frozenset(range(4))) for number in range(4)]
+    turns = [(generator.ask(askers[0]), generator.ask(askers[1])) for _ in range(300)]
+    assert [one for one, _ in turns] == drawn(0, 600)[:300]
+    assert [other for _, other in turns] == drawn(1, 300)
+    assert drawn(0, 100) != drawn(1, 100)
+
+
+def test_no_element_is_added_twice() -> None:
+    """Neither to one set nor to two, by whatever stream."""
+    options = SetOptions(keys=3)
+    added = [each.value for number in range(4) for each in drawn(number, 300, options) if each.f == "add"]
+    assert len(added) > 1000
+    assert len(set(added)) == len(added)
+    assert min(added) > 0
+
+
+def test_reads_are_as_rare_as_the_options_say() -> None:
+    """While a set is small, there is one read for so many adds; then reads return so many elements for each add."""
+    many = Counter(each.f for each in drawn(0, 20_000, SetOptions(reads_every=20, read_cost=1_000_000)))
+    assert many["add"] / many["read"] == pytest.approx(20, rel=0.2)
+    large = drawn(0, 100_000, SetOptions(reads_every=1, read_cost=5), streams=1)
+    returned = added = 0
+    for each in large:
+        if each.f == "add":
+            added += 1
+        else:
+            returned += added
+    assert returned / added == pytest.approx(5, rel=0.3)
+
+
+def test_sets_are_used_evenly() -> None:
+    """One set has no key; several have one each."""
+    assert {each.key for each in drawn(0, 100)} == {None}
+    keys = Counter(each.key for each in drawn(0, 3000, SetOptions(keys=3)))
+    assert sorted(map(str, keys)) == ["s0", "s1", "s2"]
+    assert min(keys.values()) > 900
+
+
+@pytest.mark.parametrize("wrong", [{"keys": 0}, {"reads_every": 0}, {"read_cost": 0}])
+def test_options_out_of_range_are_refused(wrong: dict[str, Any]) -> None:
+    """The message says what was expected."""
+    with pytest.raises(InputError, match="expected keys, reads-every and read-cost from 1"):
+        SetOptions(**wrong)
+
+
+def test_the_verdict_depends_on_one_option() -> None:
+    """`labrys check` and `labrys analyze` have the option `linearizable` and no other."""
+    assert [each.name for each in click_options(SetOptions, judging=True)] == ["linearizable"]
+    assert build(SetOptions, {"linearizable": False}) == SetOptions(linearizable=False)
+
+
+@pytest.mark.parametrize("keys", [1, 3])
+def test_a_correct_system_is_valid_with_its_final_reads(keys: int) -> None:
+    """Every set is read after healing, and then no element is left unread."""
+    workload, sets = SetWorkload(SetOptions(keys=keys, reads_every=20)), Sets()
+    load = ClosedLoop(concurrency=5)
+    main = simulate(time_limit(5, workload.generator(seed=4, streams=5)), load=load, respond=sets)
+    final = simulate(workload.final_generator(history=main, node=NODE), load=load, respond=sets)
+    assert {(op.f, op.phase) for op in final} == {("read", FINAL_PHASE)}
+    assert len([op for op in final if op.type is OpType.INVOKE]) == keys
+    later = [
+        op._replace(index=op.index + len(main), time_ns=op.time_ns + main[-1].time_ns, process=1000 + int(op.process))
+        for op in final
+    ]
+    parts = workload.check(pair([*main, *later]), Observed(final_reads=FinalReads(through=("n1",))))
+    assert {part.name: part.verdict for part in parts} == {"set": Verdict.VALID, "final-reads": Verdict.VALID}
+    assert parts[0].details["counts"]["failed"] > 20
+    assert [part.name for part in workload.check(pair(main), Observed())] == ["set"]
+    assert workload.check(pair(main), Observed())[0].verdict is Verdict.UNKNOWN
+
+
+def test_streams_are_described_as_they_are_drawn() -> None:
+    """`labrys plan` shows what will be asked."""
+    described = SetWorkload().describe_streams(seed=1, streams=4, count=5)
+    assert [each["stream"] for each in described] == [0, 1, 2, 3]
+    asked = [(each["f"], each["value"]) for each in described[2]["operations"]]
+    assert asked == [(each.f, each.value) for each in drawn(2, 5)]
+    assert simulate(limit(3, SetWorkload().generator(seed=1, streams=3)))
