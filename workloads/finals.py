@@ -80,14 +80,14 @@ def final_reads(operations: Sequence[Operation], reads: FinalReads) -> Part:
         reason = "The run touched no key, so none was read after healing."
         return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
     if unread:
-        reason = (
-            f"{len(unread)} of {len(through)} keys could not be read after healing, so a write lost there was not seen."
-        )
+        what = "The only object" if set(through) == {None} else f"{len(unread)} of {len(through)} keys"
+        reason = f"{what} could not be read after healing, so a write lost there was not seen."
         return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
     told = [
         node if by_node[node] == len(through) else f"{node} ({by_node[node]} of {len(through)})"
         for node in dict.fromkeys([*reads.through, *by_node])
     ]
     left_out = "".join(f" {node} was left out: it {why}." for node, why in reads.left_out.items())
-    reason = f"All {len(through)} keys were read after healing, through {', '.join(told)}.{left_out}"
+    what = "The only object was" if set(through) == {None} else f"All {len(through)} keys were"
+    reason = f"{what} read after healing, through {', '.join(told)}.{left_out}"
     return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)
