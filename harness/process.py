@@ -6,7 +6,8 @@ The laws:
   failed import and a library that calls `sys.exit` all end with 255.
 - Output that is lost never raises where it is written, so a command always comes to its verdict. In the end a lost output turns
   0 into 255, and what was lost is said on the stream that is left. Every other code stands: a definite failure is not masked.
-- SIGTERM and SIGHUP end a command as Ctrl-C does. A signal that the parent ignores, as `nohup` does, stays ignored.
+- SIGTERM and SIGHUP end a command as Ctrl-C does. A signal that the parent ignores, as `nohup` does, stays ignored. One that
+  comes while Python cannot raise it, in a callback of its own, is not lost: it comes again.
 
 This module and what it imports need the standard library alone, so that it can tell of everything else that cannot be imported.
 """
@@ -20,6 +21,7 @@ import os
 import select
 import signal
 import sys
+import threading
 import traceback
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TextIO
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 COMMAND_MODULE = "cli"  # by name: no room imports the module that composes all rooms
 LARGEST_CODE = 255
+AGAIN_S = 0.05
 
 
 class _Output(io.RawIOBase):
@@ -121,6 +124,7 @@ def end_with(command: Callable[[], int]) -> NoReturn:
     with contextlib.suppress(KeyboardInterrupt):
         if own:
             _keep_streams()
+            sys.unraisablehook = _not_lost
         _on_signals(_ENDING)
         code = _carry_out(command)
     if own:
@@ -234,6 +238,20 @@ def _on_signals(handlers: Mapping[signal.Signals, Callable[..., object]]) -> Non
     for number, handler in handlers.items():
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handler)
+
+
+def _not_lost(lost: sys.UnraisableHookArgs) -> None:
+    """Sends a signal again whose exception Python could not raise, e.g. in a callback of a lock of its import system.
+
+    It is sent a moment later, by a thread: what is raised here is ignored, too.
+    """
+    if not isinstance(lost.exc_value, KeyboardInterrupt):
+        sys.__unraisablehook__(lost)
+        return
+    number = signal.SIGTERM if isinstance(lost.exc_value, Terminated) else signal.SIGINT
+    again = threading.Timer(AGAIN_S, os.kill, (os.getpid(), number))
+    again.daemon = True
+    again.start()
 
 
 def _leaving(code: int) -> Callable[..., object]:

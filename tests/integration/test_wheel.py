@@ -41,8 +41,9 @@ class Installed:
         return ended.stdout
 
     def pip(self, *arguments: str) -> None:
-        """Installs something into the environment."""
-        self.run(sys.executable, "-m", "pip", "--quiet", "--python", str(self.python), "install", *arguments)
+        """Installs something into the environment, from what is on this machine."""
+        pip = (sys.executable, "-m", "pip", "--quiet", "--python", str(self.python), "install")
+        self.run(*pip, "--no-index", "--no-deps", "--no-build-isolation", *arguments)
 
     def labrys(self, *arguments: str, codes: tuple[int, ...] = (0,)) -> str:
         """Runs the installed command."""
@@ -62,7 +63,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     )
     found = Installed(folder / "elsewhere")
     (wheel,) = (folder / "dist").glob("labrys-*.whl")
-    found.pip("--no-index", "--no-deps", str(wheel))
+    found.pip(str(wheel))
     packages = found.run(str(found.python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip()
     Path(packages, "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
     place = found.run(str(found.python), "-c", "import harness; print(harness.__file__)")

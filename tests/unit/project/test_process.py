@@ -224,6 +224,35 @@ def test_a_signal_ends_a_command_as_ctrl_c_does(place: Path, number: signal.Sign
         assert (server.returncode, b"Traceback" in err) == (ExitCode.VALID, False)
 
 
+LOST = """
+import os, signal, time
+from harness import process
+
+class Deaf:
+    def __del__(self):
+        os.kill(os.getpid(), signal.{name})
+        for _ in range(1000): pass  # the handler raises here, where Python ignores what is raised
+
+def command():
+    deaf = Deaf()
+    del deaf
+    time.sleep(30)
+    return 0
+
+process.end_with(command)
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
+def test_a_signal_that_cannot_be_raised_is_not_lost(place: Path, name: str) -> None:
+    """Python ignores what is raised in a destructor; the signal comes again after it."""
+    ended = subprocess.run(
+        [sys.executable, "-c", LOST.format(name=name)],
+        capture_output=True, cwd=place, env=environment(), timeout=DEADLINE_S, check=False,
+    )  # fmt: skip
+    assert (ended.returncode, ended.stderr) == (ExitCode.INTERRUPTED, b"")
+
+
 def test_a_signal_that_the_parent_ignores_stays_ignored(place: Path) -> None:
     """As `nohup` asks."""
     with started(place, "check", "-", before="trap '' HUP") as waiting:
