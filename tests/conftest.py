@@ -22,6 +22,20 @@ settings.load_profile("labrys")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# What takes longest begins first, so that no process is left with it at the end.
+FIRST = ("integration", "spark")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Puts the tests on real nodes and those with Spark before all others."""
+    items.sort(key=lambda item: FIRST.index(folder) if (folder := _folder(item.nodeid)) in FIRST else len(FIRST))
+
+
+def _folder(nodeid: str) -> str:
+    parts = nodeid.split("/")
+    return parts[1] if len(parts) > 1 else ""
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Says what goes together where tests run in several processes, as `make test` runs them.
@@ -33,8 +47,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class ByFolder(LoadScopeScheduling):  # type: ignore[misc]  # the library has no types
         def _split_scope(self, nodeid: str) -> str:
-            folder = nodeid.split("/")[1]
-            return folder if folder in {"integration", "spark"} else nodeid.partition("::")[0]
+            folder = _folder(nodeid)
+            return folder if folder in FIRST else nodeid.partition("::")[0]
 
     config.option.loadscopereorder = False  # folders in their order: those two before what is left
     return ByFolder(config, log)
