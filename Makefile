@@ -48,7 +48,7 @@ bench: setup $(JAR)
 
 dist: setup $(JAR)
 	rm -rf dist
-	$(BIN)/maturin sdist --quiet --out dist
+	$(BIN)/maturin sdist --out dist
 	$(BIN)/maturin build --quiet --release --out dist
 
 clean:
