@@ -21,11 +21,10 @@ import sys
 from pathlib import Path
 
 import click
-from click.core import ParameterSource
 
 from harness import options as opt
 from harness import process
-from harness.config import as_defaults, load_config, refuse_unread
+from harness.config import as_defaults
 from harness.errors import ExitCode, InputError
 from harness.parameters import existing_file
 from harness.terminal import PlainFormatter
@@ -76,15 +75,12 @@ class LazyGroup(opt.Group):
 
     def _apply_defaults(self, ctx: click.Context, command: click.Command, name: str) -> None:
         """Gives a command the defaults of the environment and of `labrys.toml`, each under its option's long name."""
-        refuse_unread(os.environ, ENVIRONMENT_PREFIX)
+        path, table = opt.table_of(ctx, name, ENVIRONMENT_PREFIX)
         own = opt.options_of(command)
         for option in own:
             option.envvar = opt.variable(f"{ENVIRONMENT_PREFIX}_{name}", option)
-        path: Path | None = ctx.params.get("config")
         if path is None:
             return
-        named = ctx.get_parameter_source("config") in {ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT}
-        table = load_config(path, self.list_commands(ctx), named=named).get(name, {})
         known = {opt.long_name(option): (str(option.name), option.multiple) for option in own}
         ctx.default_map = {name: as_defaults(path, name, table, known)}
 

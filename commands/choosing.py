@@ -7,7 +7,6 @@ system is refused with the name of who has it.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,7 +15,7 @@ from click.core import ParameterSource
 
 from harness import options as opt
 from harness import plugins
-from harness.config import DEFAULTS_OF, as_defaults, load_config, refuse_unread
+from harness.config import DEFAULTS_OF, as_defaults
 from harness.declare import build, click_options
 from harness.errors import InputError, LabrysError
 from harness.parameters import PluginName
@@ -145,7 +144,8 @@ class ChoosingCommand(opt.ToldCommand):
             except LabrysError:
                 ctx.chosen = ()
             return super().parse_args(ctx, args)
-        source, path, table = self._table(ctx)
+        source = DEFAULTS_OF.get(str(self.name), str(self.name))
+        path, table = opt.table_of(ctx.find_root(), source, ENVIRONMENT_PREFIX)
         own = [option for option in self.params if isinstance(option, click.Option)]
         self._prepare(ctx, own, source, {key: table[key] for key in table if _flag(key) in _flags(own)}, path)
         ctx.chosen = self._choose(ctx, args)
@@ -165,17 +165,6 @@ class ChoosingCommand(opt.ToldCommand):
             raise click.UsageError(
                 f"{plain_name(error.option_name)} is an option of {owner}, and this is {self._said(ctx)}.", ctx
             ) from None
-
-    def _table(self, ctx: click.Context) -> tuple[str, Path | None, Mapping[str, Any]]:
-        """Returns the name of the table of defaults, its file, and the table."""
-        refuse_unread(os.environ, ENVIRONMENT_PREFIX)
-        source = DEFAULTS_OF.get(str(self.name), str(self.name))
-        root = ctx.find_root()
-        path: Path | None = root.params.get("config")
-        if path is None or not isinstance(root.command, click.Group):
-            return source, None, {}
-        named = root.get_parameter_source("config") in {ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT}
-        return source, path, load_config(path, root.command.list_commands(root), named=named).get(source, {})
 
     def _prepare(
         self,
@@ -271,14 +260,19 @@ def _owner(flag: str) -> str | None:
     return None
 
 
+def installed(group: str) -> Iterator[tuple[str, Chosen | InputError]]:
+    """Yields the installed plug-ins of a group by name, each imported, or why it cannot be loaded."""
+    for name in plugins.plugins(group):
+        try:
+            yield name, chosen(group, name, by_place=False)
+        except InputError as error:
+            yield name, error
+
+
 def everything() -> Iterator[Chosen]:
     """Yields all installed systems and workloads; those that cannot be loaded are left out."""
     for group in (plugins.SYSTEMS, plugins.WORKLOADS):
-        for name in plugins.plugins(group):
-            try:
-                yield chosen(group, name, by_place=False)
-            except InputError:
-                continue
+        yield from (found for _, found in installed(group) if isinstance(found, Chosen))
 
 
 def workload_of(options: Mapping[str, Any]) -> Workload:

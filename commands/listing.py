@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from commands.choosing import Chosen, chosen
+from commands.choosing import Chosen, installed
 from harness import plugins
 from harness.errors import InputError
 from harness.options import ToldCommand
 from harness.plain import one_line
 from harness.terminal import echo
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _format = click.option(
     "--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format."
@@ -26,7 +23,7 @@ _format = click.option(
 @_format
 def systems(*, output: str) -> None:
     """Lists the systems that can be tested, each with the workloads that it serves."""
-    _show([_system(name, found) for name, found in _all(plugins.SYSTEMS)], output)
+    _show([_system(name, found) for name, found in installed(plugins.SYSTEMS)], output)
 
 
 @click.command("workloads", cls=ToldCommand)
@@ -34,10 +31,12 @@ def systems(*, output: str) -> None:
 def workloads(*, output: str) -> None:
     """Lists the workloads, each with its functions and the systems that serve it."""
     serving = {
-        name: getattr(found.type, "serves", {}) for name, found in _all(plugins.SYSTEMS) if isinstance(found, Chosen)
+        name: getattr(found.type, "serves", {})
+        for name, found in installed(plugins.SYSTEMS)
+        if isinstance(found, Chosen)
     }
     rows = []
-    for name, found in _all(plugins.WORKLOADS):
+    for name, found in installed(plugins.WORKLOADS):
         row = _about(plugins.WORKLOADS, name, found)
         if isinstance(found, Chosen):
             row["functions"] = dict(found.type.functions)
@@ -88,15 +87,6 @@ def faults(*, kind: str | None, output: str) -> None:
 
 def _yes(said: object) -> str:
     return {True: "yes", False: "no"}.get(said, "") if isinstance(said, bool) else str(said)
-
-
-def _all(group: str) -> Iterator[tuple[str, Chosen | InputError]]:
-    """Yields the installed plug-ins of a group by name, or why one cannot be loaded."""
-    for name in plugins.plugins(group):
-        try:
-            yield name, chosen(group, name, by_place=False)
-        except InputError as error:
-            yield name, error
 
 
 def _about(group: str, name: str, found: Chosen | InputError) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import click
 from click.core import ParameterSource
 
+from harness.config import load_config, refuse_unread
 from harness.errors import InputError
 from harness.plain import name
 from harness.suggest import did_you_mean
@@ -121,6 +122,25 @@ def _as_json(value: Any) -> Value:
     if isinstance(value, list | tuple):
         return [_as_json(member) for member in value]
     return value if isinstance(value, bool | int | float | str) else str(value)
+
+
+def table_of(root: click.Context, source: str, prefix: str) -> tuple[Path | None, Mapping[str, Any]]:
+    """Returns the file of defaults, and the table that it has for a command; no file and an empty table where there is none.
+
+    Args:
+        root: The context of the group of all commands.
+        source: The name of the table.
+        prefix: What the names of all our environment variables begin with.
+
+    Raises:
+        InputError: The file cannot be used, or a variable looks like a default and is not read.
+    """
+    refuse_unread(os.environ, prefix)
+    path: Path | None = root.params.get("config")
+    if path is None or not isinstance(root.command, click.Group):
+        return None, {}
+    named = root.get_parameter_source("config") in {ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT}
+    return path, load_config(path, root.command.list_commands(root), named=named).get(source, {})
 
 
 class ToldCommand(click.Command):
