@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from harness.op import Value
 
-MAX_LINE_BYTES = 1 << 20
+MAX_LINE_BYTES = 1 << 24  # a read of all of two million elements
 TOO_GREAT: Final = 2**63  # times, indexes and processes are columns of 64 bits elsewhere
 SHOWN_CHARACTERS = 80
 
