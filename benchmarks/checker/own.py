@@ -69,7 +69,9 @@ class LeaseLock(Model):
             return state if refused and not op.ok else Inconsistent(f"the holder is {holder}")
         if op.f == "release":
             return (0, last)
-        return (last + 1, last + 1) if not op.ok or op.result == last + 1 else Inconsistent(f"{last} was the last token")
+        return (
+            (last + 1, last + 1) if not op.ok or op.result == last + 1 else Inconsistent(f"{last} was the last token")
+        )
 
 
 class TwoPhaseCommit(Model):
@@ -90,7 +92,9 @@ class TwoPhaseCommit(Model):
         after = self.after(state, op)
         if after is None or op.failed:
             return state if after is None and not op.ok else Inconsistent(f"{number} is {phase} with votes {votes}")
-        return after if op.f != "begin" or not op.ok or op.result == number + 1 else Inconsistent(f"{number} was the last")
+        return (
+            after if op.f != "begin" or not op.ok or op.result == number + 1 else Inconsistent(f"{number} was the last")
+        )
 
     @staticmethod
     def after(state: Any, op: Call) -> Any:

@@ -1,7 +1,6 @@
 """Simulated objects of the models in `own`: their histories, and mistakes that make a history wrong for certain.
 
-A mistake is one answer that is changed. Each object knows answers that no order of any history of it explains; its `mistake` says
-why.
+A mistake is one answer that is changed, to one that no order of the history explains; the docstring of each `mistake` says why.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from benchmarks.checker.cases import simulate
 from benchmarks.checker.own import (
@@ -130,7 +129,9 @@ class MaxRegisterSubject(Subject):
         """See `Subject`."""
         if random.random() < 0.5:
             return "read", None
-        return "max", random.randrange(self.values) if self.values else random.randrange(number // 10, number // 10 + 20)
+        return "max", random.randrange(self.values) if self.values else random.randrange(
+            number // 10, number // 10 + 20
+        )
 
     def apply(self, f: str, value: Any) -> tuple[str, Any]:
         """See `Subject`."""
@@ -181,7 +182,11 @@ class StackSubject(Subject):
         left: Counter[int] = Counter(op.value for op in operations if op.f == "push" and op.type is not OpType.FAIL)
         left.subtract(op.result for op in operations if op.f == "pop" and op.type is OpType.OK)
         for position, op in _returned(operations, order, "pop"):
-            earlier = (other.result for other in reversed(operations[:position]) if other.f == "pop" and other.result is not None)
+            earlier = (
+                other.result
+                for other in reversed(operations[:position])
+                if other.f == "pop" and other.result is not None
+            )
             wrong = next((value for value in earlier if left[value] == 0 and value != op.result), None)
             if wrong is not None:
                 return position, wrong

@@ -1,7 +1,7 @@
 """Proves that a history is wrong from a few of its events, whatever was before them.
 
-The operations around a moment are taken alone. The state before them may be any; what was open then may have taken effect or not,
-and so may what is open after them. If even so no order explains them, then no order explains the history.
+The operations around a moment are taken alone. The state before them may be any. What was open then may have taken effect or
+not, and so may what is open after them. If even so no order explains them, then no order explains the history.
 """
 
 from __future__ import annotations
