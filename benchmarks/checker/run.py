@@ -51,6 +51,8 @@ SIZES = (1_000, 10_000, 100_000, 1_000_000)
 LONGEST = 10_000_000
 LONGEST_ROW = f"unique values, {LONGEST:,} operations"
 SHORT_FILE = 100
+KERNEL_MODELS = "models of the kernel"
+OWN_MODELS = "models of a user's own"
 START_UP_ROW = f"labrys check of a file of {SHORT_FILE} operations, start-up and all"
 
 
@@ -58,7 +60,7 @@ def main() -> int:
     """Prints the tables; returns 1 if the two sides contradict each other, or what a history is known to be, anywhere."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--limit", type=float, default=LIMIT_S, help="seconds that each side has for a history")
-    parser.add_argument("--rows", default="", metavar="PATTERN", help="only rows with this in their names")
+    parser.add_argument("--rows", default="", metavar="PATTERN", help="only rows and tables with this in their names")
     options = parser.parse_args()
     disagreements = 0
     with tempfile.TemporaryDirectory() as directory:
@@ -67,14 +69,15 @@ def main() -> int:
         except RuntimeError as error:
             print(f"Porcupine is not measured: {error}.")
         else:
+            patterns = {title: "" if options.rows in title else options.rows for title in (KERNEL_MODELS, OWN_MODELS)}
             tables = {
-                "models of the kernel": chain(_rows_of(cases(peer.data)), _unique_values()),
-                "models of a user's own": _rows_of(own_cases(options.rows)),
+                KERNEL_MODELS: chain(_rows_of(cases(peer.data)), _unique_values()),
+                OWN_MODELS: _rows_of(own_cases(patterns[OWN_MODELS])),
             }
             for title, rows in tables.items():
                 table = Table(title)
                 for row in rows:
-                    if options.rows in row.name:
+                    if patterns[title] in row.name:
                         table.add(row, *_compare(row, peer))
                 table.summary()
                 disagreements += table.disagreements
