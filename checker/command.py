@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.options import ToldCommand, from_file
-from harness.parameters import Number, PluginName, Whole
+from harness.parameters import Number, PluginName, Whole, said_by_person
 from harness.plain import message, name
 from harness.plugins import MODELS
 from harness.terminal import echo
@@ -30,8 +30,9 @@ MAX_MEMORY_LIMIT_MIB = 1 << 30
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option(
     "--model",
-    type=PluginName(MODELS, places=False),
-    help="What the history's object does.  [default: that of a run's workload, else cas-register]",
+    type=PluginName(MODELS),
+    help="What the history's object does; MODULE:CLASS names a model of your own.  "
+    "[default: that of a run's workload, else cas-register]",
 )
 @click.option("--workload", metavar="NAME", help="The workload whose checker decides.  [default: the run's own]")
 @click.option(
@@ -139,7 +140,7 @@ def check(
     from harness.verdict import Verdict
 
     context = click.get_current_context()
-    said = context.get_parameter_source("workload") is not click.core.ParameterSource.DEFAULT_MAP
+    said = said_by_person(context, "model" if model is not None else "workload")
     given = {"nil_read": nil_read, "failed_cas": failed_cas, "crashed_dequeue": crashed_dequeue}
     request = Request(
         wanted=Wanted(model=model, workload=workload, settings=workload_options, by_place=said),
