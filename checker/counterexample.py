@@ -37,6 +37,7 @@ from checker.models.opcodes import (
     WRITE,
 )
 from checker.patterns import patterns
+from checker.relaxing import smallest
 from checker.solving import Limits, solve
 from harness.op import OpType
 
@@ -92,8 +93,13 @@ def reason(model: Model, encoded: Encoded, outcome: Outcome, *, limit_s: float =
     if pattern is not None:
         _hold_to_brute_force(model, f"{pattern.kind} pattern", pattern.operations)
         return Reason(operations=pattern.operations, culprit=pattern.saw, kind=pattern.kind, pattern=pattern)
-    part = _Part(model, encoded, outcome, time.monotonic() + limit_s)
-    kept = part.shrunk(outcome["core"])
+    deadline_s = time.monotonic() + limit_s
+    part = _Part(model, encoded, outcome, deadline_s)
+    kept = None
+    if encoded.coder.step is not None and outcome["op"] is not None:
+        kept = smallest(encoded, outcome["op"], deadline_s)
+    if kept is None:
+        kept = part.shrunk(outcome["core"])
     small = tuple(encoded.operations[i] for i in kept)
     _hold_to_brute_force(model, outcome["analyzer"], small)
     [told] = solve([encoded.part(kept, part.end)], Limits(time_limit_s=_TEST_S, threads=1))

@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from checker.contradictions import Story, told
-from checker.words import did, ended, listed, sentence, span, value_text
+from checker.models.base import Inconsistent, NativeModel
+from checker.words import did, ended, listed, sentence, span, value_text, what
 from harness.op import OpType
+from harness.plain import name, one_line
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ VALID: Final = "All {operations} operations fit into one order that real time al
 NOTHING_TESTED: Final = "There are no operations, so nothing was tested."
 _STATES: Final = 3
 _NAMED: Final = 4
+_REASON: Final = 160  # characters of a model's message
 _ALONE: Final = frozenset(
     {"value", "s", "pending", "list", "state", "locked?", "owner"}
 )  # need no name beside the value
@@ -71,7 +74,25 @@ def explain(
     if result.op is None:
         return "No order of the operations is possible."
     story = Story(model=model.name, kind=result.kind, core=core, pattern=pattern, whole=whole)
-    return told(story) or _by_search(result, result.op, model)
+    return told(story) or _refused(result, result.op, model) or _by_search(result, result.op, model)
+
+
+def _refused(result: Analysis, op: Operation, model: Model) -> str | None:
+    """Tells of an operation with the words of a user's own model; None if the states before its return are not known."""
+    if isinstance(model, NativeModel):
+        return None
+    call = model.call(op)
+    refusals = [model.step(config.state, call) for config in result.configs]
+    reasons = {one_line(each.message).rstrip(".") for each in refusals if isinstance(each, Inconsistent) and each.message}
+    if not reasons or not all(isinstance(each, Inconsistent) for each in refusals):
+        return None
+    shown = " or ".join(name(each, _REASON) for each in sorted(reasons)[:_STATES])
+    more = f" or another of {len(reasons) - _STATES} reasons" if len(reasons) > _STATES else ""
+    others = {other.invoke_index for config in result.configs for other in config.pending if other is not op}
+    count = f"of the {len(others)} operations that were" if len(others) > 1 else "of the operation that was"
+    still = f" No effect {count} still open makes it possible." if others else ""
+    who = [*span(op), " failed, which"] if op.type is OpType.FAIL else [what(op), " at ", ended(op)]
+    return sentence(*who, f" is not possible: {shown}{more}.{still}")
 
 
 def _by_search(result: Analysis, op: Operation, model: Model) -> str:
@@ -99,12 +120,12 @@ def _by_search(result: Analysis, op: Operation, model: Model) -> str:
 def _state_text(state: Mapping[str, Value]) -> str:
     if len(state) != 1 or not _ALONE.issuperset(state):
         return value_text(dict(state)) if state else "nothing"
-    [(name, value)] = state.items()
-    if name == "locked?":
+    [(field, value)] = state.items()
+    if field == "locked?":
         return "held" if value else "free"
-    if name == "owner":
+    if field == "owner":
         return "free" if value is None else f"held by process {value}"
-    if name in {"pending", "s"} and not value:
+    if field in {"pending", "s"} and not value:
         return "nothing"
     return value_text(value)
 
