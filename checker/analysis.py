@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from checker.certificate import replay
 from checker.configurations import configurations, final_paths
 from checker.counterexample import SHRINK_S, reason
+from checker.deciding import decide
 from checker.encode import Encoded, encode
 from checker.errors import Disagreement
 from checker.explain import NOTHING_TESTED, explain
@@ -84,7 +85,7 @@ def analysis(
     if not operations:
         return _untested(chosen, empty)
     encoded = encode(chosen, operations)
-    [outcome] = solve([encoded.problem], limits, want_order=certificate)
+    [outcome] = decide(chosen, [encoded], limits, want_order=certificate)
     result = conclude(
         chosen, operations, encoded, outcome, certificate=certificate, counterexample=counterexample, part=part
     )

@@ -34,7 +34,10 @@ class Encoded:
     Attributes:
         problem: The columns.
         operations: By position in the columns: the operation.
-        codes: By position: the operation as the kernel sees it.
+        codes: By position: the operation as the kernel sees it; operations that are alike have one object.
+        classes: Those objects, each once.
+        starts: By position: when the operation began.
+        ends: By position: when it ended, or `INFINITE`.
         initial: The initial state as the kernel has it.
         coder: What gave the codes.
     """
@@ -42,6 +45,9 @@ class Encoded:
     problem: Problem
     operations: list[Operation]
     codes: list[Code]
+    classes: list[Code]
+    starts: array[int]
+    ends: array[int]
     initial: list[int]
     coder: _Native | _Custom
 
@@ -103,7 +109,16 @@ def encode(model: Model, operations: Sequence[Operation]) -> Encoded:
         problem = _problem(coder, codes, starts, ends, initial)
     except ValueError as error:
         raise ModelError(f"model {model.name}: {error}") from error
-    return Encoded(problem=problem, operations=kept, codes=codes, initial=initial, coder=coder)
+    return Encoded(
+        problem=problem,
+        operations=kept,
+        codes=codes,
+        classes=[code for code in known.values() if code is not None],
+        starts=starts,
+        ends=ends,
+        initial=initial,
+        coder=coder,
+    )
 
 
 def _end(operation: Operation) -> int:
@@ -160,6 +175,9 @@ class _Native:
     def observers(self) -> None:
         return None
 
+    def call(self, code: Code) -> Call:
+        raise NotImplementedError(f"the kernel knows the model {self._model.name}, and asks for no call of {code}")
+
 
 class _Custom:
     """Numbers for the states and operations of a model that only Python knows."""
@@ -178,6 +196,10 @@ class _Custom:
 
     def initial(self) -> list[int]:
         return []
+
+    def call(self, code: Code) -> Call:
+        """Returns what the model sees of the operations of a class."""
+        return self._calls[code.a]
 
     def observers(self) -> bytes:
         return bytes(bool(self._model.observes(call)) for call in self._calls)

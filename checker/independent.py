@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from checker.analysis import conclude, confirm
 from checker.counterexample import SHRINK_S
+from checker.deciding import decide
 from checker.encode import encode
 from checker.explain import NOTHING_TESTED
 from checker.models import Model
 from checker.models import model as model_of
 from checker.result import EMPTY
-from checker.solving import Limits, solve
+from checker.solving import Limits
 from harness.verdict import Verdict, worst
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def check_keys(
         total += 1
         groups.setdefault(op.key, []).append(op)
     encoded = {key: encode(chosen, group) for key, group in groups.items()}
-    outcomes = solve([e.problem for e in encoded.values()], limits, want_order=certificate, fail_fast=fail_fast)
+    outcomes = decide(chosen, list(encoded.values()), limits, want_order=certificate, fail_fast=fail_fast)
     by_key = dict(zip(encoded, outcomes, strict=True))
     invalid = [key for key, outcome in by_key.items() if outcome["verdict"] == "invalid"]
     first = sorted(invalid, key=lambda key: _failed_at(encoded[key].operations, by_key[key]["op"]))

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from checker.encode import Encoded
 
+ANALYZER: Final = "relaxed"
 _ATTEMPT_S: Final = 0.2
 _MOST_STATES: Final = 2000
 _MOST_CONFIGS: Final = 10  # as many as the kernel reports; so many may not be all

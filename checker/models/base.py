@@ -142,6 +142,11 @@ class Model:
         """
         return None
 
+    @property
+    def has_flow(self) -> bool:
+        """Whether the model's class says anything by `flow`."""
+        return type(self).flow is not Model.flow
+
     def silent(self, op: Call) -> bool:  # noqa: ARG002 - for models that have such operations
         """Says whether such an operation is possible in every state and changes none, so that it says nothing."""
         return False

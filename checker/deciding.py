@@ -1,0 +1,156 @@
+"""Decides the problems of histories in the order in which that is cheapest: near-linear, then what must hold, then the search.
+
+Only `auto` goes this way; who asks for another algorithm gets that one alone.
+
+1. The near-linear analyzers decide what they apply to.
+2. What must hold in every linearization is looked at (`checker.necessary`).
+3. The search decides. Where it takes longer than a moment on a user's own model, a small reason is looked for at the furthest
+   return that it reached (`checker.relaxing`). All returns before that one have been explained, so if there is a reason, it is
+   the first return by which no linearization is left. If there is none, the search goes on without a break of its own.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from checker.necessary import ANALYZER, lack
+from checker.relaxing import ANALYZER as RELAXED
+from checker.relaxing import smallest
+from checker.solving import Limits, solve
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from checker._kernel import Outcome
+    from checker.encode import Encoded
+    from checker.models import Model
+
+_AUTO: Final = "auto"
+_NEAR: Final = "zones"
+_SEARCH: Final = "search"
+_TRIAL_S: Final = 0.5  # how long the search has before a reason is looked for
+_REASON_S: Final = 1.0  # how long that may take
+_EARLIER_S: Final = 0.3  # how long an earlier return than that of a lack is looked for
+_LEAST_S: Final = 1e-3
+
+
+def decide(
+    model: Model, encoded: Sequence[Encoded], limits: Limits, *, want_order: bool = False, fail_fast: bool = False
+) -> list[Outcome]:
+    """Returns what is known of each history; see `checker.solving.solve`.
+
+    Args:
+        model: What each object does.
+        encoded: The histories.
+        limits: What the check may use, all histories together.
+        want_order: Whether valid histories get their order.
+        fail_fast: Whether one invalid history is enough.
+    """
+    problems = [each.problem for each in encoded]
+    if limits.algorithm != _AUTO:
+        return solve(problems, limits, want_order=want_order, fail_fast=fail_fast)
+    clock = _Clock(limits)
+    outcomes = solve(problems, replace(limits, algorithm=_NEAR), want_order=want_order, fail_fast=fail_fast)
+    left = [i for i, outcome in enumerate(outcomes) if outcome["unsuited"] is not None]
+    if fail_fast and any(outcome["verdict"] == "invalid" for outcome in outcomes):
+        for i in left:
+            outcomes[i] = _cancelled(outcomes[i])
+        return outcomes
+    for i in list(left):
+        found = _lacking(model, encoded[i], clock)
+        if found is not None:
+            outcomes[i] = found
+            left.remove(i)
+    for limit_s in (_TRIAL_S, None) if encoded and encoded[0].coder.step is not None else (None,):
+        if not left:
+            break
+        searched = solve(
+            [problems[i] for i in left], clock.limits(_SEARCH, limit_s), want_order=want_order, fail_fast=fail_fast
+        )
+        for i, outcome in zip(left, searched, strict=True):
+            outcomes[i] = outcome
+        left = [i for i in left if limit_s is not None and outcomes[i]["cause"] == "timeout" and not clock.is_over()]
+        for i in list(left):
+            found = _reasoned(encoded[i], outcomes[i], clock)
+            if found is not None:
+                outcomes[i] = found
+                left.remove(i)
+    return outcomes
+
+
+class _Clock:
+    """What is left of the time that a check may take."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._end_s = None if limits.time_limit_s is None else time.monotonic() + limits.time_limit_s
+
+    def limits(self, algorithm: str, most_s: float | None) -> Limits:
+        """Returns the limits of a call that takes at most so many seconds; None for all that are left."""
+        left_s = None if self._end_s is None else max(self._end_s - time.monotonic(), _LEAST_S)
+        known = [seconds for seconds in (left_s, most_s) if seconds is not None]
+        return replace(self._limits, algorithm=algorithm, time_limit_s=min(known, default=None))
+
+    def is_over(self) -> bool:
+        """Says whether no time is left."""
+        return self._end_s is not None and time.monotonic() >= self._end_s
+
+
+def _cancelled(outcome: Outcome) -> Outcome:
+    return {**outcome, "cause": "cancelled", "unsuited": None}
+
+
+def _lacking(model: Model, encoded: Encoded, clock: _Clock) -> Outcome | None:
+    """Returns the outcome of a history in which something must be and is not."""
+    began_s = time.perf_counter()
+    found = lack(model, encoded)
+    if found is None:
+        return None
+    earlier = _earlier(encoded, found.op, clock)
+    if earlier is not None:
+        return earlier
+    return _invalid(ANALYZER, found.op, found.kind, list(found.core), time.perf_counter() - began_s)
+
+
+def _earlier(encoded: Encoded, op: int, clock: _Clock) -> Outcome | None:
+    """Asks the search whether an earlier return has no linearization already; None if there is none, or time is over."""
+    end = encoded.ends[op]
+    kept = [i for i, start in enumerate(encoded.starts) if start < end]
+    [outcome] = solve([encoded.part(kept, end - 1)], clock.limits(_SEARCH, _EARLIER_S))
+    if outcome["verdict"] != "invalid" or outcome["op"] is None:
+        return None
+    configs = [
+        ([kept[i] for i in path], None if last is None else kept[last], [kept[i] for i in pending])
+        for path, last, pending in outcome["configs"]
+    ]
+    return {**outcome, "op": kept[outcome["op"]], "core": [kept[i] for i in outcome["core"]], "configs": configs}
+
+
+def _reasoned(encoded: Encoded, outcome: Outcome, clock: _Clock) -> Outcome | None:
+    """Returns the outcome of a history that a small reason at the furthest return refutes; None if none is found."""
+    if outcome["op"] is None:
+        return None
+    seconds = clock.limits(_SEARCH, _REASON_S).time_limit_s
+    assert seconds is not None  # noqa: S101 - it is asked for
+    core = smallest(encoded, outcome["op"], time.monotonic() + seconds)
+    if core is None:
+        return None
+    return {**_invalid(RELAXED, outcome["op"], "search", core, outcome["seconds"]), "steps": outcome["steps"]}
+
+
+def _invalid(analyzer: str, op: int, kind: str, core: list[int], seconds: float) -> Outcome:
+    return {
+        "verdict": "invalid",
+        "cause": None,
+        "analyzer": analyzer,
+        "op": op,
+        "kind": kind,
+        "core": core,
+        "unsuited": None,
+        "steps": 0,
+        "seconds": seconds,
+        "order": None,
+        "configs": [],
+    }

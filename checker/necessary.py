@@ -1,0 +1,330 @@
+"""Finds answers from nowhere before any search: what must hold in every linearization, in little more than one pass.
+
+Operations of one class are alike in everything but their time. A model says of a class which values it needs, takes and makes
+(`Model.flow`); the kernel's opcodes say it of built-in models. Three conditions follow.
+
+- *phantom*: an operation returned, and a value that it needs can never have been made.
+- *future*: it returned before the value can have been made. The moment from when on a value can be there is the least over
+  those that make it of the later of two: when it began, and when all that it needs itself can be there. So this is a shortest
+  path in which each node waits for all its predecessors (Knuth, *A generalization of Dijkstra's algorithm*, Information
+  Processing Letters 6(1), 1977). Values that only need each other are never there.
+- *duplicate*: at some return more copies of a value have certainly been taken than operations that make one have begun.
+
+Of a counter, a read lies between the least and the greatest sum that real time allows (*too-low*, *too-high*).
+
+Each of these is a proof, whatever else happened. That none of them is found proves nothing.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from itertools import accumulate
+from typing import TYPE_CHECKING, Final
+
+from checker.identity import identity, revived
+from checker.models.opcodes import (
+    ADD,
+    APPEND,
+    CAS,
+    CONTAINS,
+    DEQUEUE,
+    ENQUEUE,
+    FETCH_ADD,
+    INCREMENT,
+    INFINITE,
+    PUT,
+    READ,
+    READ_COUNT,
+    READ_LIST,
+    READ_SET,
+    TXN,
+    WRITE,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Mapping, Sequence
+    from typing import TypeAlias
+
+    from checker.encode import Encoded
+    from checker.models import Code, Model
+    from harness.op import Value
+
+    Token: TypeAlias = Hashable
+
+ANALYZER: Final = "flow"
+PHANTOM: Final = "phantom"
+FUTURE: Final = "future"
+DUPLICATE: Final = "duplicate"
+TOO_LOW: Final = "too-low"
+TOO_HIGH: Final = "too-high"
+_TOKENS: Final = frozenset({"register", "set", "grow-set", "fifo-queue", "unordered-queue", "sequence", "multi-register"})
+_READ_MICRO: Final = 0
+_WRITE_MICRO: Final = 1
+_NAMED: Final = 12  # operations of a contradiction that are named
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lack:
+    """An operation whose answer cannot be.
+
+    Attributes:
+        kind: `phantom`, `future`, `duplicate`, `too-low` or `too-high`.
+        op: The position of the operation by whose return that is certain.
+        core: The positions of the operations that show it, `op` among them.
+        value: The value that is lacking; None of a counter.
+    """
+
+    kind: str
+    op: int
+    core: tuple[int, ...]
+    value: Value = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Needs:
+    """The flow of a class, by tokens; `anything` if it may make whatever value."""
+
+    needs: frozenset[Token] = frozenset()
+    takes: frozenset[Token] = frozenset()
+    makes: frozenset[Token] = frozenset()
+    anything: bool = False
+
+    @property
+    def all_needs(self) -> frozenset[Token]:
+        return self.needs | self.takes
+
+
+def lack(model: Model, encoded: Encoded) -> Lack | None:
+    """Returns the operation that shows first that a history is not linearizable; None if no condition does.
+
+    Args:
+        model: What the object does.
+        encoded: The history.
+
+    Raises:
+        ModelError: A value of the model's `flow` cannot be compared.
+    """
+    family = encoded.coder.family
+    if family == "counter":
+        return _count(encoded)
+    if encoded.coder.step is not None:
+        if not model.has_flow:
+            return None
+        flows = {code.a: _of_model(model, encoded, code) for code in encoded.classes}
+        return _Flows(encoded, [flows[code.a] for code in encoded.classes], [identity(v) for v in model.initial_values]).lack()
+    if family not in _TOKENS or not _tells_tokens(encoded):
+        return None
+    initial: Iterable[Token] = encoded.initial[1:] if family == "unordered-queue" else encoded.initial
+    if family == "multi-register":
+        initial = enumerate(encoded.initial)
+    return _Flows(encoded, [_of_code(code) for code in encoded.classes], list(initial)).lack()
+
+
+def _of_model(model: Model, encoded: Encoded, code: Code) -> _Needs:
+    call = encoded.coder.call(code)
+    flow = model.flow(call)
+    if flow is None:
+        return _Needs(anything=True)
+    needs, takes, makes = (frozenset(map(identity, values)) for values in flow)
+    return _Needs(needs=needs, takes=takes, makes=makes)
+
+
+def _tells_tokens(encoded: Encoded) -> bool:
+    """Says whether what is appended or put is one token, so that a list tells of each whether it was."""
+    return all(code.f not in {APPEND, PUT} or len(code.items) == 1 for code in encoded.classes)
+
+
+def _of_code(code: Code) -> _Needs:  # noqa: PLR0911 - one for each opcode
+    f = code.f
+    if f in {WRITE, ENQUEUE, ADD}:
+        return _Needs(makes=frozenset({code.a}))
+    if f == CAS:
+        return _Needs(needs=frozenset({code.a}), makes=frozenset({code.b}))
+    if f == READ or (f == CONTAINS and code.b):
+        return _Needs(needs=frozenset({code.a}))
+    if f == DEQUEUE:
+        return _Needs(takes=frozenset({code.a}))
+    if f in {APPEND, PUT}:
+        return _Needs(makes=frozenset(code.items))
+    if f in {READ_SET, READ_LIST}:
+        return _Needs(needs=frozenset(code.items))
+    return _of_transaction(code.items) if f == TXN else _Needs()
+
+
+def _of_transaction(items: Sequence[int]) -> _Needs:
+    needs: set[Token] = set()
+    written: dict[int, int] = {}
+    for kind, register, value in zip(items[::3], items[1::3], items[2::3], strict=True):
+        if kind == _WRITE_MICRO:
+            written[register] = value
+        elif kind == _READ_MICRO and register not in written:
+            needs.add((register, value))
+    return _Needs(needs=frozenset(needs), makes=frozenset(written.items()))
+
+
+class _Flows:
+    """The classes of one history, when the first of each began and ended."""
+
+    def __init__(self, encoded: Encoded, flows: Sequence[_Needs], initial: Sequence[Token]) -> None:
+        self._encoded = encoded
+        self._flows = flows
+        self._initial = initial
+        places = {id(code): place for place, code in enumerate(encoded.classes)}
+        self._members = [places[id(code)] for code in encoded.codes]
+        self._starts = [INFINITE] * len(flows)
+        self._ends = [INFINITE] * len(flows)
+        for place, start, end in zip(self._members, encoded.starts, encoded.ends, strict=True):
+            if start < self._starts[place]:
+                self._starts[place] = start
+            if end < self._ends[place]:
+                self._ends[place] = end
+
+    def lack(self) -> Lack | None:
+        """See the function."""
+        moments, there = self._moments()
+        late = [
+            (self._ends[place], place)
+            for place, moment in enumerate(moments)
+            if self._ends[place] != INFINITE and self._ends[place] < moment
+        ]
+        found = [self._late(min(late)[1], there)] if late else []
+        taken = self._taken_twice()
+        if taken is not None:
+            found.append(taken)
+        ends = self._encoded.ends
+        return min(found, key=lambda each: (ends[each.op], each.kind == DUPLICATE), default=None)
+
+    def _moments(self) -> tuple[list[int], dict[Token, tuple[int, int]]]:
+        """Returns by class from when on it can take effect, and by value from when on it can be there and by which class."""
+        moments = [INFINITE] * len(self._flows)
+        there: dict[Token, tuple[int, int]] = {}
+        waiting: dict[Token, list[int]] = {}
+        missing = [len(flow.all_needs) for flow in self._flows]
+        heap: list[tuple[int, int]] = []
+        for place, flow in enumerate(self._flows):
+            for token in flow.all_needs:
+                waiting.setdefault(token, []).append(place)
+            if not missing[place]:
+                heappush(heap, (self._starts[place], place))
+        anything = min((self._starts[p] for p, flow in enumerate(self._flows) if flow.anything), default=INFINITE)
+
+        def appear(token: Token, moment: int, by: int) -> None:
+            if token in there:
+                return
+            there[token] = (moment, by)
+            for place in waiting.get(token, ()):
+                missing[place] -= 1
+                if not missing[place]:
+                    heappush(heap, (max(moment, self._starts[place]), place))
+
+        for token in self._initial:
+            appear(token, -1, -1)
+        while heap:
+            moment, place = heappop(heap)
+            if moment > anything:
+                break
+            moments[place] = moment
+            for token in self._flows[place].makes:
+                appear(token, moment, place)
+        # From then on every value can be there.
+        return [min(each, max(anything, start)) for each, start in zip(moments, self._starts, strict=True)], there
+
+    def _late(self, place: int, there: Mapping[Token, tuple[int, int]]) -> Lack:
+        """Returns what is lacking to the first operation of a class to end."""
+        end = self._ends[place]
+        op = self._position(place, end=end)
+        needs = sorted(self._flows[place].all_needs, key=lambda token: there.get(token, (INFINITE, -1))[0])
+        token = needs[-1]
+        _, by = there.get(token, (INFINITE, -1))
+        if by < 0:
+            return Lack(kind=PHANTOM, op=op, core=(op,), value=self._value(token))
+        maker = self._position(by, start=self._starts[by])
+        if self._starts[by] < end:  # what makes it had begun, but cannot have taken effect by then
+            return Lack(kind=PHANTOM, op=op, core=(op,), value=self._value(token))
+        return Lack(kind=FUTURE, op=op, core=(maker, op), value=self._value(token))
+
+    def _taken_twice(self) -> Lack | None:
+        """Returns who took a copy of a value by whose return more are taken than can have been made."""
+        tokens = {token for flow in self._flows for token in flow.takes}
+        if not tokens or any(flow.anything for flow in self._flows):
+            return None
+        makers: dict[Token, list[tuple[int, int]]] = {token: [] for token in tokens}
+        takers: dict[Token, list[tuple[int, int]]] = {token: [] for token in tokens}
+        for i, (place, start, end) in enumerate(
+            zip(self._members, self._encoded.starts, self._encoded.ends, strict=True)
+        ):
+            flow = self._flows[place]
+            for token in flow.makes & tokens:
+                makers[token].append((start, i))
+            if end != INFINITE:
+                for token in flow.takes:
+                    takers[token].append((end, i))
+        initial = {token: 0 for token in tokens}
+        for token in self._initial:
+            if token in initial:
+                initial[token] += 1
+        found = []
+        for token in tokens:
+            made, taken = sorted(makers[token]), sorted(takers[token])
+            for count, (end, i) in enumerate(taken):
+                source = count - initial[token]
+                if source >= 0 and (source >= len(made) or made[source][0] > end):
+                    core = [at for _, at in (*made[: max(source, 0)], *taken[: count + 1])]
+                    if count:
+                        found.append((end, Lack(kind=DUPLICATE, op=i, core=tuple(core[-_NAMED:]), value=self._value(token))))
+                    break
+        return min(found, key=lambda each: each[0])[1] if found else None
+
+    def _position(self, place: int, *, start: int | None = None, end: int | None = None) -> int:
+        times, wanted = (self._encoded.starts, start) if end is None else (self._encoded.ends, end)
+        return next(i for i, at in enumerate(self._members) if at == place and times[i] == wanted)
+
+    def _value(self, token: Token) -> Value:
+        """Returns a value of the model's own; those of built-in models are numbers of which the operations tell."""
+        return revived(token) if self._encoded.coder.step is not None else None
+
+
+def _count(encoded: Encoded) -> Lack | None:
+    """Returns the first answer of a counter that no sum allows."""
+    rises: list[tuple[int, int, int]] = []
+    falls: list[tuple[int, int, int]] = []
+    for code, start, end in zip(encoded.codes, encoded.starts, encoded.ends, strict=True):
+        if code.f in {INCREMENT, FETCH_ADD} and code.a:
+            (rises if code.a > 0 else falls).append((start, end, code.a))
+    begun_rises, ended_rises = _sums(rises, 0), _sums(rises, 1)
+    begun_falls, ended_falls = _sums(falls, 0), _sums(falls, 1)
+    found: list[tuple[int, Lack]] = []
+    [initial] = encoded.initial
+    for i, (code, start, end) in enumerate(zip(encoded.codes, encoded.starts, encoded.ends, strict=True)):
+        if code.f not in {READ_COUNT, FETCH_ADD} or end == INFINITE:
+            continue
+        value, own = (code.a, 0) if code.f == READ_COUNT else (code.b, code.a)
+        least = initial + ended_rises.before(start) + begun_falls.until(end) - min(own, 0)
+        most = initial + begun_rises.until(end) + ended_falls.before(start) - max(own, 0)
+        if value < least or value > most:
+            kind = TOO_LOW if value < least else TOO_HIGH
+            found.append((end, Lack(kind=kind, op=i, core=(i,))))
+    return min(found, key=lambda each: each[0])[1] if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """What amounts come to by a moment."""
+
+    times: Sequence[int]
+    sums: Sequence[int]
+
+    def before(self, moment: int) -> int:
+        """Returns the sum of those before a moment."""
+        return self.sums[bisect_left(self.times, moment)]
+
+    def until(self, moment: int) -> int:
+        """Returns the sum of those until a moment, it included."""
+        return self.sums[bisect_right(self.times, moment)]
+
+
+def _sums(changes: Iterable[tuple[int, int, int]], by: int) -> _Sums:
+    ordered = sorted((change[by], change[2]) for change in changes)
+    return _Sums([time for time, _ in ordered], list(accumulate((amount for _, amount in ordered), initial=0)))
