@@ -70,6 +70,7 @@ class Request:
         certificate: Whether to give the linearization of valid histories.
         unpack_limit: Bytes that a compressed history may become; None: as `checker.formats.source.Source` has it.
         empty: The verdict on a history without operations: unknown, or valid as knossos has it.
+        explain_model: Whether to say what the search took.
     """
 
     wanted: Wanted
@@ -83,6 +84,12 @@ class Request:
     certificate: bool
     unpack_limit: int | None = None
     empty: Verdict = Verdict.UNKNOWN
+    explain_model: bool = False
+
+    @property
+    def needs_objects(self) -> bool:
+        """Whether something is asked for that is made of objects: configurations, legal orders, what the search took."""
+        return self.algorithm == _SHOWS_ALL or self.certificate or self.explain_model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,6 +215,7 @@ def _check_one(history: History, decider: Decider, request: Request, began_s: fl
             cross_check=request.cross_check,
             explain_s=EXPLAIN_S,
             empty=request.empty,
+            explain_model=request.explain_model,
         )
     except Disagreement as error:
         error.conventions = conventions
@@ -229,8 +237,7 @@ def _check_parquet(source: Source, decider: Decider, request: Request) -> Iterat
                 return
             yield from _check_each(from_parquet(path, source.name), decider, request, began_s)
             return
-        # Configurations at the end, which `linear` is asked for, and legal orders are made of objects.
-        if request.algorithm != _SHOWS_ALL and not request.certificate and rows_of(path, source.name) >= LONG_ROWS:
+        if not request.needs_objects and rows_of(path, source.name) >= LONG_ROWS:
             checked = _check_long(path, source.name, _class_of(decider), request, began_s)
             if checked is not None:
                 yield checked
@@ -334,6 +341,7 @@ def _hold_to_judges(decider: Decider, request: Request) -> None:
         "--memory-limit": request.memory_limit is not None,
         "--cross-check": request.cross_check,
         "--certificate": request.certificate,
+        "--explain-model": request.explain_model,
     }
     given = [name for name, is_asked in asked.items() if is_asked]
     if given:

@@ -89,6 +89,11 @@ MAX_MEMORY_LIMIT_MIB = 1 << 30
 @click.option("--cross-check", is_flag=True, help="Ask a second algorithm, and fail if the two do not agree.")
 @click.option("--certificate", is_flag=True, help="Give the legal order of a valid history.")
 @click.option(
+    "--explain-model",
+    is_flag=True,
+    help="Say what the search looked at: states, classes, reductions, and what makes it hard.",
+)
+@click.option(
     "--empty",
     type=click.Choice(["unknown", "valid"]),
     default="unknown",
@@ -120,6 +125,7 @@ def check(
     unpack_limit: int | None,
     cross_check: bool,
     certificate: bool,
+    explain_model: bool,
     empty: str,
     output: str,
 ) -> None:
@@ -154,6 +160,7 @@ def check(
         certificate=certificate,
         unpack_limit=None if unpack_limit is None else unpack_limit * BYTES_PER_MIB,
         empty=Verdict(empty),
+        explain_model=explain_model,
     )
     results = _results(files, request)
     show: dict[str, Callable[[Sequence[Checked | Judged | Refused]], str]] = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass
+from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from checker._kernel import Problem
@@ -160,6 +161,7 @@ class _Native:
     """Codes of a model that the kernel knows."""
 
     step = None
+    states = entries = None  # the kernel's own matter
 
     def __init__(self, model: NativeModel) -> None:
         self.family = model.family
@@ -189,6 +191,18 @@ class _Custom:
         self._calls: list[Call] = []
         self._states: list[State] = [model.initial]
         self._numbers: dict[Hashable, int] = {identity(model.initial): 0}
+        self._after: dict[tuple[int, int], int] = {}
+        self._lock = Lock()  # two searches of one history may ask at once
+
+    @property
+    def states(self) -> int:
+        """How many states were seen."""
+        return len(self._states)
+
+    @property
+    def entries(self) -> int:
+        """How many transitions are known."""
+        return len(self._after)
 
     def code(self, op: Call) -> Code | None:
         self._calls.append(op)
@@ -205,7 +219,15 @@ class _Custom:
         return bytes(bool(self._model.observes(call)) for call in self._calls)
 
     def step(self, state: int, call: int) -> int:
-        """Answers the kernel: the number of the next state, or -1."""
+        """Answers the kernel: the number of the next state, or -1. The model is asked once."""
+        key = (state, call)
+        known = self._after.get(key)
+        if known is None:
+            with self._lock:
+                known = self._after[key] = self._ask(state, call)
+        return known
+
+    def _ask(self, state: int, call: int) -> int:
         after = self._model.step(self._states[state], self._calls[call])
         if isinstance(after, Inconsistent):
             return -1

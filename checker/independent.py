@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from checker.analysis import conclude, confirm
+from checker.blaming import blaming
 from checker.counterexample import SHRINK_S
 from checker.deciding import decide
+from checker.effort import Effort, effort
 from checker.encode import encode
 from checker.explain import NOTHING_TESTED
 from checker.models import Model
@@ -42,6 +44,7 @@ class KeyedAnalysis:
         seconds: Wall time of the check.
         keys: By key, in the order of the history.
         worst_key: The key that decides: of those with the worst verdict the one that shows it earliest.
+        search: What the key took that took longest, if that was asked for.
     """
 
     valid: Verdict
@@ -50,6 +53,7 @@ class KeyedAnalysis:
     seconds: float
     keys: Mapping[str | None, Analysis]
     worst_key: str | None
+    search: Effort | None = None
 
     @property
     def worst(self) -> Analysis | None:
@@ -107,6 +111,7 @@ def check_keys(
     explain: int = EXPLAINED,
     explain_s: float | None = None,
     empty: Verdict = Verdict.UNKNOWN,
+    explain_model: bool = False,
     cancellation: Cancellation | None = None,
 ) -> KeyedAnalysis:
     """Decides a history over independent keys; arguments are those of `checker.analysis.analysis`.
@@ -126,6 +131,7 @@ def check_keys(
         explain_s: Seconds for all counterexamples together; keys that are left over get none. The first one is always looked
             for. None: two seconds for each.
         empty: See `analysis`.
+        explain_model: Whether to say what the slowest key took.
         cancellation: See `analysis`.
     """
     limits = Limits(
@@ -142,29 +148,32 @@ def check_keys(
     for op in operations:
         total += 1
         groups.setdefault(op.key, []).append(op)
-    encoded = {key: encode(chosen, group) for key, group in groups.items()}
-    outcomes = decide(chosen, list(encoded.values()), limits, want_order=certificate, fail_fast=fail_fast)
-    by_key = dict(zip(encoded, outcomes, strict=True))
-    invalid = [key for key, outcome in by_key.items() if outcome["verdict"] == "invalid"]
-    first = sorted(invalid, key=lambda key: _failed_at(encoded[key].operations, by_key[key]["op"]))
-    budget = Budget(first[:explain] if counterexample else [], explain_s)
-    # In the order in which they show it, so that the first ones are explained if time runs out.
-    analyses = {
-        key: conclude(
-            chosen,
-            groups[key],
-            encoded[key],
-            by_key[key],
-            certificate=certificate,
-            counterexample=budget.allows(key),
-            limit_s=budget.share_s(),
-        )
-        for key in [*first, *(key for key, outcome in by_key.items() if outcome["verdict"] != "invalid")]
-    }
-    analyses = {key: analyses[key] for key in by_key}
-    if cross_check:
-        for key, analysis in analyses.items():
-            confirm(chosen, groups[key], encoded[key], analysis, limits)
+    with blaming(type(chosen)):
+        encoded = {key: encode(chosen, group) for key, group in groups.items()}
+        outcomes = decide(chosen, list(encoded.values()), limits, want_order=certificate, fail_fast=fail_fast)
+        by_key = dict(zip(encoded, outcomes, strict=True))
+        slowest = max(by_key, key=lambda key: by_key[key]["seconds"], default=None) if explain_model else None
+        search = effort(encoded[slowest], by_key[slowest], slowest) if explain_model and by_key else None
+        invalid = [key for key, outcome in by_key.items() if outcome["verdict"] == "invalid"]
+        first = sorted(invalid, key=lambda key: _failed_at(encoded[key].operations, by_key[key]["op"]))
+        budget = Budget(first[:explain] if counterexample else [], explain_s)
+        # In the order in which they show it, so that the first ones are explained if time runs out.
+        analyses = {
+            key: conclude(
+                chosen,
+                groups[key],
+                encoded[key],
+                by_key[key],
+                certificate=certificate,
+                counterexample=budget.allows(key),
+                limit_s=budget.share_s(),
+            )
+            for key in [*first, *(key for key, outcome in by_key.items() if outcome["verdict"] != "invalid")]
+        }
+        analyses = {key: analyses[key] for key in by_key}
+        if cross_check:
+            for key, analysis in analyses.items():
+                confirm(chosen, groups[key], encoded[key], analysis, limits)
     verdict = worst(analysis.valid for analysis in analyses.values()) if analyses else empty
     deciding = first[0] if first else next((key for key, a in analyses.items() if a.valid is verdict), None)
     return KeyedAnalysis(
@@ -174,6 +183,7 @@ def check_keys(
         seconds=time.perf_counter() - began,
         keys=analyses,
         worst_key=deciding,
+        search=search,
     )
 
 

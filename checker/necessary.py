@@ -18,8 +18,9 @@ Each of these is a proof, whatever else happened. That none of them is found pro
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from dataclasses import dataclass
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
@@ -59,7 +60,9 @@ FUTURE: Final = "future"
 DUPLICATE: Final = "duplicate"
 TOO_LOW: Final = "too-low"
 TOO_HIGH: Final = "too-high"
-_TOKENS: Final = frozenset({"register", "set", "grow-set", "fifo-queue", "unordered-queue", "sequence", "multi-register"})
+_TOKENS: Final = frozenset(
+    {"register", "set", "grow-set", "fifo-queue", "unordered-queue", "sequence", "multi-register"}
+)
 _READ_MICRO: Final = 0
 _WRITE_MICRO: Final = 1
 _NAMED: Final = 12  # operations of a contradiction that are named
@@ -113,7 +116,9 @@ def lack(model: Model, encoded: Encoded) -> Lack | None:
         if not model.has_flow:
             return None
         flows = {code.a: _of_model(model, encoded, code) for code in encoded.classes}
-        return _Flows(encoded, [flows[code.a] for code in encoded.classes], [identity(v) for v in model.initial_values]).lack()
+        return _Flows(
+            encoded, [flows[code.a] for code in encoded.classes], [identity(v) for v in model.initial_values]
+        ).lack()
     if family not in _TOKENS or not _tells_tokens(encoded):
         return None
     initial: Iterable[Token] = encoded.initial[1:] if family == "unordered-queue" else encoded.initial
@@ -164,6 +169,48 @@ def _of_transaction(items: Sequence[int]) -> _Needs:
     return _Needs(needs=frozenset(needs), makes=frozenset(written.items()))
 
 
+class _Moments:
+    """From when on each class can take effect, and each value can be there.
+
+    Attributes:
+        moments: By class; `INFINITE` for never.
+        there: By value: the moment, and the class that makes it first; -1 for the initial values.
+        anything: From when on whatever value can be there.
+    """
+
+    def __init__(self, flows: Sequence[_Needs], starts: Sequence[int]) -> None:
+        self._flows = flows
+        self._starts = starts
+        self.moments = [INFINITE] * len(flows)
+        self.there: dict[Token, tuple[int, int]] = {}
+        self.anything = min((starts[place] for place, flow in enumerate(flows) if flow.anything), default=INFINITE)
+        self._waiting: dict[Token, list[int]] = {}
+        self._missing = [len(flow.all_needs) for flow in flows]
+        self._heap = [(starts[place], place) for place, missing in enumerate(self._missing) if not missing]
+        heapify(self._heap)
+        for place, flow in enumerate(flows):
+            for token in flow.all_needs:
+                self._waiting.setdefault(token, []).append(place)
+
+    def appear(self, tokens: Iterable[Token], moment: int, by: int) -> None:
+        """Takes notice of values that can be there from a moment on."""
+        for token in tokens:
+            if token in self.there:
+                continue
+            self.there[token] = (moment, by)
+            for place in self._waiting.get(token, ()):
+                self._missing[place] -= 1
+                if not self._missing[place]:
+                    heappush(self._heap, (max(moment, self._starts[place]), place))
+
+    def run(self) -> None:
+        """Lets the classes take effect, the earliest first."""
+        while self._heap and self._heap[0][0] <= self.anything:
+            moment, place = heappop(self._heap)
+            self.moments[place] = moment
+            self.appear(self._flows[place].makes, moment, place)
+
+
 class _Flows:
     """The classes of one history, when the first of each began and ended."""
 
@@ -176,10 +223,8 @@ class _Flows:
         self._starts = [INFINITE] * len(flows)
         self._ends = [INFINITE] * len(flows)
         for place, start, end in zip(self._members, encoded.starts, encoded.ends, strict=True):
-            if start < self._starts[place]:
-                self._starts[place] = start
-            if end < self._ends[place]:
-                self._ends[place] = end
+            self._starts[place] = min(self._starts[place], start)
+            self._ends[place] = min(self._ends[place], end)
 
     def lack(self) -> Lack | None:
         """See the function."""
@@ -198,38 +243,13 @@ class _Flows:
 
     def _moments(self) -> tuple[list[int], dict[Token, tuple[int, int]]]:
         """Returns by class from when on it can take effect, and by value from when on it can be there and by which class."""
-        moments = [INFINITE] * len(self._flows)
-        there: dict[Token, tuple[int, int]] = {}
-        waiting: dict[Token, list[int]] = {}
-        missing = [len(flow.all_needs) for flow in self._flows]
-        heap: list[tuple[int, int]] = []
-        for place, flow in enumerate(self._flows):
-            for token in flow.all_needs:
-                waiting.setdefault(token, []).append(place)
-            if not missing[place]:
-                heappush(heap, (self._starts[place], place))
-        anything = min((self._starts[p] for p, flow in enumerate(self._flows) if flow.anything), default=INFINITE)
-
-        def appear(token: Token, moment: int, by: int) -> None:
-            if token in there:
-                return
-            there[token] = (moment, by)
-            for place in waiting.get(token, ()):
-                missing[place] -= 1
-                if not missing[place]:
-                    heappush(heap, (max(moment, self._starts[place]), place))
-
-        for token in self._initial:
-            appear(token, -1, -1)
-        while heap:
-            moment, place = heappop(heap)
-            if moment > anything:
-                break
-            moments[place] = moment
-            for token in self._flows[place].makes:
-                appear(token, moment, place)
+        work = _Moments(self._flows, self._starts)
+        work.appear(self._initial, -1, -1)
+        work.run()
+        anything = work.anything
         # From then on every value can be there.
-        return [min(each, max(anything, start)) for each, start in zip(moments, self._starts, strict=True)], there
+        moments = [min(each, max(anything, start)) for each, start in zip(work.moments, self._starts, strict=True)]
+        return moments, work.there
 
     def _late(self, place: int, there: Mapping[Token, tuple[int, int]]) -> Lack:
         """Returns what is lacking to the first operation of a class to end."""
@@ -258,24 +278,23 @@ class _Flows:
             flow = self._flows[place]
             for token in flow.makes & tokens:
                 makers[token].append((start, i))
-            if end != INFINITE:
-                for token in flow.takes:
-                    takers[token].append((end, i))
-        initial = {token: 0 for token in tokens}
-        for token in self._initial:
-            if token in initial:
-                initial[token] += 1
-        found = []
-        for token in tokens:
-            made, taken = sorted(makers[token]), sorted(takers[token])
-            for count, (end, i) in enumerate(taken):
-                source = count - initial[token]
-                if source >= 0 and (source >= len(made) or made[source][0] > end):
-                    core = [at for _, at in (*made[: max(source, 0)], *taken[: count + 1])]
-                    if count:
-                        found.append((end, Lack(kind=DUPLICATE, op=i, core=tuple(core[-_NAMED:]), value=self._value(token))))
-                    break
-        return min(found, key=lambda each: each[0])[1] if found else None
+            for token in flow.takes if end != INFINITE else ():
+                takers[token].append((end, i))
+        initial = Counter(self._initial)
+        found = [self._one_too_many(each, initial[each], sorted(makers[each]), sorted(takers[each])) for each in tokens]
+        ends = self._encoded.ends
+        return min((each for each in found if each is not None), key=lambda each: ends[each.op], default=None)
+
+    def _one_too_many(
+        self, token: Token, initial: int, made: Sequence[tuple[int, int]], taken: Sequence[tuple[int, int]]
+    ) -> Lack | None:
+        """Returns the first return by which more copies of one value are taken than can have been made; makers by their start."""
+        for count, (end, i) in enumerate(taken):
+            source = count - initial
+            if source >= 0 and (source >= len(made) or made[source][0] > end):
+                core = [at for _, at in (*made[:source], *taken[: count + 1])]
+                return Lack(kind=DUPLICATE, op=i, core=tuple(core[-_NAMED:]), value=self._value(token))
+        return None
 
     def _position(self, place: int, *, start: int | None = None, end: int | None = None) -> int:
         times, wanted = (self._encoded.starts, start) if end is None else (self._encoded.ends, end)

@@ -13,11 +13,13 @@ Whatever linearization the whole history has, the relaxed part has too: each ste
 part has none, neither has the whole history, whatever the model is; and the kept operations alone have none.
 
 The search of a relaxed part is the kernel's. Its states are sets of the model's states: all in which the object can be, given
-that the relaxed operations are free. They are made as they are asked for. Where a model has too many states to know all in which
-the object can be at `begin`, the configurations of the search at that moment say it, if they are few enough to be known all.
+that the relaxed operations are free. They are made as they are asked for. Where a model has too many states to know all in
+which the object can be at `begin`, the configurations of the search at that moment say it, if they are few enough to be known
+all.
 
 The part grows from the operation that cannot be: first what had ended before it began, nearest first, then also what was open
-beside it. What is found is made smaller by delta debugging (Zeller and Hildebrandt, 2002). Each attempt has its own small limit.
+beside it. What is found is made smaller by delta debugging (Zeller and Hildebrandt, 2002). Each attempt has its own small
+limit.
 """
 
 from __future__ import annotations
@@ -60,6 +62,18 @@ def smallest(encoded: Encoded, op: int, deadline_s: float) -> list[int] | None:
     return _Reasons(encoded, op, deadline_s).smallest()
 
 
+def refutes(encoded: Encoded, op: int, kept: Sequence[int], deadline_s: float) -> bool:
+    """Says whether a few operations contradict each other whatever the others do, and whenever; see `smallest`.
+
+    Args:
+        encoded: The history.
+        op: As in `smallest`.
+        kept: The positions of the operations, `op` among them.
+        deadline_s: As in `smallest`; no answer in time is a no.
+    """
+    return _Reasons(encoded, op, deadline_s).contradicts(kept, _FIRST)
+
+
 class _Reasons:
     """Parts of one history up to the return of one operation."""
 
@@ -74,8 +88,6 @@ class _Reasons:
         self._end = [_end(each.type, each.complete_index, self._last) for each in operations]
         self._class = [code.a for code in encoded.codes]
         self._there = [i for i in range(len(operations)) if self._start[i] <= self._last]
-        # The states and steps of the model as it is asked; the states that relaxed classes lead to, by class.
-        self._steps: dict[tuple[int, int], int] = {}
         self._begins: dict[int, frozenset[int] | None] = {}
 
     def smallest(self) -> list[int] | None:
@@ -95,12 +107,12 @@ class _Reasons:
             widths.append(min(max(2 * widths[-1], 1), len(before)))
         for width in widths:
             kept = [self._op, *before[:width]]
-            if self._contradicts(kept, _FIRST):
+            if self.contradicts(kept, _FIRST):
                 return kept, _FIRST
         for width in widths:
             begin = min(self._start[i] for i in [self._op, *before[:width]])
             for kept in ([self._op, *before[:width]], [self._op, *before[:width], *beside]):
-                if self._contradicts(kept, begin):
+                if self.contradicts(kept, begin):
                     return kept, begin
         return None
 
@@ -124,9 +136,9 @@ class _Reasons:
     def _begin_of(self, kept: Sequence[int], begin: int) -> int | None:
         """Returns when a part begins that contradicts itself; None if it does not."""
         later = begin if begin == _FIRST else max(begin, min(self._start[i] for i in kept))
-        return later if self._contradicts(kept, later) else None
+        return later if self.contradicts(kept, later) else None
 
-    def _contradicts(self, kept: Sequence[int], begin: int) -> bool:
+    def contradicts(self, kept: Sequence[int], begin: int) -> bool:
         """Says whether a relaxed part certainly has no linearization."""
         left_s = self._time_left()
         if left_s <= 0:
@@ -138,7 +150,9 @@ class _Reasons:
             if states is None:
                 return False
             relaxed = _Relaxed(self, states, free)
-            [outcome] = solve([self._problem(relaxed, kept, begin)], Limits(time_limit_s=min(left_s, _ATTEMPT_S), threads=1))
+            [outcome] = solve(
+                [self._problem(relaxed, kept, begin)], Limits(time_limit_s=min(left_s, _ATTEMPT_S), threads=1)
+            )
         except _TooMany:
             return False
         return outcome["verdict"] == "invalid"
@@ -150,9 +164,7 @@ class _Reasons:
         none = array("q", bytes(8 * len(kept)))
         codes = bytes([CUSTOM]) * len(kept)
         observers = bytes(max(classes) + 1)  # of sets of states none is an observer: who answers tells states apart
-        return Problem(
-            "custom", codes, classes, none, starts, ends, initial=[], step=relaxed.step, observers=observers
-        )
+        return Problem("custom", codes, classes, none, starts, ends, initial=[], step=relaxed.step, observers=observers)
 
     def _states_at(self, begin: int) -> frozenset[int] | None:
         """Returns states among which are all in which the object can be at a moment; None if they are not known."""
@@ -183,11 +195,8 @@ class _Reasons:
 
     def after(self, state: int, cls: int) -> int:
         """Returns the number of the state after an operation of a class, or -1."""
-        key = (state, cls)
-        found = self._steps.get(key)
-        if found is None:
-            found = self._steps[key] = self._encoded.coder.step(state, cls) if self._encoded.coder.step else _ILLEGAL
-        return found
+        step = self._encoded.coder.step
+        return _ILLEGAL if step is None else step(state, cls)
 
     def closure(self, states: Iterable[int], classes: Sequence[int]) -> frozenset[int]:
         """Returns all states that operations of these classes lead to.

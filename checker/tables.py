@@ -19,7 +19,7 @@ from checker._kernel import Problem
 from checker.analysis import analysis, contradiction
 from checker.coding import Coded, Coder, Unsuited
 from checker.errors import Disagreement
-from checker.explain import explain
+from checker.explain import Telling, explain
 from checker.formats.columns import FAIL, INFO, NEEDED, NEVER, NOTHING, OK, ColumnReader
 from checker.formats.parquet import open_parquet, read_rows_of
 from checker.independent import EXPLAINED, KeyedAnalysis
@@ -302,7 +302,7 @@ def _concluded(
                 explanation=found.explanation,
             )
     core = [] if explained is None else [shown[int(s[i])] for i in outcome["core"]]
-    return replace(result, explanation=explain(result, model, core, outcome["unsuited"]))
+    return replace(result, explanation=explain(result, model, Telling(core=core, unsuited=outcome["unsuited"])))
 
 
 def _limit_s(limits: Limits) -> float:

@@ -151,6 +151,11 @@ def _name(op: Operation) -> str:
     return name
 
 
+def kind_text(op: Operation) -> str:
+    """Returns what an operation is, whoever did it, e.g. `write of 7`."""
+    return _name(op)
+
+
 def did(op: Operation) -> str:
     """Returns what an operation that returned did, e.g. `process 3 wrote 7`."""
     who = f"process {op.process}"

@@ -67,7 +67,10 @@ class Plugin:
             found: Any = importlib.import_module(module)
             for part in attribute.split("."):
                 found = getattr(found, part)
-        except (Exception, SystemExit) as error:  # a script that ends itself must not end Labrys, with a verdict's exit code
+        except (
+            Exception,
+            SystemExit,
+        ) as error:  # a script that ends itself must not end Labrys, with a verdict's exit code
             whose = f" of the package {plain_name(self.package)}" if self.package else ""
             raise InputError(
                 f"the {SINGULAR[self.group]} {plain_name(self.name)}{whose} cannot be loaded from {plain_name(self.place)}: "

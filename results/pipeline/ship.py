@@ -42,7 +42,9 @@ def _contents() -> Iterator[tuple[str, Path]]:
         root = _file_of(package).parent
         for file in sorted(root.rglob("*.py")):
             yield f"{package}/{file.relative_to(root)}", file
-    for package in sorted({_package_of(plugin.place) for each in (WORKLOADS, MODELS) for plugin in plugins(each).values()}):
+    for package in sorted(
+        {_package_of(plugin.place) for each in (WORKLOADS, MODELS) for plugin in plugins(each).values()}
+    ):
         if package not in PACKAGES:
             yield from _of_package(package)
     kernel = _file_of(KERNEL)

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spar
 
 from checker.analysis import analysis
 from checker.errors import Disagreement
-from checker.explain import explain
+from checker.explain import Telling, explain
 from checker.result import Analysis, operation_json
 from harness.errors import LabrysError
 from harness.op import OpType
@@ -235,4 +235,4 @@ def _named(group: Group, work: Work) -> Analysis:
         kind=about["t_kind"],
     )
     core = [by_start[start] for start in about["t_core"] or () if start in by_start]
-    return replace(result, explanation=explain(result, work.model, core, about["t_unsuited"]))
+    return replace(result, explanation=explain(result, work.model, Telling(core=core, unsuited=about["t_unsuited"])))
