@@ -55,29 +55,25 @@ def decide(
     outcomes = solve(problems, replace(limits, algorithm=_NEAR), want_order=want_order, fail_fast=fail_fast)
     left = [i for i, outcome in enumerate(outcomes) if outcome["unsuited"] is not None]
     if fail_fast and any(outcome["verdict"] == "invalid" for outcome in outcomes):
-        for i in left:
-            outcomes[i] = _cancelled(outcomes[i])
-        return outcomes
-    for i in list(left):
-        found = _lacking(model, encoded[i], clock)
-        if found is not None:
-            outcomes[i] = found
-            left.remove(i)
+        return [_cancelled(outcome) if outcome["unsuited"] is not None else outcome for outcome in outcomes]
+    left = _put(outcomes, left, [_lacking(model, encoded[i], clock) for i in left])
     for limit_s in (_TRIAL_S, None) if encoded and encoded[0].coder.step is not None else (None,):
         if not left:
             break
-        searched = solve(
-            [problems[i] for i in left], clock.limits(_SEARCH, limit_s), want_order=want_order, fail_fast=fail_fast
-        )
-        for i, outcome in zip(left, searched, strict=True):
-            outcomes[i] = outcome
+        wanted = clock.limits(_SEARCH, limit_s)
+        searched = solve([problems[i] for i in left], wanted, want_order=want_order, fail_fast=fail_fast)
+        _put(outcomes, left, searched)
         left = [i for i in left if limit_s is not None and outcomes[i]["cause"] == "timeout" and not clock.is_over()]
-        for i in list(left):
-            found = _reasoned(encoded[i], outcomes[i], clock)
-            if found is not None:
-                outcomes[i] = found
-                left.remove(i)
+        left = _put(outcomes, left, [_reasoned(encoded[i], outcomes[i], clock) for i in left])
     return outcomes
+
+
+def _put(outcomes: list[Outcome], places: Sequence[int], found: Sequence[Outcome | None]) -> list[int]:
+    """Puts what was found in its place, and returns the places for which nothing was."""
+    for i, outcome in zip(places, found, strict=True):
+        if outcome is not None:
+            outcomes[i] = outcome
+    return [i for i, outcome in zip(places, found, strict=True) if outcome is None]
 
 
 class _Clock:

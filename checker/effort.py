@@ -87,16 +87,14 @@ class Effort:
 
     def lines(self) -> list[str]:
         """Returns it as lines of text."""
-        of_key = "" if self.key is None else f" of key {self.key}"
+        of_key = "" if self.key is None else f" of key {self.key}, the slowest"
         seen = [f"{self.classes:,} classes"]
         seen += [] if self.states is None else [f"{self.states:,} states"]
         seen += [] if self.entries is None else [f"a table of {self.entries:,} transitions"]
+        steps = f"{self.steps:,} steps of a search, " if self.steps else ""
         lines = [
-            f"The check{of_key} looked at {self.operations:,} operations: {', '.join(seen)}. "
-            f"{self.observers:,} of the operations only observe.",
-            f"{self.analyzer} decided, after {self.steps:,} steps of a search and {self.seconds:.3f} s."
-            if self.steps
-            else f"{self.analyzer} decided without a search, after {self.seconds:.3f} s.",
+            f"Looked at{of_key}: {self.operations:,} operations, {self.observers:,} of which only observe; {', '.join(seen)}.",
+            f"Algorithm: {self.analyzer}; {steps}{self.seconds:.3f} s.",
         ]
         lines += [
             f"{self.stats[name]:,} {_REDUCTIONS.get(name, name.replace('_', ' '))}."
@@ -109,11 +107,10 @@ class Effort:
             )
         total = sum(self.crashed.values())
         if total:
-            named = [f"{count:,} of {what}" for what, count in list(self.crashed.items())[:_NAMED]]
+            named = [f"{count:,} of {kind}" for kind, count in list(self.crashed.items())[:_NAMED]]
             more = f", and {len(self.crashed) - _NAMED:,} more kinds" if len(self.crashed) > _NAMED else ""
-            lines.append(
-                f"{total:,} operations never returned and may take effect at any later time: {', '.join(named)}{more}."
-            )
+            noun = "operation" if total == 1 else "operations"
+            lines.append(f"{total:,} {noun} never returned and may take effect at any later time: {', '.join(named)}{more}.")
         if self.seconds >= _LONG_S and (total or self.widest >= _WIDE):
             lines.append(
                 "Fewer processes, fewer operations that never return, shorter keys or unique values make this faster."

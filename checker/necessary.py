@@ -119,7 +119,7 @@ def lack(model: Model, encoded: Encoded) -> Lack | None:
         return _Flows(
             encoded, [flows[code.a] for code in encoded.classes], [identity(v) for v in model.initial_values]
         ).lack()
-    if family not in _TOKENS or not _tells_tokens(encoded):
+    if family not in _TOKENS:
         return None
     initial: Iterable[Token] = encoded.initial[1:] if family == "unordered-queue" else encoded.initial
     if family == "multi-register":
@@ -134,11 +134,6 @@ def _of_model(model: Model, encoded: Encoded, code: Code) -> _Needs:
         return _Needs(anything=True)
     needs, takes, makes = (frozenset(map(identity, values)) for values in flow)
     return _Needs(needs=needs, takes=takes, makes=makes)
-
-
-def _tells_tokens(encoded: Encoded) -> bool:
-    """Says whether what is appended or put is one token, so that a list tells of each whether it was."""
-    return all(code.f not in {APPEND, PUT} or len(code.items) == 1 for code in encoded.classes)
 
 
 def _of_code(code: Code) -> _Needs:  # noqa: PLR0911 - one for each opcode
@@ -288,7 +283,7 @@ class _Flows:
     def _one_too_many(
         self, token: Token, initial: int, made: Sequence[tuple[int, int]], taken: Sequence[tuple[int, int]]
     ) -> Lack | None:
-        """Returns the first return by which more copies of one value are taken than can have been made; makers by their start."""
+        """Returns by which return more copies of one value are taken than can have been made; makers are sorted by start."""
         for count, (end, i) in enumerate(taken):
             source = count - initial
             if source >= 0 and (source >= len(made) or made[source][0] > end):

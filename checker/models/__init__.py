@@ -83,7 +83,7 @@ def made(cls: type[Model], **options: Any) -> Model:
         known = inspect.signature(cls).parameters
         if options.get("initial") is not None and "initial" not in known:
             raise ModelError(
-                f"model {cls.name}: it takes no initial state; leave --initial out, or give its `__init__` a parameter `initial`"
+                f"model {cls.name}: it takes no initial state; leave --initial out, or give `__init__` a parameter `initial`"
             )
         given = {key: value for key, value in options.items() if value is not None and key in known}
         lacking = [key for key, each in known.items() if each.default is each.empty and each.kind in _NAMED]
