@@ -85,8 +85,7 @@ def test_a_model_of_the_user_decides(run: Callable[..., Ran], file: Callable[...
     found = json.loads(ran.out)
     assert (ran.code, found["valid"], found["model"]) == (ExitCode.INVALID, False, "max-register")
     assert found["explanation"] == (
-        "Process 1's read of 0 at 0.003 s is not possible after process 0's max of 5 that returned 5 "
-        "(0.000 s to 0.001 s): the maximum is 5."
+        "Process 1's read of 0 at 0.003 s is not possible after process 0's max of 5 (0.000 s to 0.001 s): the maximum is 5."
     )
 
 
