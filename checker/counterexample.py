@@ -38,6 +38,7 @@ from checker.models.opcodes import (
     WRITE,
 )
 from checker.necessary import ANALYZER as FLOW
+from checker.necessary import SEARCH
 from checker.patterns import patterns
 from checker.relaxing import ANALYZER as RELAXED
 from checker.relaxing import refutes, smallest
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
 SHRINK_S: Final = 2.0
 _TEST_S: Final = 0.5
 _MOST_CONTEXT: Final = 3
+_MOST_TAKERS: Final = 4  # who took a value too often; with more of them another reason may be simpler
 _BRUTE_STEPS: Final = 200_000
 _BRUTE_OPERATIONS: Final = 24
 _READS_ONLY: Final = frozenset({0, 2})
@@ -115,9 +117,14 @@ def reason(model: Model, encoded: Encoded, outcome: Outcome, *, limit_s: float =
 def _of_own_model(model: Model, encoded: Encoded, outcome: Outcome, op: int, deadline_s: float) -> Reason:
     """Returns why a history of a model that only Python knows is invalid, with the states in which the model refuses `op`."""
     analyzer = outcome["analyzer"]
-    kept = outcome["core"] if analyzer in {FLOW, RELAXED} else smallest(encoded, op, deadline_s)
+    kind = outcome["kind"]
+    kept = outcome["core"]
+    if len(outcome["core"]) not in range(1, _MOST_TAKERS + 1):
+        found = smallest(encoded, op, deadline_s)
+        if found is not None and (not kept or len(found) < len(kept)):
+            analyzer, kept, kind = RELAXED, found, SEARCH
     part = _Part(model, encoded, outcome, deadline_s)
-    if kept is None:
+    if not kept:
         kept = part.shrunk([])
     elif analyzer != FLOW:
         kept = _with_context(encoded, op, kept, deadline_s)
@@ -129,7 +136,7 @@ def _of_own_model(model: Model, encoded: Encoded, outcome: Outcome, op: int, dea
     told = _alone(encoded, op, kept)
     states = configurations(model, small, told["configs"]) if told["op"] is not None and kept[told["op"]] == op else ()
     core = small if analyzer == FLOW else ()
-    return Reason(operations=small, culprit=encoded.operations[op], kind=outcome["kind"], core=core, configs=states)
+    return Reason(operations=small, culprit=encoded.operations[op], kind=kind, core=core, configs=states)
 
 
 def _with_context(encoded: Encoded, op: int, kept: list[int], deadline_s: float) -> list[int]:

@@ -110,7 +110,9 @@ class Effort:
             named = [f"{count:,} of {kind}" for kind, count in list(self.crashed.items())[:_NAMED]]
             more = f", and {len(self.crashed) - _NAMED:,} more kinds" if len(self.crashed) > _NAMED else ""
             noun = "operation" if total == 1 else "operations"
-            lines.append(f"{total:,} {noun} never returned and may take effect at any later time: {', '.join(named)}{more}.")
+            lines.append(
+                f"{total:,} {noun} never returned and may take effect at any later time: {', '.join(named)}{more}."
+            )
         if self.seconds >= _LONG_S and (total or self.widest >= _WIDE):
             lines.append(
                 "Fewer processes, fewer operations that never return, shorter keys or unique values make this faster."

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from checker.contradictions import Story, told
 from checker.models.base import Inconsistent, NativeModel
 from checker.necessary import ANALYZER as FLOW
-from checker.necessary import DUPLICATE, FUTURE
+from checker.necessary import DUPLICATE, FUTURE, SEARCH
 from checker.words import began, did, ended, listed, sentence, span, value_text, what
 from harness.op import OpType
 from harness.plain import name, one_line
@@ -97,7 +97,7 @@ def explain(result: Analysis, model: Model, telling: Telling) -> str:
 
 def _from_nowhere(result: Analysis, op: Operation, telling: Telling) -> str | None:
     """Tells of a value that a user's own model says an operation needs, and that was not there; None if it is not that."""
-    if result.analyzer != FLOW:
+    if result.analyzer != FLOW or result.kind == SEARCH:
         return None
     shown = value_text(telling.value)
     who: list[str | Instant] = [f"{what(op)} at ", ended(op), f" needs {shown}, but "]

@@ -58,6 +58,7 @@ ANALYZER: Final = "flow"
 PHANTOM: Final = "phantom"
 FUTURE: Final = "future"
 DUPLICATE: Final = "duplicate"
+SEARCH: Final = "search"  # what the kernel calls a contradiction of no kind of its own
 TOO_LOW: Final = "too-low"
 TOO_HIGH: Final = "too-high"
 _TOKENS: Final = frozenset(

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 ANALYZER: Final = "relaxed"
 _ATTEMPT_S: Final = 0.2
 _MOST_STATES: Final = 2000
+_MOST_STEPS: Final = 50_000  # of the model, to know all states in which the object can be
+_STATES_S: Final = 0.3  # how long that may take
 _MOST_CONFIGS: Final = 10  # as many as the kernel reports; so many may not be all
 _WIDEST: Final = 512
 _ILLEGAL: Final = -1
@@ -89,6 +91,9 @@ class _Reasons:
         self._class = [code.a for code in encoded.codes]
         self._there = [i for i in range(len(operations)) if self._start[i] <= self._last]
         self._begins: dict[int, frozenset[int] | None] = {}
+        self._many = (
+            False  # whether the object can be in more states than are looked at, if nothing is known of the time
+        )
 
     def smallest(self) -> list[int] | None:
         """See the function."""
@@ -107,6 +112,8 @@ class _Reasons:
             widths.append(min(max(2 * widths[-1], 1), len(before)))
         for width in widths:
             kept = [self._op, *before[:width]]
+            if self._many:
+                break
             if self.contradicts(kept, _FIRST):
                 return kept, _FIRST
         for width in widths:
@@ -154,6 +161,7 @@ class _Reasons:
                 [self._problem(relaxed, kept, begin)], Limits(time_limit_s=min(left_s, _ATTEMPT_S), threads=1)
             )
         except _TooMany:
+            self._many = self._many or begin == _FIRST
             return False
         return outcome["verdict"] == "invalid"
 
@@ -171,8 +179,9 @@ class _Reasons:
         if begin not in self._begins:
             classes = sorted({self._class[i] for i in self._there if self._start[i] < begin})
             try:
-                self._begins[begin] = self.closure([0], classes)
+                self._begins[begin] = self._by_search(begin) if self._many else self.closure([0], classes)
             except _TooMany:
+                self._many = True
                 self._begins[begin] = self._by_search(begin)
         return self._begins[begin]
 
@@ -206,9 +215,12 @@ class _Reasons:
         """
         reached = set(states)
         work = list(reached)
+        steps = 0
+        end_s = min(time.monotonic() + _STATES_S, self._deadline_s)
         while work:
             state = work.pop()
-            if len(reached) > _MOST_STATES or self._time_left() <= 0:
+            steps += len(classes)
+            if len(reached) > _MOST_STATES or steps > _MOST_STEPS or time.monotonic() > end_s:
                 raise _TooMany
             for cls in classes:
                 after = self.after(state, cls)

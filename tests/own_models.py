@@ -27,7 +27,7 @@ class MaxRegister(Model):
     def step(self, state: int, op: Call) -> int | Inconsistent:
         """See `Model`."""
         if op.f == "max":
-            return max(state, op.argument)
+            return max(state, int(op.argument))
         return state if not op.ok or op.result == state else Inconsistent(f"the maximum is {state}")
 
     def observes(self, op: Call) -> bool:
@@ -113,7 +113,7 @@ class Demanding(Model):
     def __init__(self, size: int) -> None:
         self.initial = size
 
-    def step(self, state: int, op: Call) -> int:  # noqa: ARG002 - nothing is asked of it
+    def step(self, state: int, op: Call) -> int:
         """See `Model`."""
         return state
 

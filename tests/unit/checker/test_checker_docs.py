@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import pytest
 
 from checker.command import ALGORITHM_NAMES, check
 from checker.models import names
@@ -18,6 +17,8 @@ from tests.own_models import lines, operation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import pytest
 
 ROOT = Path(__file__).parents[3]
 TEXT = (ROOT / "docs" / "checker.md").read_text(encoding="utf-8")

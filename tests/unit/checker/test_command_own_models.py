@@ -97,7 +97,9 @@ def test_the_initial_state_is_the_model_s_to_take(run: Callable[..., Ran], file:
         run(file(seven), "--model", "tests.own_models:BoundedStack", "--initial", "7")
 
 
-def test_a_module_in_the_working_folder_is_found(run: Callable[..., Ran], file: Callable[..., Path], folder: Path) -> None:
+def test_a_module_in_the_working_folder_is_found(
+    run: Callable[..., Ran], file: Callable[..., Path], folder: Path
+) -> None:
     """No packaging and no PYTHONPATH is needed."""
     (folder / "own_latch.py").write_text(MODULE.format(imported="json"))
     assert run(file(GOOD), "--model", "own_latch:Latch").code == ExitCode.VALID
