@@ -14,7 +14,7 @@ from checker.blaming import blaming
 from checker.certificate import replay
 from checker.configurations import configurations, final_paths
 from checker.counterexample import SHRINK_S, reason
-from checker.deciding import decide
+from checker.deciding import Objects, decide_all
 from checker.encode import Encoded, encode
 from checker.errors import Disagreement
 from checker.explain import NOTHING_TESTED, Telling, explain
@@ -89,7 +89,7 @@ def analysis(
         return _untested(chosen, empty)
     with blaming(type(chosen)):
         encoded = encode(chosen, operations)
-        [outcome] = decide(chosen, [encoded], limits, want_order=certificate)
+        [outcome] = decide_all([Objects(chosen, encoded)], limits, want_order=certificate)
         result = conclude(
             chosen, operations, encoded, outcome, certificate=certificate, counterexample=counterexample, part=part
         )
@@ -184,7 +184,7 @@ def conclude(
 
 def _lacking(model: Model, encoded: Encoded, outcome: Outcome) -> Value:
     """Returns the value of a user's own model that was there too early, too often or never; nil if it is not about one."""
-    if outcome["analyzer"] != FLOW:
+    if outcome["analyzer"] != FLOW or encoded.coder.step is None:
         return None
     found = lack(model, encoded)
     return None if found is None else found.value

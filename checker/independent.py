@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from checker.analysis import conclude, confirm
 from checker.blaming import blaming
 from checker.counterexample import SHRINK_S
-from checker.deciding import decide
+from checker.deciding import Objects, decide_all
 from checker.effort import Effort, effort
 from checker.encode import encode
 from checker.explain import NOTHING_TESTED
@@ -150,7 +150,9 @@ def check_keys(
         groups.setdefault(op.key, []).append(op)
     with blaming(type(chosen)):
         encoded = {key: encode(chosen, group) for key, group in groups.items()}
-        outcomes = decide(chosen, list(encoded.values()), limits, want_order=certificate, fail_fast=fail_fast)
+        outcomes = decide_all(
+            [Objects(chosen, each) for each in encoded.values()], limits, want_order=certificate, fail_fast=fail_fast
+        )
         by_key = dict(zip(encoded, outcomes, strict=True))
         slowest = max(by_key, key=lambda key: by_key[key]["seconds"], default=None) if explain_model else None
         search = effort(encoded[slowest], by_key[slowest], slowest) if explain_model and by_key else None

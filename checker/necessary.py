@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
@@ -100,6 +100,27 @@ class _Needs:
         return self.needs | self.takes
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Events:
+    """A history by classes.
+
+    Attributes:
+        family: The kernel's name of the model.
+        classes: The operations of each class as the kernel sees them.
+        members: By operation: its class, by its place in `classes`.
+        starts: By operation: when it began.
+        ends: By operation: when it ended, or `INFINITE`.
+        initial: The initial state as the kernel has it.
+    """
+
+    family: str
+    classes: Sequence[Code]
+    members: Sequence[int]
+    starts: Sequence[int]
+    ends: Sequence[int]
+    initial: Sequence[int]
+
+
 def lack(model: Model, encoded: Encoded) -> Lack | None:
     """Returns the operation that shows first that a history is not linearizable; None if no condition does.
 
@@ -110,22 +131,39 @@ def lack(model: Model, encoded: Encoded) -> Lack | None:
     Raises:
         ModelError: A value of the model's `flow` cannot be compared.
     """
-    family = encoded.coder.family
-    if family == "counter":
-        return _count(encoded)
-    if encoded.coder.step is not None:
-        if not model.has_flow:
-            return None
-        flows = {code.a: _of_model(model, encoded, code) for code in encoded.classes}
-        return _Flows(
-            encoded, [flows[code.a] for code in encoded.classes], [identity(v) for v in model.initial_values]
-        ).lack()
-    if family not in _TOKENS:
+    own = encoded.coder.step is not None
+    if own and not model.has_flow:
         return None
-    initial: Iterable[Token] = encoded.initial[1:] if family == "unordered-queue" else encoded.initial
-    if family == "multi-register":
-        initial = enumerate(encoded.initial)
-    return _Flows(encoded, [_of_code(code) for code in encoded.classes], list(initial)).lack()
+    places = {id(code): place for place, code in enumerate(encoded.classes)}
+    events = Events(
+        family=encoded.coder.family,
+        classes=encoded.classes,
+        members=[places[id(code)] for code in encoded.codes],
+        starts=encoded.starts,
+        ends=encoded.ends,
+        initial=encoded.initial,
+    )
+    if not own:
+        return lack_of(events)
+    flows = [_of_model(model, encoded, code) for code in encoded.classes]
+    found = _Flows(events, flows, [identity(value) for value in model.initial_values]).lack()
+    return None if found is None else replace(found, value=revived(found.value))
+
+
+def lack_of(events: Events) -> Lack | None:
+    """Returns the same for a built-in model; its values are numbers of which the operations tell.
+
+    Args:
+        events: The history.
+    """
+    if events.family == "counter":
+        return _count(events)
+    if events.family not in _TOKENS:
+        return None
+    initial: Iterable[Token] = events.initial[1:] if events.family == "unordered-queue" else events.initial
+    if events.family == "multi-register":
+        initial = enumerate(events.initial)
+    return _Flows(events, [_of_code(code) for code in events.classes], list(initial)).lack()
 
 
 def _of_model(model: Model, encoded: Encoded, code: Code) -> _Needs:
@@ -210,15 +248,14 @@ class _Moments:
 class _Flows:
     """The classes of one history, when the first of each began and ended."""
 
-    def __init__(self, encoded: Encoded, flows: Sequence[_Needs], initial: Sequence[Token]) -> None:
-        self._encoded = encoded
+    def __init__(self, events: Events, flows: Sequence[_Needs], initial: Sequence[Token]) -> None:
+        self._events = events
         self._flows = flows
         self._initial = initial
-        places = {id(code): place for place, code in enumerate(encoded.classes)}
-        self._members = [places[id(code)] for code in encoded.codes]
+        self._members = events.members
         self._starts = [INFINITE] * len(flows)
         self._ends = [INFINITE] * len(flows)
-        for place, start, end in zip(self._members, encoded.starts, encoded.ends, strict=True):
+        for place, start, end in zip(self._members, events.starts, events.ends, strict=True):
             self._starts[place] = min(self._starts[place], start)
             self._ends[place] = min(self._ends[place], end)
 
@@ -234,7 +271,7 @@ class _Flows:
         taken = self._taken_twice()
         if taken is not None:
             found.append(taken)
-        ends = self._encoded.ends
+        ends = self._events.ends
         return min(found, key=lambda each: (ends[each.op], each.kind == DUPLICATE), default=None)
 
     def _moments(self) -> tuple[list[int], dict[Token, tuple[int, int]]]:
@@ -255,11 +292,11 @@ class _Flows:
         token = needs[-1]
         _, by = there.get(token, (INFINITE, -1))
         if by < 0:
-            return Lack(kind=PHANTOM, op=op, core=(op,), value=self._value(token))
+            return Lack(kind=PHANTOM, op=op, core=(op,), value=token)
         maker = self._position(by, start=self._starts[by])
         if self._starts[by] < end:  # what makes it had begun, but cannot have taken effect by then
-            return Lack(kind=PHANTOM, op=op, core=(op,), value=self._value(token))
-        return Lack(kind=FUTURE, op=op, core=(maker, op), value=self._value(token))
+            return Lack(kind=PHANTOM, op=op, core=(op,), value=token)
+        return Lack(kind=FUTURE, op=op, core=(maker, op), value=token)
 
     def _taken_twice(self) -> Lack | None:
         """Returns who took a copy of a value by whose return more are taken than can have been made."""
@@ -269,7 +306,7 @@ class _Flows:
         makers: dict[Token, list[tuple[int, int]]] = {token: [] for token in tokens}
         takers: dict[Token, list[tuple[int, int]]] = {token: [] for token in tokens}
         for i, (place, start, end) in enumerate(
-            zip(self._members, self._encoded.starts, self._encoded.ends, strict=True)
+            zip(self._members, self._events.starts, self._events.ends, strict=True)
         ):
             flow = self._flows[place]
             for token in flow.makes & tokens:
@@ -278,7 +315,7 @@ class _Flows:
                 takers[token].append((end, i))
         initial = Counter(self._initial)
         found = [self._one_too_many(each, initial[each], sorted(makers[each]), sorted(takers[each])) for each in tokens]
-        ends = self._encoded.ends
+        ends = self._events.ends
         return min((each for each in found if each is not None), key=lambda each: ends[each.op], default=None)
 
     def _one_too_many(
@@ -289,30 +326,27 @@ class _Flows:
             source = count - initial
             if source >= 0 and (source >= len(made) or made[source][0] > end):
                 core = [at for _, at in (*made[:source], *taken[: count + 1])]
-                return Lack(kind=DUPLICATE, op=i, core=tuple(core[-_NAMED:]), value=self._value(token))
+                return Lack(kind=DUPLICATE, op=i, core=tuple(core[-_NAMED:]), value=token)
         return None
 
     def _position(self, place: int, *, start: int | None = None, end: int | None = None) -> int:
-        times, wanted = (self._encoded.starts, start) if end is None else (self._encoded.ends, end)
+        times, wanted = (self._events.starts, start) if end is None else (self._events.ends, end)
         return next(i for i, at in enumerate(self._members) if at == place and times[i] == wanted)
 
-    def _value(self, token: Token) -> Value:
-        """Returns a value of the model's own; those of built-in models are numbers of which the operations tell."""
-        return revived(token) if self._encoded.coder.step is not None else None
 
-
-def _count(encoded: Encoded) -> Lack | None:
+def _count(events: Events) -> Lack | None:
     """Returns the first answer of a counter that no sum allows."""
+    codes = [events.classes[place] for place in events.members]
     rises: list[tuple[int, int, int]] = []
     falls: list[tuple[int, int, int]] = []
-    for code, start, end in zip(encoded.codes, encoded.starts, encoded.ends, strict=True):
+    for code, start, end in zip(codes, events.starts, events.ends, strict=True):
         if code.f in {INCREMENT, FETCH_ADD} and code.a:
             (rises if code.a > 0 else falls).append((start, end, code.a))
     begun_rises, ended_rises = _sums(rises, 0), _sums(rises, 1)
     begun_falls, ended_falls = _sums(falls, 0), _sums(falls, 1)
     found: list[tuple[int, Lack]] = []
-    [initial] = encoded.initial
-    for i, (code, start, end) in enumerate(zip(encoded.codes, encoded.starts, encoded.ends, strict=True)):
+    [initial] = events.initial
+    for i, (code, start, end) in enumerate(zip(codes, events.starts, events.ends, strict=True)):
         if code.f not in {READ_COUNT, FETCH_ADD} or end == INFINITE:
             continue
         value, own = (code.a, 0) if code.f == READ_COUNT else (code.b, code.a)

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import time
 from array import array
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from checker._kernel import Problem
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from checker.encode import Encoded
 
 ANALYZER: Final = "relaxed"
-_ATTEMPT_S: Final = 0.2
+_ATTEMPT: Final = 0.15  # the part of the time that one attempt may take
 _MOST_STATES: Final = 2000
 _MOST_STEPS: Final = 50_000  # of the model, to know all states in which the object can be
 _STATES_S: Final = 0.3  # how long that may take
@@ -83,17 +84,19 @@ class _Reasons:
         self._encoded = encoded
         self._op = op
         self._deadline_s = deadline_s
+        self._attempt_s = max((deadline_s - time.monotonic()) * _ATTEMPT, 0.0)
         operations = encoded.operations
         last = operations[op].complete_index
         self._last = INFINITE if last is None else last
         self._start = [each.invoke_index for each in operations]
         self._end = [_end(each.type, each.complete_index, self._last) for each in operations]
         self._class = [code.a for code in encoded.codes]
+        self._closures: dict[tuple[int, ...], dict[int, frozenset[int]]] = {}  # by free classes, by state
         self._there = [i for i in range(len(operations)) if self._start[i] <= self._last]
+        self._counts = Counter(self._class[i] for i in self._there)
         self._begins: dict[int, frozenset[int] | None] = {}
-        self._many = (
-            False  # whether the object can be in more states than are looked at, if nothing is known of the time
-        )
+        # Whether the object can be in more states than are looked at, if nothing is known of the time.
+        self._many = False
 
     def smallest(self) -> list[int] | None:
         """See the function."""
@@ -150,20 +153,27 @@ class _Reasons:
         left_s = self._time_left()
         if left_s <= 0:
             return False
-        chosen = frozenset(kept)
-        free = sorted({self._class[i] for i in self._there if i not in chosen and self._end[i] >= begin})
+        free = self._free(frozenset(kept), begin)
         try:
             states = self._states_at(begin)
             if states is None:
                 return False
-            relaxed = _Relaxed(self, states, free)
+            relaxed = _Relaxed(self, states, free, self._closures.setdefault(free, {}))
             [outcome] = solve(
-                [self._problem(relaxed, kept, begin)], Limits(time_limit_s=min(left_s, _ATTEMPT_S), threads=1)
+                [self._problem(relaxed, kept, begin)], Limits(time_limit_s=min(left_s, self._attempt_s), threads=1)
             )
         except _TooMany:
             self._many = self._many or begin == _FIRST
             return False
         return outcome["verdict"] == "invalid"
+
+    def _free(self, kept: frozenset[int], begin: int) -> tuple[int, ...]:
+        """Returns the classes of operations that are not kept and did not end before a moment."""
+        if begin == _FIRST:
+            left = self._counts.copy()
+            left.subtract(self._class[i] for i in kept)
+            return tuple(sorted(cls for cls, count in left.items() if count))
+        return tuple(sorted({self._class[i] for i in self._there if i not in kept and self._end[i] >= begin}))
 
     def _problem(self, relaxed: _Relaxed, kept: Sequence[int], begin: int) -> Problem:
         starts = array("q", [max(self._start[i], begin) for i in kept])
@@ -190,7 +200,7 @@ class _Reasons:
 
         What comes later is there as open, so that states which it can tell apart are never taken for one.
         """
-        limits = Limits(algorithm="linear", time_limit_s=min(max(self._time_left(), 1e-3), _ATTEMPT_S))
+        limits = Limits(algorithm="linear", time_limit_s=min(max(self._time_left(), 1e-3), self._attempt_s))
         [outcome] = solve([self._encoded.part(self._there, begin - 1)], limits)
         if outcome["verdict"] != "valid" or len(outcome["configs"]) >= _MOST_CONFIGS:
             return None
@@ -236,10 +246,12 @@ class _Reasons:
 class _Relaxed:
     """The model of a relaxed part: its states are numbers of sets of the model's states."""
 
-    def __init__(self, reasons: _Reasons, states: frozenset[int], free: Sequence[int]) -> None:
+    def __init__(
+        self, reasons: _Reasons, states: frozenset[int], free: Sequence[int], closures: dict[int, frozenset[int]]
+    ) -> None:
         self._reasons = reasons
         self._free = free
-        self._closures: dict[int, frozenset[int]] = {}
+        self._closures = closures  # known already, from other parts with the same free classes
         first = self._closed(states)
         self._sets = [first]
         self._numbers = {first: 0}
