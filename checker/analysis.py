@@ -10,7 +10,6 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from checker.blaming import blaming
 from checker.certificate import replay
 from checker.configurations import configurations, final_paths
 from checker.counterexample import SHRINK_S, reason
@@ -87,14 +86,13 @@ def analysis(
     began = time.perf_counter()
     if not operations:
         return _untested(chosen, empty)
-    with blaming(type(chosen)):
-        encoded = encode(chosen, operations)
-        [outcome] = decide_all([Objects(chosen, encoded)], limits, want_order=certificate)
-        result = conclude(
-            chosen, operations, encoded, outcome, certificate=certificate, counterexample=counterexample, part=part
-        )
-        if cross_check:
-            confirm(chosen, operations, encoded, result, limits)
+    encoded = encode(chosen, operations)
+    [outcome] = decide_all([Objects(chosen, encoded)], limits, want_order=certificate)
+    result = conclude(
+        chosen, operations, encoded, outcome, certificate=certificate, counterexample=counterexample, part=part
+    )
+    if cross_check:
+        confirm(chosen, operations, encoded, result, limits)
     return replace(result, seconds=time.perf_counter() - began)
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from checker.blaming import blaming
 from checker.deciders import SAY_IT, Decider, Wanted
 from checker.edn.reader import loads
 from checker.errors import CheckFailed, Disagreement
@@ -205,18 +206,19 @@ def _check_one(history: History, decider: Decider, request: Request, began_s: fl
     conventions = {**conventions_of(history.format), **history.conventions, **request.conventions}
     chosen = make_model(_class_of(decider), request.initial, conventions)
     try:
-        analysis = check_keys(
-            chosen,
-            history.operations,
-            algorithm=request.algorithm,
-            time_limit=request.time_limit_s,
-            memory_limit=request.memory_limit,
-            certificate=request.certificate,
-            cross_check=request.cross_check,
-            explain_s=EXPLAIN_S,
-            empty=request.empty,
-            explain_model=request.explain_model,
-        )
+        with blaming(type(chosen)):
+            analysis = check_keys(
+                chosen,
+                history.operations,
+                algorithm=request.algorithm,
+                time_limit=request.time_limit_s,
+                memory_limit=request.memory_limit,
+                certificate=request.certificate,
+                cross_check=request.cross_check,
+                explain_s=EXPLAIN_S,
+                empty=request.empty,
+                explain_model=request.explain_model,
+            )
     except Disagreement as error:
         error.conventions = conventions
         raise

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from checker.analysis import conclude, confirm
-from checker.blaming import blaming
 from checker.counterexample import SHRINK_S
 from checker.deciding import Objects, decide_all
 from checker.effort import Effort, effort
@@ -148,34 +147,33 @@ def check_keys(
     for op in operations:
         total += 1
         groups.setdefault(op.key, []).append(op)
-    with blaming(type(chosen)):
-        encoded = {key: encode(chosen, group) for key, group in groups.items()}
-        outcomes = decide_all(
-            [Objects(chosen, each) for each in encoded.values()], limits, want_order=certificate, fail_fast=fail_fast
+    encoded = {key: encode(chosen, group) for key, group in groups.items()}
+    outcomes = decide_all(
+        [Objects(chosen, each) for each in encoded.values()], limits, want_order=certificate, fail_fast=fail_fast
+    )
+    by_key = dict(zip(encoded, outcomes, strict=True))
+    slowest = max(by_key, key=lambda key: by_key[key]["seconds"], default=None) if explain_model else None
+    search = effort(encoded[slowest], by_key[slowest], slowest) if explain_model and by_key else None
+    invalid = [key for key, outcome in by_key.items() if outcome["verdict"] == "invalid"]
+    first = sorted(invalid, key=lambda key: _failed_at(encoded[key].operations, by_key[key]["op"]))
+    budget = Budget(first[:explain] if counterexample else [], explain_s)
+    # In the order in which they show it, so that the first ones are explained if time runs out.
+    analyses = {
+        key: conclude(
+            chosen,
+            groups[key],
+            encoded[key],
+            by_key[key],
+            certificate=certificate,
+            counterexample=budget.allows(key),
+            limit_s=budget.share_s(),
         )
-        by_key = dict(zip(encoded, outcomes, strict=True))
-        slowest = max(by_key, key=lambda key: by_key[key]["seconds"], default=None) if explain_model else None
-        search = effort(encoded[slowest], by_key[slowest], slowest) if explain_model and by_key else None
-        invalid = [key for key, outcome in by_key.items() if outcome["verdict"] == "invalid"]
-        first = sorted(invalid, key=lambda key: _failed_at(encoded[key].operations, by_key[key]["op"]))
-        budget = Budget(first[:explain] if counterexample else [], explain_s)
-        # In the order in which they show it, so that the first ones are explained if time runs out.
-        analyses = {
-            key: conclude(
-                chosen,
-                groups[key],
-                encoded[key],
-                by_key[key],
-                certificate=certificate,
-                counterexample=budget.allows(key),
-                limit_s=budget.share_s(),
-            )
-            for key in [*first, *(key for key, outcome in by_key.items() if outcome["verdict"] != "invalid")]
-        }
-        analyses = {key: analyses[key] for key in by_key}
-        if cross_check:
-            for key, analysis in analyses.items():
-                confirm(chosen, groups[key], encoded[key], analysis, limits)
+        for key in [*first, *(key for key, outcome in by_key.items() if outcome["verdict"] != "invalid")]
+    }
+    analyses = {key: analyses[key] for key in by_key}
+    if cross_check:
+        for key, analysis in analyses.items():
+            confirm(chosen, groups[key], encoded[key], analysis, limits)
     verdict = worst(analysis.valid for analysis in analyses.values()) if analyses else empty
     deciding = first[0] if first else next((key for key, a in analyses.items() if a.valid is verdict), None)
     return KeyedAnalysis(

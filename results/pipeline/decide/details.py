@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
 from checker.analysis import analysis
+from checker.blaming import blaming
 from checker.errors import Disagreement
 from checker.explain import Telling, explain
 from checker.result import Analysis, operation_json
@@ -172,7 +173,8 @@ def _analysis(group: Group, work: Work) -> Analysis:
     if not group.about["t_whole"]:
         return _named(group, work)
     try:
-        result = _decided(group, work)
+        with blaming(type(work.model)):
+            result = _decided(group, work)
     except LabrysError as error:
         return _unknown(group, work, "error", str(error))
     if group.about["t_engine"] != KERNEL or group.about["t_part"] is None:

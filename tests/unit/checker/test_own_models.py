@@ -18,7 +18,6 @@ from checker.solving import Limits, solve
 from harness.verdict import Verdict
 from tests.own_models import (
     BoundedStack,
-    Broken,
     LeaseLock,
     Liar,
     MaxRegister,
@@ -173,13 +172,6 @@ def test_a_reason_that_needs_the_order_of_releases_begins_late() -> None:
     assert found.valid is Verdict.INVALID
     assert len(found.counterexample) < 10
     assert "is not possible" in found.explanation
-
-
-def test_a_mistake_in_a_model_is_told_with_its_place() -> None:
-    """The function, the file and the line; and no traceback of Labrys."""
-    for decide in (analysis, check_keys):
-        with pytest.raises(ModelError, match=r"model broken: step \(.*own_models\.py:\d+\) failed: ZeroDivisionError"):
-            decide(Broken(), [operation(0, "read", None, 0, 1, 3)])
 
 
 def test_a_flow_that_step_contradicts_is_refused() -> None:
