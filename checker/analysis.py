@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, Any
 from checker.certificate import replay
 from checker.configurations import configurations, final_paths
 from checker.counterexample import SHRINK_S, reason
+from checker.deciding import Objects, decide_all
 from checker.encode import Encoded, encode
 from checker.errors import Disagreement
-from checker.explain import NOTHING_TESTED, explain
+from checker.explain import NOTHING_TESTED, Telling, explain
 from checker.models import Model
 from checker.models import model as model_of
+from checker.necessary import ANALYZER as FLOW
+from checker.necessary import lack
 from checker.result import EMPTY, Analysis
 from checker.solving import Limits, positions, solve
 from harness.op import OpType
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from checker._kernel import Cancellation, Outcome, Problem
-    from harness.op import Operation
+    from harness.op import Operation, Value
 
 # The pair that `cross_check` compares: what `auto` or the given algorithm says, and this.
 SECOND_OPINION = "wgl"
@@ -84,7 +87,7 @@ def analysis(
     if not operations:
         return _untested(chosen, empty)
     encoded = encode(chosen, operations)
-    [outcome] = solve([encoded.problem], limits, want_order=certificate)
+    [outcome] = decide_all([Objects(chosen, encoded)], limits, want_order=certificate)
     result = conclude(
         chosen, operations, encoded, outcome, certificate=certificate, counterexample=counterexample, part=part
     )
@@ -151,11 +154,11 @@ def conclude(
     core = [known[i] for i in outcome["core"]]
     if verdict is not Verdict.INVALID or op is None:
         result = Analysis(**fields)
-        return replace(result, explanation=explain(result, model, core, outcome["unsuited"]))
+        return replace(result, explanation=explain(result, model, Telling(core=core, unsuited=outcome["unsuited"])))
     fields["previous_ok"] = _previous_ok(operations, op)
     if not counterexample:
         result = Analysis(**fields)
-        return replace(result, explanation=explain(result, model, core, None))
+        return replace(result, explanation=explain(result, model, Telling(core=core)))
     if not outcome["configs"]:
         fields["configs"] = _configurations_before(model, known, op)
     fields["final_paths"] = final_paths(model, fields["configs"], op)
@@ -165,8 +168,24 @@ def conclude(
     fields["kind"] = why.kind or outcome["kind"]
     result = Analysis(**fields)
     named = why.core if why.kind is not None else core
-    text = explain(result, model, named, None, pattern=why.pattern, whole=() if part else operations)
+    told = Telling(
+        core=named,
+        pattern=why.pattern,
+        whole=() if part else operations,
+        small=why.operations,
+        configs=why.configs,
+        value=_lacking(model, encoded, outcome),
+    )
+    text = explain(result, model, told)
     return replace(result, explanation=text)
+
+
+def _lacking(model: Model, encoded: Encoded, outcome: Outcome) -> Value:
+    """Returns the value of a user's own model that was there too early, too often or never; nil if it is not about one."""
+    if outcome["analyzer"] != FLOW or encoded.coder.step is None:
+        return None
+    found = lack(model, encoded)
+    return None if found is None else found.value
 
 
 def confirm(model: Model, operations: Sequence[Operation], encoded: Encoded, result: Analysis, limits: Limits) -> None:

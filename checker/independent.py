@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from checker.analysis import conclude, confirm
 from checker.counterexample import SHRINK_S
+from checker.deciding import Objects, decide_all
+from checker.effort import Effort, effort
 from checker.encode import encode
 from checker.explain import NOTHING_TESTED
 from checker.models import Model
 from checker.models import model as model_of
 from checker.result import EMPTY
-from checker.solving import Limits, solve
+from checker.solving import Limits
 from harness.verdict import Verdict, worst
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ class KeyedAnalysis:
         seconds: Wall time of the check.
         keys: By key, in the order of the history.
         worst_key: The key that decides: of those with the worst verdict the one that shows it earliest.
+        search: What the key took that took longest, if that was asked for.
     """
 
     valid: Verdict
@@ -49,6 +52,7 @@ class KeyedAnalysis:
     seconds: float
     keys: Mapping[str | None, Analysis]
     worst_key: str | None
+    search: Effort | None = None
 
     @property
     def worst(self) -> Analysis | None:
@@ -106,6 +110,7 @@ def check_keys(
     explain: int = EXPLAINED,
     explain_s: float | None = None,
     empty: Verdict = Verdict.UNKNOWN,
+    explain_model: bool = False,
     cancellation: Cancellation | None = None,
 ) -> KeyedAnalysis:
     """Decides a history over independent keys; arguments are those of `checker.analysis.analysis`.
@@ -125,6 +130,7 @@ def check_keys(
         explain_s: Seconds for all counterexamples together; keys that are left over get none. The first one is always looked
             for. None: two seconds for each.
         empty: See `analysis`.
+        explain_model: Whether to say what the slowest key took.
         cancellation: See `analysis`.
     """
     limits = Limits(
@@ -142,8 +148,12 @@ def check_keys(
         total += 1
         groups.setdefault(op.key, []).append(op)
     encoded = {key: encode(chosen, group) for key, group in groups.items()}
-    outcomes = solve([e.problem for e in encoded.values()], limits, want_order=certificate, fail_fast=fail_fast)
+    outcomes = decide_all(
+        [Objects(chosen, each) for each in encoded.values()], limits, want_order=certificate, fail_fast=fail_fast
+    )
     by_key = dict(zip(encoded, outcomes, strict=True))
+    slowest = max(by_key, key=lambda key: by_key[key]["seconds"], default=None) if explain_model else None
+    search = effort(encoded[slowest], by_key[slowest], slowest) if explain_model and by_key else None
     invalid = [key for key, outcome in by_key.items() if outcome["verdict"] == "invalid"]
     first = sorted(invalid, key=lambda key: _failed_at(encoded[key].operations, by_key[key]["op"]))
     budget = Budget(first[:explain] if counterexample else [], explain_s)
@@ -173,6 +183,7 @@ def check_keys(
         seconds=time.perf_counter() - began,
         keys=analyses,
         worst_key=deciding,
+        search=search,
     )
 
 
