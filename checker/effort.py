@@ -29,6 +29,7 @@ _REDUCTIONS: Final[Mapping[str, str]] = {
     "absorbed": "operations that change nothing any more, absorbed at once",
     "commuted": "orders of operations that commute, left out",
     "merged": "states that nothing can tell apart, taken for one",
+    "segments": "parts of the history, looked at one by one because the states are too many",
     "dead_ends": "branches that can come to nothing, ended early",
 }
 
