@@ -4,8 +4,9 @@ Many systems number what they do: etcd has a revision, a Raft group the index of
 An operation may carry that number (`harness.op.Operation.order`). The rule for the operations on one object:
 
 - An operation takes effect after all those of a lower order.
-- Of equal ones, those that may change something come before those that only observe (`Model.observes`). So a read has the order of
-  the last change that it saw. Those that are still equal come in any order that real time and the model allow.
+- Those of equal orders come in any order that real time and the model allow. So a read has the order of the last change that it saw,
+  as has an operation that was to change something and found nothing to change. Those that may change something are tried before
+  those that only observe (`Model.observes`).
 - An operation without an order comes wherever real time and the model allow. One that did not return may be left out, unless it
   has an order.
 
@@ -23,6 +24,7 @@ import time
 from array import array
 from dataclasses import dataclass, replace
 from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from checker.certificate import replay
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
 
 ANALYZER: Final = "hints"
 PART: Final = "order-agrees"
-LIMIT_S: Final = 5.0  # for all objects of a history
+LIMIT_S: Final = 10.0  # for all objects of a history
 MAX_NAMED_KEYS: Final = 20
 _LEAST_S: Final = 0.001
 _NOT_LEGAL: Final = "the system's own order is not a legal one: "
@@ -170,7 +172,7 @@ def examine(model: Model, operations: Sequence[Operation], encoded: Encoded, *, 
 
 
 def _steps(model: Model, encoded: Encoded, hinted: Sequence[int]) -> list[list[int]]:
-    """Returns the steps of the order: what has the same place in it, as positions, those that began first in front."""
+    """Returns the steps of the order, as positions: what has the same number, what may change something in front."""
     observing: dict[Any, bool] = {}
 
     def place_of(i: int) -> tuple[int, bool]:
@@ -179,8 +181,8 @@ def _steps(model: Model, encoded: Encoded, hinted: Sequence[int]) -> list[list[i
             observing[code] = bool(model.observes(model.call(encoded.operations[i])))
         return encoded.operations[i].order or 0, observing[code]
 
-    by_place = sorted((place_of(i), encoded.operations[i].invoke_index, i) for i in hinted)
-    return [[i for _, _, i in step] for _, step in groupby(by_place, key=lambda each: each[0])]
+    by_place = sorted((*place_of(i), encoded.operations[i].invoke_index, i) for i in hinted)
+    return [[i for *_, i in step] for _, step in groupby(by_place, key=lambda each: each[0])]
 
 
 def _against_time(encoded: Encoded, steps: Sequence[Sequence[int]]) -> Hints | None:
@@ -195,7 +197,7 @@ def _against_time(encoded: Encoded, steps: Sequence[Sequence[int]]) -> Hints | N
                     ", which ended before the first one began.",
                 )  # fmt: skip
                 return Hints(agrees=Verdict.INVALID, reason=text)
-        last = encoded.operations[step[-1]]
+        last = max((encoded.operations[i] for i in step), key=attrgetter("invoke_index"))
         if latest is None or last.invoke_index > latest.invoke_index:
             latest = last
     return None
@@ -208,6 +210,8 @@ def _straight(model: Model, encoded: Encoded, steps: Sequence[Sequence[int]], li
     end_s = time.monotonic() + limit_s
     state = model.initial
     order = [i for step in steps for i in step]
+    if not _in_time(encoded, order):
+        return None
     for done, i in enumerate(order):
         after = model.step(state, model.call(encoded.operations[i]))
         if isinstance(after, Inconsistent):
@@ -218,6 +222,16 @@ def _straight(model: Model, encoded: Encoded, steps: Sequence[Sequence[int]], li
             return Placed(exhausted=False)
         state = after
     return Placed(order=order)
+
+
+def _in_time(encoded: Encoded, order: Sequence[int]) -> bool:
+    """Says whether an order agrees with real time."""
+    latest = -1
+    for i in order:
+        if end_of(encoded, i) < latest:
+            return False
+        latest = max(latest, encoded.operations[i].invoke_index)
+    return True
 
 
 def _told(encoded: Encoded, placed: Placed, unhinted: int) -> Hints:

@@ -85,9 +85,10 @@ class KeyedAnalysis:
         if len(self.keys) == 1:
             return next(iter(told.values()))
         if agrees is Verdict.VALID:
-            return f"The system's own order is a legal one on each of the {len(told)} keys whose operations carry one."
+            count = f"{len(told)} of {len(self.keys)}"
+            return f"The system's own order is a legal one on all keys whose operations carry one: {count}."
         key, reason = next(iter(told.items()))
-        return f"Key {key}: {reason} (So it is on {len(told)} of {len(self.keys)} keys.)"
+        return f"Key {key}: {reason} This is so on {len(told)} of {len(self.keys)} keys."
 
     def to_json(self) -> dict[str, Any]:
         """Returns the result as JSON-like data: the deciding key in full, the others in short."""

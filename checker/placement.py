@@ -10,7 +10,12 @@ state. A configuration is entered once. At each one, in this order:
 - What only observes, and fits the state, is done at once. That excludes no order: an observation may come as early as real time
   and its step allow, because it changes nothing for the others.
 - The operations of the step that is current are tried, then others that returned, then those that did not return, since these need
-  not happen at all. Of those alike the one that began first is tried, because they never end.
+  not happen at all: first those after which something that returned is possible. Of those alike the one that began first is tried,
+  because they never end.
+
+How many operations that did not return may come in a row is bounded, by more in each round, and by nothing in the last one
+(iterative deepening; Korf, *Depth-first iterative-deepening*, Artificial Intelligence 27(1), 1985). Few are needed at a time, and
+what one takes in vain is missing later.
 
 That is the just-in-time search of Lowe (*Testing for linearizability*, Concurrency and Computation 29(4), 2017) with the chain as a
 further order. Operations that returned are kept by their ends. Those that may come next all run at the moment of the least end, so
@@ -36,8 +41,9 @@ if TYPE_CHECKING:
     from checker.encode import Encoded
     from checker.models.base import Call, Model, State
 
-STEPS: Final = 300_000
-STEPS_PER_OPERATION: Final = 20
+CONFIGURATIONS: Final = 200_000
+CONFIGURATIONS_PER_OPERATION: Final = 20
+IN_A_ROW: Final = (1, 2, 4, 2**63)  # of one round after the other
 _REFUSED: Final = -1
 
 Path: TypeAlias = "tuple[int, Path] | None"
@@ -72,6 +78,7 @@ class _At(NamedTuple):
         others: Which of them behind it are done, likewise.
         crashed: Which operations that did not return are done, as bits.
         state: The number of the state.
+        row: How many of those came since something that returned.
     """
 
     chain: int
@@ -80,6 +87,7 @@ class _At(NamedTuple):
     others: int
     crashed: int
     state: int
+    row: int
 
 
 class _Line:
@@ -109,6 +117,9 @@ class _Line:
 
 def _running(by_end: Sequence[int], first: int, starts: array[int], ends: array[int]) -> Iterator[Sequence[int]]:
     """Yields for each operation the places of those that end no earlier, and began no later than it ends."""
+    if len(by_end) == 1:
+        yield (first,)
+        return
     by_start = sorted(range(len(by_end)), key=lambda place: starts[by_end[place]])
     begun = 0
     running: dict[int, None] = {}
@@ -139,7 +150,11 @@ class _Search:
         self._states: list[State] = [model.initial]
         self._numbers: dict[Hashable, int] = {identity(model.initial): 0}
         self._known: dict[tuple[int, int], int] = {}
-        self._left = STEPS + STEPS_PER_OPERATION * len(encoded.operations)
+        self._most = CONFIGURATIONS + CONFIGURATIONS_PER_OPERATION * len(encoded.operations)
+        self._left = 0
+        self._until_s = deadline_s
+        self._in_a_row = 0
+        self._cut = False
         self._furthest: tuple[int, int] = (-1, 0)
         self._stuck: _At | None = None
 
@@ -152,20 +167,33 @@ class _Search:
         return list(found.values())
 
     def run(self) -> Placed:
-        """Searches."""
+        """Searches, in rounds that share the budget."""
+        found = Placed()
+        for done, self._in_a_row in enumerate(IN_A_ROW):
+            now_s = time.monotonic()
+            self._left = self._most // len(IN_A_ROW)
+            self._until_s = now_s + (self._deadline_s - now_s) / (len(IN_A_ROW) - done)
+            self._cut = False
+            found = self._round()
+            if found.order is not None or (found.exhausted and not self._cut):
+                break
+        return found
+
+    def _round(self) -> Placed:
         path: Path = None
-        at, path = self._absorbed(_At(0, 0, 0, 0, 0, 0), path)
+        at, path = self._absorbed(_At(0, 0, 0, 0, 0, 0, 0), path)
         seen = {at}
         stack = [(at, path, self._next(at))]
         while stack:
             at, path, attempts = stack[-1]
             if self._finished(at):
                 return Placed(order=_unlinked(path))
-            if self._left < 0 or time.monotonic() > self._deadline_s:
+            if self._left < 0 or time.monotonic() > self._until_s:
                 return self._failed(exhausted=False)
             for operation, after in attempts:
                 entered, its_path = self._absorbed(after, (operation, path))
                 if entered not in seen:
+                    self._left -= 1
                     seen.add(entered)
                     stack.append((entered, its_path, self._next(entered)))
                     break
@@ -202,19 +230,19 @@ class _Search:
 
     def _returned(self, at: _At, limit: int) -> Iterator[tuple[int, _At]]:
         """Yields what real time lets come next of the chain and of others that returned, with where it leads to but for the state."""
-        chain, beyond, other, others, crashed, state = at
+        chain, beyond, other, others, crashed, state, _ = at
         line = self._chain
         if chain < len(line.operations):
             for place in line.candidates[chain]:
                 operation = line.operations[place]
                 if not beyond >> (place - chain) & 1 and self._starts[operation] <= limit:
-                    yield operation, _At(*_without(chain, beyond, place), other, others, crashed, state)
+                    yield operation, _At(*_without(chain, beyond, place), other, others, crashed, state, 0)
         line = self._others
         if other < len(line.operations):
             for place in line.candidates[other]:
                 operation = line.operations[place]
                 if not others >> (place - other) & 1 and self._starts[operation] <= limit:
-                    yield operation, _At(chain, beyond, *_without(other, others, place), crashed, state)
+                    yield operation, _At(chain, beyond, *_without(other, others, place), crashed, state, 0)
 
     def _next(self, at: _At) -> Iterator[tuple[int, _At]]:
         """Yields what may come next, and where it leads to."""
@@ -223,18 +251,38 @@ class _Search:
             state = self._step(at.state, self._kind[operation])
             if state != _REFUSED:
                 yield operation, after._replace(state=state)
+        possible = list(self._crashed_next(at, limit))
+        if possible and at.row >= self._in_a_row:
+            self._cut = True
+            return
+        rest = []
+        for each in possible:
+            if self._helps(each[1]):
+                yield each
+            else:
+                rest.append(each)
+        yield from rest
+
+    def _crashed_next(self, at: _At, limit: int) -> Iterator[tuple[int, _At]]:
+        """Yields what did not return and would change the state, the first of those alike, and where it leads to."""
         for alike in self._crashed:
             left = next((each for each in alike if not at.crashed & each[1]), None)
             if left is None or self._starts[left[0]] > limit:
                 continue
             state = self._step(at.state, self._kind[left[0]])
             if state not in {_REFUSED, at.state}:
-                yield left[0], at._replace(crashed=at.crashed | left[1], state=state)
+                yield left[0], at._replace(crashed=at.crashed | left[1], state=state, row=at.row + 1)
+
+    def _helps(self, at: _At) -> bool:
+        """Says whether something that returned is possible."""
+        return any(
+            self._step(at.state, self._kind[operation]) != _REFUSED
+            for operation, _ in self._returned(at, self._limit(at))
+        )
 
     def _step(self, state: int, kind: int) -> int:
         """Returns the number of the state after an operation, or `_REFUSED`."""
         known = self._known.get((state, kind))
-        self._left -= 1
         if known is not None:
             return known
         after = self._model.step(self._states[state], self._calls[kind])
