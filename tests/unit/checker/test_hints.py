@@ -2,28 +2,49 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import checker.checking
 from benchmarks.checker.hinted import MaxRegister, bank, failing_store, max_register, without_hints
 from checker import brute
 from checker.analysis import analysis
 from checker.certificate import replay
+from checker.checking import Request, check_file
+from checker.deciders import Wanted
 from checker.encode import encode
+from checker.formats.jepsen import write_history
+from checker.formats.pairing import events_of
+from checker.formats.parquet import write_operations
 from checker.hints import PART, examine, part_of
 from checker.identity import identity
 from checker.independent import check_keys
 from checker.models import Call, Inconsistent, Model, names
+from checker.presentation import as_edn, as_json, as_text
+from harness.event_lines import LineEncoder
 from harness.op import Operation, OpType
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
 HISTORIES = 60
+REQUEST = Request(
+    wanted=Wanted(model="register"),
+    initial=None,
+    conventions={},
+    keyed=None,
+    algorithm="auto",
+    time_limit_s=None,
+    memory_limit=None,
+    cross_check=False,
+    certificate=False,
+)
 
 
 class Automaton(Model):
@@ -220,6 +241,13 @@ def test_what_would_need_two_at_once_is_found_in_a_later_round() -> None:
     assert "read 2, but the sum is" in found.order_reason
 
 
+WRITES = [
+    _operation(0, "write", OpType.OK, 0, 1, value=1, result=1, order=-3),
+    _operation(1, "write", OpType.OK, 2, 3, value=2, result=2, order=8),
+]
+TURNED = [replace(WRITES[0], order=8), replace(WRITES[1], order=-3)]
+
+
 def test_an_order_against_real_time_names_both_operations_and_decides_nothing() -> None:
     """Two writes one after the other, numbered the other way round: valid, but not in the system's own order."""
     first = _operation(0, "write", OpType.OK, 0, 10, value=1, order=8)
@@ -327,3 +355,40 @@ def test_each_key_is_held_to_its_own_order_and_the_worst_one_decides() -> None:
     nothing = check_keys("register", without_hints(agrees))
     assert (nothing.order_agrees, nothing.order_reason, part_of(nothing)) == (None, "", None)
     assert "order_agrees" not in nothing.to_json()
+
+
+def test_every_way_in_and_out_tells_of_the_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """JSONL, EDN and Parquet, short and long, give the same; so do the text, the JSON and the EDN of `labrys check`."""
+    monkeypatch.setattr(checker.checking, "LONG_ROWS", 1)
+    write_operations(tmp_path / "right.parquet", WRITES, run="r")
+    write_operations(tmp_path / "wrong.parquet", TURNED, run="r")
+    write_history(tmp_path / "right.edn", events_of(WRITES))
+    write_history(tmp_path / "wrong.edn", events_of(TURNED))
+    for name, operations in (("right.jsonl", WRITES), ("wrong.jsonl", TURNED)):
+        lines = ['{"format":"labrys-history","version":1}', *map(LineEncoder().event, events_of(operations))]
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+    for suffix in ("jsonl", "edn", "parquet"):
+        agrees = [
+            json.loads(as_json(list(check_file(str(tmp_path / f"{name}.{suffix}"), REQUEST))))
+            for name in ("right", "wrong")
+        ]
+        assert [(found["valid"], found["order_agrees"]) for found in agrees] == [(True, True), (True, False)], suffix
+        assert agrees[0]["analyzer"] == "hints"
+        assert agrees[1]["order_reason"].startswith(
+            "The system's own order is not a legal one: it puts process 1's write"
+        )
+    wrong = list(check_file(str(tmp_path / "wrong.jsonl"), REQUEST))
+    assert agrees[1]["order_reason"] in as_text(wrong)
+    assert ":order-agrees false" in as_edn(wrong)
+    assert ':order-reason "The system' in as_edn(wrong)
+
+
+def test_the_benchmarks_histories_are_what_they_say() -> None:
+    """3,000 requests of which half have no answer, and about 400 transfers between five accounts."""
+    _, store = failing_store()
+    crashed = sum(op.type is OpType.INFO for op in store)
+    assert len(store) == 3000
+    assert 1400 < crashed < 1600
+    assert all((op.order is None) == (op.type is OpType.INFO) for op in store)
+    _, accounts = bank()
+    assert 370 < sum(op.f == "transfer" for op in accounts) < 430

@@ -116,6 +116,23 @@ def test_an_operation_leaves_an_invoke_and_a_completion() -> None:
     assert (result.operations, result.ok, result.failed, result.unknown) == (1, 1, 0, 0)
 
 
+def test_a_completion_has_the_order_that_the_client_tells(tmp_path: Path) -> None:
+    """It is written and read back; one that is no integer of 64 bits makes the operation one in doubt, and nothing breaks."""
+    orders = iter([-7, None, 2**63 - 1, 2**63, True])
+
+    async def behave(_: int) -> Outcome:
+        return Ok(7, order=next(orders))
+
+    writer = HistoryWriter(tmp_path / "history.jsonl", {})
+    _, ops = run(limit(5, repeat(READ)), Service(behave), history=writer)
+    writer.close()
+    assert [(op.type, op.order) for op in ops if op.type is not OpType.INVOKE] == [
+        (OpType.OK, -7), (OpType.OK, None), (OpType.OK, 2**63 - 1), (OpType.INFO, None), (OpType.INFO, None),
+    ]  # fmt: skip
+    assert "expected an integer from -2^63 to 2^63 - 1 as the order of 'read'" in (ops[-1].error or "")
+    assert [op.order for op in read_history(tmp_path / "history.jsonl").ops] == [op.order for op in ops]
+
+
 class RoutedService(Service):
     """A service whose clients choose their node, as those that follow a leader do."""
 
