@@ -1,21 +1,22 @@
 """The order that a system itself tells, as a proof of linearizability.
 
-Many systems number what they do: etcd has a revision, a Raft group the index of a log's entry, Kafka an offset, ZooKeeper a zxid.
-An operation may carry that number (`harness.op.Operation.order`). The rule for the operations on one object:
+Many systems number what they do: etcd has a revision, a Raft group the index of a log's entry, Kafka an offset, ZooKeeper a
+zxid. An operation may carry that number (`harness.op.Operation.order`). The rule for the operations on one object:
 
 - An operation takes effect after all those of a lower order.
-- Those of equal orders come in any order that real time and the model allow. So a read has the order of the last change that it saw,
-  as has an operation that was to change something and found nothing to change. Those that may change something are tried before
-  those that only observe (`Model.observes`).
+- Those of equal orders come in any order that real time and the model allow. So a read has the order of the last change that it
+  saw. So has an operation that was to change something and found nothing to change. Those that may change something are tried
+  before those that only observe (`Model.observes`).
 - An operation without an order comes wherever real time and the model allow. One that did not return may be left out, unless it
   has an order.
 
-Hints are never believed. An order that follows the rule, agrees with real time and replays through `Model.step` is a linearization,
-whoever proposed it; `checker.certificate` replays it with code of its own. Where there is no such order, nothing follows for the
-history: the other algorithms decide. That the system's own order is not a legal one is told beside the verdict.
+Hints are never believed. An order that follows the rule, agrees with real time and replays through `Model.step` is a
+linearization, whoever proposed it; `checker.certificate` replays it with code of its own. Where there is no such order, nothing
+follows for the history: the other algorithms decide. The result tells beside the verdict that the system's own order is not a
+legal one.
 
-Where every operation has an order and no two of them the same, this takes O(n log n) and n steps of the model. Operations without
-one are placed by a search, within a budget (`checker.placement`).
+Where every operation has an order and no two of them the same, this takes O(n log n) and n steps of the model. Operations
+without one are placed by a search, within a budget (`checker.placement`).
 """
 
 from __future__ import annotations

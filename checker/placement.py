@@ -1,25 +1,25 @@
 """Puts operations into an order that is given for some of them: a chain of steps, and between them what has no place yet.
 
-The operations of a step may come in any order, but all of a step come before those of the next one. What is in no step may come
-anywhere. An operation comes next only if none that is left, and that returned, ended before it began; so every order that is found
-agrees with real time, and every answer in it is one of `Model.step`: it is a linearization.
+The operations of a step may come in any order, but all of a step come before those of the next one. What is in no step may
+come anywhere. An operation comes next only if none that is left, and that returned, ended before it began. So every order that
+is found agrees with real time, and every answer in it is one of `Model.step`: it is a linearization.
 
 The search goes depth first through configurations: how far the chain is done, which of the other operations are done, and the
 state. A configuration is entered once. At each one, in this order:
 
 - What only observes, and fits the state, is done at once. That excludes no order: an observation may come as early as real time
   and its step allow, because it changes nothing for the others.
-- The operations of the step that is current are tried, then others that returned, then those that did not return, since these need
-  not happen at all: first those after which something that returned is possible. Of those alike the one that began first is tried,
+- The operations of the current step are tried, then others that returned. What did not return comes last, since it need not
+  happen at all: first that after which something that returned is possible. Of those alike the one that began first is tried,
   because they never end.
 
-How many operations that did not return may come in a row is bounded, by more in each round, and by nothing in the last one
-(iterative deepening; Korf, *Depth-first iterative-deepening*, Artificial Intelligence 27(1), 1985). Few are needed at a time, and
-what one takes in vain is missing later.
+How many operations that did not return may come in a row is bounded: by more in each round, and by nothing in the last one
+(iterative deepening; Korf, *Depth-first iterative-deepening*, Artificial Intelligence 27(1), 1985). Few are needed at a time,
+and what one round takes in vain is missing later.
 
-That is the just-in-time search of Lowe (*Testing for linearizability*, Concurrency and Computation 29(4), 2017) with the chain as a
-further order. Operations that returned are kept by their ends. Those that may come next all run at the moment of the least end, so
-there are never more of them than processes, and what is done beyond that end is a short set.
+That is the just-in-time search of Lowe (*Testing for linearizability*, Concurrency and Computation 29(4), 2017) with the chain
+as a further order. Operations that returned are kept by their ends. Those that may come next all run at the moment of the least
+end. So there are never more of them than processes, and what is done beyond that end is a short set.
 """
 
 from __future__ import annotations
@@ -229,7 +229,7 @@ class _Search:
                 return at, path
 
     def _returned(self, at: _At, limit: int) -> Iterator[tuple[int, _At]]:
-        """Yields what real time lets come next of the chain and of others that returned, with where it leads to but for the state."""
+        """Yields what is in the chain or returned, and may come next by real time; and where it leads to, but for the state."""
         chain, beyond, other, others, crashed, state, _ = at
         line = self._chain
         if chain < len(line.operations):

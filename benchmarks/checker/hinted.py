@@ -1,8 +1,8 @@
 """Objects and histories that a search finds hard, where the system tells the order: of each a valid history with its numbers.
 
-Users of other checkers report such histories: 3,000 requests of etcd, half of them failed without an answer, which is not decided in
-minutes (porcupine, issue 20), and a bank of five accounts with 400 transfers (issue 6). These here have the same shape, drawn from
-a seed.
+Users of other checkers report such histories: 3,000 requests of etcd, half of them failed without an answer, which is not
+decided in minutes (porcupine, issue 20), and a bank of five accounts with 400 transfers (issue 6). These have the same shape
+and are drawn from a seed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class MaxRegister(Model):
     def step(self, state: int, op: Call) -> int | Inconsistent:
         """See `Model`."""
         if op.f == "max":
-            return max(state, op.argument)
+            return max(state, int(op.argument))
         return state if op.result == state else Inconsistent(f"read {op.result}, but the greatest value is {state}")
 
     def observes(self, op: Call) -> bool:

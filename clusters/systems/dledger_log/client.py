@@ -105,11 +105,12 @@ class LogClient:
 
     async def _read(self, key: str | None, first: int, last: int | None) -> _Found | Fail | Info:
         """Reads a range of the log; returns what there is, or what became of the operation."""
-        marker = None
+        marker: int | None = None
         if self._barrier:
-            marker = await self._marker()
-            if not isinstance(marker, int):
-                return marker
+            appended = await self._marker()
+            if not isinstance(appended, int):
+                return appended
+            marker = appended
             last = marker - 1 if last is None else min(last, marker - 1)
         entries: list[Entry] = []
         answer = await self._seat.ask(lambda peer: self._scan(peer, first, last, entries), is_read=True)

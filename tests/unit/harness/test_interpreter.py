@@ -19,7 +19,7 @@ from harness.combinators import concat, delay, from_function, limit, repeat, seq
 from harness.driver import CLOSE_TIMEOUT_S, MAX_ERROR_CHARACTERS
 from harness.errors import InfrastructureError, InputError
 from harness.generator import Later
-from harness.history import MemoryHistory, pair
+from harness.history import HistoryWriter, MemoryHistory, pair, read_history
 from harness.interpreter import STOP_GRACE_S, DriveResult, drive
 from harness.load import ClosedLoop, OpenLoop
 from harness.node import Node
@@ -29,6 +29,7 @@ from harness.simulation import drive_virtually, simulate
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from pathlib import Path
 
     from harness.generator import Asker, Generator
     from harness.load import Load
