@@ -51,6 +51,7 @@ PART: Final = "order-agrees"
 LIMIT_S: Final = 10.0  # for all objects of a history
 MAX_NAMED_KEYS: Final = 20
 _LEAST_S: Final = 0.001
+_ORDER: Final = attrgetter("order")
 _NOT_LEGAL: Final = "the system's own order is not a legal one: "
 
 
@@ -156,9 +157,10 @@ def examine(model: Model, operations: Sequence[Operation], encoded: Encoded, *, 
     Raises:
         CertificateError: The order that was found is none: the checker contradicts itself.
     """
-    hinted = [i for i, op in enumerate(encoded.operations) if op.order is not None]
-    if not hinted:
+    orders = list(map(_ORDER, encoded.operations))
+    if orders.count(None) == len(orders):
         return None
+    hinted = [i for i, order in enumerate(orders) if order is not None]
     began_s = time.monotonic()
     steps = _steps(model, encoded, hinted)
     found = _against_time(encoded, steps)

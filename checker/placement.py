@@ -167,12 +167,12 @@ class _Search:
         return list(found.values())
 
     def run(self) -> Placed:
-        """Searches, in rounds that share the budget."""
+        """Searches, in rounds that share the budget; each but the last one takes half of the time that is left."""
         found = Placed()
         for done, self._in_a_row in enumerate(IN_A_ROW):
             now_s = time.monotonic()
             self._left = self._most // len(IN_A_ROW)
-            self._until_s = now_s + (self._deadline_s - now_s) / (len(IN_A_ROW) - done)
+            self._until_s = now_s + (self._deadline_s - now_s) / (2 if done + 1 < len(IN_A_ROW) else 1)
             self._cut = False
             found = self._round()
             if found.order is not None or (found.exhausted and not self._cut):
@@ -219,38 +219,34 @@ class _Search:
     def _absorbed(self, at: _At, path: Path) -> tuple[_At, Path]:
         """Does what only observes and fits the state."""
         while True:
-            limit = self._limit(at)
-            for operation, after in self._returned(at, limit):
+            for operation, place, chained in self._returned(at, self._limit(at)):
                 kind = self._kind[operation]
                 if self._observes[kind] and self._step(at.state, kind) == at.state:
-                    at, path = after, (operation, path)
+                    at, path = _done(at, place, at.state, chained=chained), (operation, path)
                     break
             else:
                 return at, path
 
-    def _returned(self, at: _At, limit: int) -> Iterator[tuple[int, _At]]:
-        """Yields what is in the chain or returned, and may come next by real time; and where it leads to, but for the state."""
-        chain, beyond, other, others, crashed, state, _ = at
-        line = self._chain
-        if chain < len(line.operations):
-            for place in line.candidates[chain]:
-                operation = line.operations[place]
-                if not beyond >> (place - chain) & 1 and self._starts[operation] <= limit:
-                    yield operation, _At(*_without(chain, beyond, place), other, others, crashed, state, 0)
-        line = self._others
-        if other < len(line.operations):
-            for place in line.candidates[other]:
-                operation = line.operations[place]
-                if not others >> (place - other) & 1 and self._starts[operation] <= limit:
-                    yield operation, _At(chain, beyond, *_without(other, others, place), crashed, state, 0)
+    def _returned(self, at: _At, limit: int) -> Iterator[tuple[int, int, bool]]:
+        """Yields what may come next of the chain and of others that returned: operation, place, whether it is in the chain."""
+        starts = self._starts
+        for line, first, done, chained in (
+            (self._chain, at.chain, at.beyond, True),
+            (self._others, at.other, at.others, False),
+        ):
+            if first < len(line.operations):
+                for place in line.candidates[first]:
+                    operation = line.operations[place]
+                    if not done >> (place - first) & 1 and starts[operation] <= limit:
+                        yield operation, place, chained
 
     def _next(self, at: _At) -> Iterator[tuple[int, _At]]:
         """Yields what may come next, and where it leads to."""
         limit = self._limit(at)
-        for operation, after in self._returned(at, limit):
+        for operation, place, chained in self._returned(at, limit):
             state = self._step(at.state, self._kind[operation])
             if state != _REFUSED:
-                yield operation, after._replace(state=state)
+                yield operation, _done(at, place, state, chained=chained)
         possible = list(self._crashed_next(at, limit))
         if possible and at.row >= self._in_a_row:
             self._cut = True
@@ -277,7 +273,7 @@ class _Search:
         """Says whether something that returned is possible."""
         return any(
             self._step(at.state, self._kind[operation]) != _REFUSED
-            for operation, _ in self._returned(at, self._limit(at))
+            for operation, *_ in self._returned(at, self._limit(at))
         )
 
     def _step(self, state: int, kind: int) -> int:
@@ -308,7 +304,7 @@ class _Search:
         if at is None:
             return Placed(exhausted=exhausted)
         limit = self._limit(at)
-        for operation, _ in self._returned(at, limit):
+        for operation, *_ in self._returned(at, limit):
             after = self._model.step(self._states[at.state], self._calls[self._kind[operation]])
             if isinstance(after, Inconsistent):
                 done = sum(self._furthest) + at.crashed.bit_count()
@@ -350,6 +346,13 @@ def _kinds(model: Model, encoded: Encoded) -> tuple[array[int], list[Call]]:
             calls.append(model.call(operation))
         kinds.append(number)
     return kinds, calls
+
+
+def _done(at: _At, place: int, state: int, *, chained: bool) -> _At:
+    """Returns the configuration after an operation of the chain, or another one that returned."""
+    if chained:
+        return _At(*_without(at.chain, at.beyond, place), at.other, at.others, at.crashed, state, 0)
+    return _At(at.chain, at.beyond, *_without(at.other, at.others, place), at.crashed, state, 0)
 
 
 def _without(first: int, done: int, place: int) -> tuple[int, int]:
