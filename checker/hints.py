@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 ANALYZER: Final = "hints"
 PART: Final = "order-agrees"
-LIMIT_S: Final = 10.0  # for all objects of a history
+LIMIT_S: Final = 10.0  # of processor time, for all objects of a history
 MAX_NAMED_KEYS: Final = 20
 _LEAST_S: Final = 0.001
 _ORDER: Final = attrgetter("order")
@@ -125,9 +125,9 @@ def solve_by_hints(
         For each history what decides it, and what is known about the system's own order; None if no operation carries one.
     """
     began_s = time.monotonic()
-    most_s = LIMIT_S if limits.time_limit_s is None else min(LIMIT_S, limits.time_limit_s / 2)
+    end_s = time.thread_time() + (LIMIT_S if limits.time_limit_s is None else min(LIMIT_S, limits.time_limit_s / 2))
     hints = [
-        examine(model, operations, encoded, limit_s=max(began_s + most_s - time.monotonic(), 0.0))
+        examine(model, operations, encoded, limit_s=max(end_s - time.thread_time(), 0.0))
         for operations, encoded in histories
     ]
     if limits.time_limit_s is not None:
@@ -149,7 +149,7 @@ def examine(model: Model, operations: Sequence[Operation], encoded: Encoded, *, 
         model: What the object does.
         operations: The history of one object.
         encoded: The same for the kernel.
-        limit_s: For how many seconds to look.
+        limit_s: For how many seconds of processor time to look.
 
     Returns:
         What is known; None if no operation that counts has an order.
@@ -161,12 +161,12 @@ def examine(model: Model, operations: Sequence[Operation], encoded: Encoded, *, 
     if orders.count(None) == len(orders):
         return None
     hinted = [i for i, order in enumerate(orders) if order is not None]
-    began_s = time.monotonic()
+    began_s, end_s = time.monotonic(), time.thread_time() + limit_s
     steps = _steps(model, encoded, hinted)
     found = _against_time(encoded, steps)
     if found is None:
         placed = _straight(model, encoded, steps, limit_s) or place(
-            model, encoded, steps, limit_s=max(limit_s - (time.monotonic() - began_s), 0.0)
+            model, encoded, steps, limit_s=max(end_s - time.thread_time(), 0.0)
         )
         found = _told(encoded, placed, len(encoded.operations) - len(hinted))
     if found.order is not None:
@@ -210,7 +210,7 @@ def _straight(model: Model, encoded: Encoded, steps: Sequence[Sequence[int]], li
     """Replays an order of all operations as it is; None if that does not decide."""
     if sum(map(len, steps)) < len(encoded.operations):
         return None
-    end_s = time.monotonic() + limit_s
+    end_s = time.thread_time() + limit_s
     state = model.initial
     order = [i for step in steps for i in step]
     if not _in_time(encoded, order):
@@ -221,7 +221,7 @@ def _straight(model: Model, encoded: Encoded, steps: Sequence[Sequence[int]], li
             # Another order of what has the same place may be possible.
             is_forced = all(len(step) == 1 for step in steps)
             return Placed(refused=i, message=after.message, done=done) if is_forced else None
-        if time.monotonic() > end_s:
+        if time.thread_time() > end_s:
             return Placed(exhausted=False)
         state = after
     return Placed(order=order)

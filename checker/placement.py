@@ -170,7 +170,7 @@ class _Search:
         """Searches, in rounds that share the budget; each but the last one takes half of the time that is left."""
         found = Placed()
         for done, self._in_a_row in enumerate(IN_A_ROW):
-            now_s = time.monotonic()
+            now_s = time.thread_time()
             self._left = self._most // len(IN_A_ROW)
             self._until_s = now_s + (self._deadline_s - now_s) / (2 if done + 1 < len(IN_A_ROW) else 1)
             self._cut = False
@@ -188,7 +188,7 @@ class _Search:
             at, path, attempts = stack[-1]
             if self._finished(at):
                 return Placed(order=_unlinked(path))
-            if self._left < 0 or time.monotonic() > self._until_s:
+            if self._left < 0 or time.thread_time() > self._until_s:
                 return self._failed(exhausted=False)
             for operation, after in attempts:
                 entered, its_path = self._absorbed(after, (operation, path))
@@ -319,12 +319,12 @@ def place(model: Model, encoded: Encoded, chain: Sequence[Sequence[int]], *, lim
         model: What the object does.
         encoded: The history.
         chain: The steps, as positions in the history. No operation of a step ended before one of an earlier step began.
-        limit_s: For how many seconds to search.
+        limit_s: For how many seconds of processor time to search, so that a busy machine changes no answer.
 
     Raises:
         ModelError: The model has states that are not hashable.
     """
-    return _Search(model, encoded, chain, time.monotonic() + limit_s).run()
+    return _Search(model, encoded, chain, time.thread_time() + limit_s).run()
 
 
 def end_of(encoded: Encoded, position: int) -> int:
