@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from checker.certificate import replay
 from checker.configurations import configurations, final_paths
 from checker.counterexample import SHRINK_S, reason
-from checker.deciding import Objects, decide_all
 from checker.encode import Encoded, encode
 from checker.errors import Disagreement
 from checker.explain import NOTHING_TESTED, Telling, explain
+from checker.hints import solve_by_hints
 from checker.models import Model
 from checker.models import model as model_of
 from checker.necessary import ANALYZER as FLOW
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from checker._kernel import Cancellation, Outcome, Problem
+    from checker.hints import Hints
     from harness.op import Operation, Value
 
 # The pair that `cross_check` compares: what `auto` or the given algorithm says, and this.
@@ -87,9 +88,16 @@ def analysis(
     if not operations:
         return _untested(chosen, empty)
     encoded = encode(chosen, operations)
-    [outcome] = decide_all([Objects(chosen, encoded)], limits, want_order=certificate)
+    [(outcome, hints)] = solve_by_hints(chosen, [(operations, encoded)], limits, want_order=certificate)
     result = conclude(
-        chosen, operations, encoded, outcome, certificate=certificate, counterexample=counterexample, part=part
+        chosen,
+        operations,
+        encoded,
+        outcome,
+        certificate=certificate,
+        counterexample=counterexample,
+        part=part,
+        hints=hints,
     )
     if cross_check:
         confirm(chosen, operations, encoded, result, limits)
@@ -119,6 +127,7 @@ def conclude(
     counterexample: bool,
     part: bool = False,
     limit_s: float = SHRINK_S,
+    hints: Hints | None = None,
 ) -> Analysis:
     """Turns what the kernel says into a result, and checks it as far as that is quick.
 
@@ -131,6 +140,10 @@ def conclude(
         counterexample: See `analysis`.
         part: See `analysis`.
         limit_s: For how many seconds a small counterexample is looked for.
+        hints: What is known about the system's own order.
+
+    Raises:
+        Disagreement: The system's own order is legal, and the kernel says that none is; or a brute force finds an order.
     """
     verdict = Verdict(outcome["verdict"])
     known = encoded.operations
@@ -147,6 +160,9 @@ def conclude(
         "kind": outcome["kind"],
         "configs": configurations(model, known, outcome["configs"]),
     }
+    if hints is not None:
+        hints = hints.beside(verdict, outcome["analyzer"], operations)
+        fields |= {"order_agrees": hints.agrees, "order_reason": hints.reason}
     if verdict is Verdict.VALID and certificate and outcome["order"] is not None:
         order = tuple(known[i] for i in positions(outcome["order"]))
         replay(model, operations, order)

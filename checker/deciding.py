@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from checker.necessary import ANALYZER, lack
 from checker.relaxing import ANALYZER as RELAXED
 from checker.relaxing import smallest
-from checker.solving import Limits, solve
+from checker.solving import AUTO, Limits, solve
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from checker.models import Model
     from checker.necessary import Lack
 
-_AUTO: Final = "auto"
 _NEAR: Final = "zones"
 _SEARCH: Final = "search"
 # How long the search has before a reason is looked for, and how long that may take; then all the time that is left.
@@ -112,7 +111,7 @@ def decide_all(
         fail_fast: Whether one invalid history is enough.
     """
     problems = [each.problem for each in histories]
-    if limits.algorithm != _AUTO:
+    if limits.algorithm != AUTO:
         return solve(problems, limits, want_order=want_order, fail_fast=fail_fast)
     clock = _Clock(limits)
     outcomes = solve(problems, replace(limits, algorithm=_NEAR), want_order=want_order, fail_fast=fail_fast)

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from checker.analysis import conclude, confirm
 from checker.counterexample import SHRINK_S
-from checker.deciding import Objects, decide_all
 from checker.effort import Effort, effort
 from checker.encode import encode
 from checker.explain import NOTHING_TESTED
+from checker.hints import solve_by_hints
 from checker.models import Model
 from checker.models import model as model_of
 from checker.result import EMPTY
@@ -72,9 +72,30 @@ class KeyedAnalysis:
         others = f" ({count} of {len(self.keys)} keys are {self.valid}.)" if len(self.keys) > 1 else ""
         return f"{where}{deciding.explanation}{others}"
 
+    @property
+    def order_agrees(self) -> Verdict | None:
+        """Whether the order that the system itself tells is a legal one on each key; None if no operation carries one."""
+        known = [analysis.order_agrees for analysis in self.keys.values() if analysis.order_agrees is not None]
+        return worst(known) if known else None
+
+    @property
+    def order_reason(self) -> str:
+        """Says why, in one or two sentences; empty if no operation carries an order."""
+        agrees = self.order_agrees
+        told = {key: analysis.order_reason for key, analysis in self.keys.items() if analysis.order_agrees is agrees}
+        if agrees is None:
+            return ""
+        if len(self.keys) == 1:
+            return next(iter(told.values()))
+        if agrees is Verdict.VALID:
+            count = f"{len(told)} of {len(self.keys)}"
+            return f"The system's own order is a legal one on all keys whose operations carry one: {count}."
+        key, reason = next(iter(told.items()))
+        return f"Key {key}: {reason} This is so on {len(told)} of {len(self.keys)} keys."
+
     def to_json(self) -> dict[str, Any]:
         """Returns the result as JSON-like data: the deciding key in full, the others in short."""
-        deciding = self.worst
+        deciding, agrees = self.worst, self.order_agrees
         result: dict[str, Any] = {} if deciding is None else deciding.to_json()
         analyzers = sorted({analysis.analyzer for analysis in self.keys.values()})
         counts = {str(v): sum(a.valid is v for a in self.keys.values()) for v in Verdict}
@@ -92,6 +113,7 @@ class KeyedAnalysis:
             "keys": {"total": len(self.keys), **counts},
             "failures": [str(key) for key, analysis in self.keys.items() if analysis.valid is Verdict.INVALID],
             "unknowns": [str(key) for key, analysis in self.keys.items() if analysis.valid is Verdict.UNKNOWN],
+            **({} if agrees is None else {"order_agrees": agrees.as_json, "order_reason": self.order_reason}),
         }
 
 
@@ -148,10 +170,10 @@ def check_keys(
         total += 1
         groups.setdefault(op.key, []).append(op)
     encoded = {key: encode(chosen, group) for key, group in groups.items()}
-    outcomes = decide_all(
-        [Objects(chosen, each) for each in encoded.values()], limits, want_order=certificate, fail_fast=fail_fast
-    )
-    by_key = dict(zip(encoded, outcomes, strict=True))
+    histories = [(group, encoded[key]) for key, group in groups.items()]
+    solved = solve_by_hints(chosen, histories, limits, want_order=certificate, fail_fast=fail_fast)
+    by_key = {key: outcome for key, (outcome, _) in zip(groups, solved, strict=True)}
+    hints = {key: known for key, (_, known) in zip(groups, solved, strict=True)}
     slowest = max(by_key, key=lambda key: by_key[key]["seconds"], default=None) if explain_model else None
     search = effort(encoded[slowest], by_key[slowest], slowest) if explain_model and by_key else None
     invalid = [key for key, outcome in by_key.items() if outcome["verdict"] == "invalid"]
@@ -167,6 +189,7 @@ def check_keys(
             certificate=certificate,
             counterexample=budget.allows(key),
             limit_s=budget.share_s(),
+            hints=hints[key],
         )
         for key in [*first, *(key for key, outcome in by_key.items() if outcome["verdict"] != "invalid")]
     }

@@ -226,6 +226,8 @@ def _story_of_model(result: Checked) -> list[str]:
     facts = f"{analysis.model}, {analysis.operations} operations, {decided_by}, {analysis.seconds:.3f} s"
     of_one = deciding if not history.keyed else None
     lines = [f"{name(history.name)}: {analysis.valid} ({facts})", message((of_one or analysis).explanation)]
+    if analysis.order_agrees is not None:
+        lines.append(message(analysis.order_reason))
     lines += sentences(result.weakened)
     if deciding is not None and deciding.counterexample:
         lines.append("These operations alone have no legal order:")

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     Int64s = npt.NDArray[np.int64]
 
 BATCH_ROWS: Final = 1 << 17
+ORDER: Final = "order"
 # So many operations before a failure are looked at as objects; of longer histories only those that the failure rests on.
 OBJECTS: Final = 100_000
 _CLOSURE_ROUNDS: Final = 64
@@ -102,7 +103,11 @@ def read_table(path: Path, name: str, model: Model) -> Table | None:
         coder = Coder(model, reader)
         initial = coder.initial()
         coded = Coded(file.metadata.num_rows)
-        for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=[*NEEDED, "run"]):
+        # Those that hold operations to the system's own order look at objects.
+        hints = [name for name in file.schema_arrow.names if name == ORDER]
+        for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=[*NEEDED, "run", *hints]):
+            if any(batch.column(name).null_count < len(batch) for name in hints):
+                return None
             columns = reader.of_batch(batch)
             rules.add(columns, batch)
             weak.add(columns)
