@@ -1,7 +1,7 @@
 """The native part of the checker: see `checker/kernel/src/python.rs`."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Self, TypedDict
+from typing import Any, Literal, NotRequired, Self, TypedDict
 
 __version__: str
 
@@ -19,6 +19,7 @@ class Outcome(TypedDict):
     seconds: float
     order: bytes | None
     configs: list[tuple[list[int], int | None, list[int]]]
+    stats: NotRequired[dict[str, int]]
 
 class Problem:
     """A history as columns (any contiguous buffers: f of uint8, the others of int64), and its model's family."""

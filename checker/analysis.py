@@ -15,9 +15,12 @@ from checker.configurations import configurations, final_paths
 from checker.counterexample import SHRINK_S, reason
 from checker.encode import Encoded, encode
 from checker.errors import Disagreement
-from checker.explain import NOTHING_TESTED, explain
+from checker.explain import NOTHING_TESTED, Telling, explain
+from checker.hints import solve_by_hints
 from checker.models import Model
 from checker.models import model as model_of
+from checker.necessary import ANALYZER as FLOW
+from checker.necessary import lack
 from checker.result import EMPTY, Analysis
 from checker.solving import Limits, positions, solve
 from harness.op import OpType
@@ -27,7 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from checker._kernel import Cancellation, Outcome, Problem
-    from harness.op import Operation
+    from checker.hints import Hints
+    from harness.op import Operation, Value
 
 # The pair that `cross_check` compares: what `auto` or the given algorithm says, and this.
 SECOND_OPINION = "wgl"
@@ -84,9 +88,16 @@ def analysis(
     if not operations:
         return _untested(chosen, empty)
     encoded = encode(chosen, operations)
-    [outcome] = solve([encoded.problem], limits, want_order=certificate)
+    [(outcome, hints)] = solve_by_hints(chosen, [(operations, encoded)], limits, want_order=certificate)
     result = conclude(
-        chosen, operations, encoded, outcome, certificate=certificate, counterexample=counterexample, part=part
+        chosen,
+        operations,
+        encoded,
+        outcome,
+        certificate=certificate,
+        counterexample=counterexample,
+        part=part,
+        hints=hints,
     )
     if cross_check:
         confirm(chosen, operations, encoded, result, limits)
@@ -116,6 +127,7 @@ def conclude(
     counterexample: bool,
     part: bool = False,
     limit_s: float = SHRINK_S,
+    hints: Hints | None = None,
 ) -> Analysis:
     """Turns what the kernel says into a result, and checks it as far as that is quick.
 
@@ -128,6 +140,10 @@ def conclude(
         counterexample: See `analysis`.
         part: See `analysis`.
         limit_s: For how many seconds a small counterexample is looked for.
+        hints: What is known about the system's own order.
+
+    Raises:
+        Disagreement: The system's own order is legal, and the kernel says that none is; or a brute force finds an order.
     """
     verdict = Verdict(outcome["verdict"])
     known = encoded.operations
@@ -144,6 +160,9 @@ def conclude(
         "kind": outcome["kind"],
         "configs": configurations(model, known, outcome["configs"]),
     }
+    if hints is not None:
+        hints = hints.beside(verdict, outcome["analyzer"], operations)
+        fields |= {"order_agrees": hints.agrees, "order_reason": hints.reason}
     if verdict is Verdict.VALID and certificate and outcome["order"] is not None:
         order = tuple(known[i] for i in positions(outcome["order"]))
         replay(model, operations, order)
@@ -151,11 +170,11 @@ def conclude(
     core = [known[i] for i in outcome["core"]]
     if verdict is not Verdict.INVALID or op is None:
         result = Analysis(**fields)
-        return replace(result, explanation=explain(result, model, core, outcome["unsuited"]))
+        return replace(result, explanation=explain(result, model, Telling(core=core, unsuited=outcome["unsuited"])))
     fields["previous_ok"] = _previous_ok(operations, op)
     if not counterexample:
         result = Analysis(**fields)
-        return replace(result, explanation=explain(result, model, core, None))
+        return replace(result, explanation=explain(result, model, Telling(core=core)))
     if not outcome["configs"]:
         fields["configs"] = _configurations_before(model, known, op)
     fields["final_paths"] = final_paths(model, fields["configs"], op)
@@ -165,8 +184,24 @@ def conclude(
     fields["kind"] = why.kind or outcome["kind"]
     result = Analysis(**fields)
     named = why.core if why.kind is not None else core
-    text = explain(result, model, named, None, pattern=why.pattern, whole=() if part else operations)
+    told = Telling(
+        core=named,
+        pattern=why.pattern,
+        whole=() if part else operations,
+        small=why.operations,
+        configs=why.configs,
+        value=_lacking(model, encoded, outcome),
+    )
+    text = explain(result, model, told)
     return replace(result, explanation=text)
+
+
+def _lacking(model: Model, encoded: Encoded, outcome: Outcome) -> Value:
+    """Returns the value of a user's own model that was there too early, too often or never; nil if it is not about one."""
+    if outcome["analyzer"] != FLOW or encoded.coder.step is None:
+        return None
+    found = lack(model, encoded)
+    return None if found is None else found.value
 
 
 def confirm(model: Model, operations: Sequence[Operation], encoded: Encoded, result: Analysis, limits: Limits) -> None:

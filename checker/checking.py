@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from checker.blaming import blaming
 from checker.deciders import SAY_IT, Decider, Wanted
 from checker.edn.reader import loads
 from checker.errors import CheckFailed, Disagreement
@@ -24,7 +25,7 @@ from checker.formats.read import EDN, ETCD_LOG, PARQUET, History, detect, from_p
 from checker.formats.source import STANDARD_INPUT, opened
 from checker.formats.values import PlainValues
 from checker.independent import check_keys
-from checker.models import model
+from checker.models import find_model, made
 from checker.solving import Limits
 from checker.weakening import weakened
 from harness import below
@@ -70,6 +71,7 @@ class Request:
         certificate: Whether to give the linearization of valid histories.
         unpack_limit: Bytes that a compressed history may become; None: as `checker.formats.source.Source` has it.
         empty: The verdict on a history without operations: unknown, or valid as knossos has it.
+        explain_model: Whether to say what the search took.
     """
 
     wanted: Wanted
@@ -83,6 +85,12 @@ class Request:
     certificate: bool
     unpack_limit: int | None = None
     empty: Verdict = Verdict.UNKNOWN
+    explain_model: bool = False
+
+    @property
+    def needs_objects(self) -> bool:
+        """Whether something is asked for that is made of objects: configurations, legal orders, what the search took."""
+        return self.algorithm == _SHOWS_ALL or self.certificate or self.explain_model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,19 +204,21 @@ def _check_one(history: History, decider: Decider, request: Request, began_s: fl
 
         return judge_history(history, decider.judge, empty=request.empty, read_s=read_s)
     conventions = {**conventions_of(history.format), **history.conventions, **request.conventions}
-    chosen = make_model(decider.name, request.initial, conventions)
+    chosen = make_model(_class_of(decider), request.initial, conventions)
     try:
-        analysis = check_keys(
-            chosen,
-            history.operations,
-            algorithm=request.algorithm,
-            time_limit=request.time_limit_s,
-            memory_limit=request.memory_limit,
-            certificate=request.certificate,
-            cross_check=request.cross_check,
-            explain_s=EXPLAIN_S,
-            empty=request.empty,
-        )
+        with blaming(type(chosen)):
+            analysis = check_keys(
+                chosen,
+                history.operations,
+                algorithm=request.algorithm,
+                time_limit=request.time_limit_s,
+                memory_limit=request.memory_limit,
+                certificate=request.certificate,
+                cross_check=request.cross_check,
+                explain_s=EXPLAIN_S,
+                empty=request.empty,
+                explain_model=request.explain_model,
+            )
     except Disagreement as error:
         error.conventions = conventions
         raise
@@ -229,21 +239,25 @@ def _check_parquet(source: Source, decider: Decider, request: Request) -> Iterat
                 return
             yield from _check_each(from_parquet(path, source.name), decider, request, began_s)
             return
-        # Configurations at the end, which `linear` is asked for, and legal orders are made of objects.
-        if request.algorithm != _SHOWS_ALL and not request.certificate and rows_of(path, source.name) >= LONG_ROWS:
-            checked = _check_long(path, source.name, decider.name, request, began_s)
+        if not request.needs_objects and rows_of(path, source.name) >= LONG_ROWS:
+            checked = _check_long(path, source.name, _class_of(decider), request, began_s)
             if checked is not None:
                 yield checked
                 return
         yield from _check_each(from_parquet(path, source.name), decider, request, began_s)
 
 
-def _check_long(path: Path, file: str, name: str, request: Request, began_s: float) -> Checked | None:
+def _class_of(decider: Decider) -> type[Model]:
+    assert decider.model is not None  # noqa: S101 - what no judge decides, a model does
+    return decider.model
+
+
+def _check_long(path: Path, file: str, cls: type[Model], request: Request, began_s: float) -> Checked | None:
     """Decides the one history in a Parquet file from arrays; None if they cannot say it."""
     from checker.tables import check_table, read_table  # noqa: PLC0415 - for long histories alone
 
     conventions = {**conventions_of(PARQUET), **request.conventions}
-    chosen = make_model(name, request.initial, conventions)
+    chosen = make_model(cls, request.initial, conventions)
     table = read_table(path, file, chosen)
     if table is None:
         return None
@@ -267,11 +281,11 @@ def conventions_of(found: str) -> Mapping[str, str]:
     return _CONVENTIONS.get(found, OWN)
 
 
-def make_model(name: str, initial: str | None, conventions: Mapping[str, str]) -> Model:
+def make_model(chosen: type[Model] | str, initial: str | None, conventions: Mapping[str, str]) -> Model:
     """Returns a model with its conventions.
 
     Args:
-        name: The model's name.
+        chosen: The model's class, or the name of an installed one.
         initial: The initial state in EDN; None: the model's own.
         conventions: `nil_read`, `failed_cas` and `crashed_dequeue`.
 
@@ -284,7 +298,7 @@ def make_model(name: str, initial: str | None, conventions: Mapping[str, str]) -
             options["initial"] = PlainValues().value(loads(initial, name="--initial"))
         except ValueError as error:
             raise InputError(f"--initial: {error}") from error
-    return model(name, **options)
+    return made(find_model(chosen) if isinstance(chosen, str) else chosen, **options)
 
 
 def _history_of_run(run: Path) -> str:
@@ -329,6 +343,7 @@ def _hold_to_judges(decider: Decider, request: Request) -> None:
         "--memory-limit": request.memory_limit is not None,
         "--cross-check": request.cross_check,
         "--certificate": request.certificate,
+        "--explain-model": request.explain_model,
     }
     given = [name for name, is_asked in asked.items() if is_asked]
     if given:

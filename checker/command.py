@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.options import ToldCommand, from_file
-from harness.parameters import Number, PluginName, Whole
+from harness.parameters import Number, PluginName, Whole, said_by_person
 from harness.plain import message, name
 from harness.plugins import MODELS
 from harness.terminal import echo
@@ -30,8 +30,9 @@ MAX_MEMORY_LIMIT_MIB = 1 << 30
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option(
     "--model",
-    type=PluginName(MODELS, places=False),
-    help="What the history's object does.  [default: that of a run's workload, else cas-register]",
+    type=PluginName(MODELS),
+    help="What the history's object does; MODULE:CLASS names a model of your own.  "
+    "[default: that of a run's workload, else cas-register]",
 )
 @click.option("--workload", metavar="NAME", help="The workload whose checker decides.  [default: the run's own]")
 @click.option(
@@ -88,6 +89,11 @@ MAX_MEMORY_LIMIT_MIB = 1 << 30
 @click.option("--cross-check", is_flag=True, help="Ask a second algorithm, and fail if the two do not agree.")
 @click.option("--certificate", is_flag=True, help="Give the legal order of a valid history.")
 @click.option(
+    "--explain-model",
+    is_flag=True,
+    help="Say what the search looked at: states, classes, reductions, and what makes it hard.",
+)
+@click.option(
     "--empty",
     type=click.Choice(["unknown", "valid"]),
     default="unknown",
@@ -119,6 +125,7 @@ def check(
     unpack_limit: int | None,
     cross_check: bool,
     certificate: bool,
+    explain_model: bool,
     empty: str,
     output: str,
 ) -> None:
@@ -139,7 +146,7 @@ def check(
     from harness.verdict import Verdict
 
     context = click.get_current_context()
-    said = context.get_parameter_source("workload") is not click.core.ParameterSource.DEFAULT_MAP
+    said = said_by_person(context, "model" if model is not None else "workload")
     given = {"nil_read": nil_read, "failed_cas": failed_cas, "crashed_dequeue": crashed_dequeue}
     request = Request(
         wanted=Wanted(model=model, workload=workload, settings=workload_options, by_place=said),
@@ -153,6 +160,7 @@ def check(
         certificate=certificate,
         unpack_limit=None if unpack_limit is None else unpack_limit * BYTES_PER_MIB,
         empty=Verdict(empty),
+        explain_model=explain_model,
     )
     results = _results(files, request)
     show: dict[str, Callable[[Sequence[Checked | Judged | Refused]], str]] = {

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from checker.brute import linearizable
-from checker.errors import Disagreement
+from checker.configurations import configurations
+from checker.errors import Disagreement, ModelError
 from checker.models.opcodes import (
     ACQUIRE,
     ADD,
@@ -36,7 +37,11 @@ from checker.models.opcodes import (
     TXN,
     WRITE,
 )
+from checker.necessary import ANALYZER as FLOW
+from checker.necessary import SEARCH
 from checker.patterns import patterns
+from checker.relaxing import ANALYZER as RELAXED
+from checker.relaxing import refutes, smallest
 from checker.solving import Limits, solve
 from harness.op import OpType
 
@@ -47,10 +52,13 @@ if TYPE_CHECKING:
     from checker.encode import Encoded
     from checker.models import Code, Model
     from checker.patterns import Pattern
+    from checker.result import Configuration
     from harness.op import Operation
 
 SHRINK_S: Final = 2.0
 _TEST_S: Final = 0.5
+_MOST_CONTEXT: Final = 3
+_MOST_TAKERS: Final = 4  # who took a value too often; with more of them another reason may be simpler
 _BRUTE_STEPS: Final = 200_000
 _BRUTE_OPERATIONS: Final = 24
 _READS_ONLY: Final = frozenset({0, 2})
@@ -67,6 +75,7 @@ class Reason:
         kind: The kind of contradiction as the kernel names it; None if it does not tell.
         core: The operations that the kernel names, in its order.
         pattern: The pattern that they are; None if they are none.
+        configs: How the object may stand before the culprit returns, if there is nothing but the part; empty if not known.
     """
 
     operations: tuple[Operation, ...]
@@ -74,6 +83,7 @@ class Reason:
     kind: str | None
     core: tuple[Operation, ...] = ()
     pattern: Pattern | None = None
+    configs: tuple[Configuration, ...] = ()
 
 
 def reason(model: Model, encoded: Encoded, outcome: Outcome, *, limit_s: float = SHRINK_S) -> Reason:
@@ -88,6 +98,8 @@ def reason(model: Model, encoded: Encoded, outcome: Outcome, *, limit_s: float =
     Raises:
         Disagreement: The brute force finds a legal order of what was found.
     """
+    if encoded.coder.step is not None and outcome["op"] is not None:
+        return _of_own_model(model, encoded, outcome, outcome["op"], time.monotonic() + limit_s)
     pattern = next(iter(patterns(encoded)), None)
     if pattern is not None:
         _hold_to_brute_force(model, f"{pattern.kind} pattern", pattern.operations)
@@ -100,6 +112,78 @@ def reason(model: Model, encoded: Encoded, outcome: Outcome, *, limit_s: float =
     core = tuple(small[i] for i in told["core"])
     # Nothing that is left can be done without, so the whole contradicts itself by the last return.
     return Reason(operations=small, culprit=max(small, key=_returned), kind=told["kind"], core=core)
+
+
+def _of_own_model(model: Model, encoded: Encoded, outcome: Outcome, op: int, deadline_s: float) -> Reason:
+    """Returns why a history of a model that only Python knows is invalid, with the states in which the model refuses `op`."""
+    analyzer = outcome["analyzer"]
+    kind = outcome["kind"]
+    kept = outcome["core"]
+    if len(outcome["core"]) not in range(1, _MOST_TAKERS + 1):
+        found = smallest(encoded, op, deadline_s)
+        if found is not None and (not kept or len(found) < len(kept)):
+            analyzer, kept, kind = RELAXED, found, SEARCH
+    part = _Part(model, encoded, outcome, deadline_s)
+    if not kept:
+        kept = part.shrunk([])
+    elif analyzer != FLOW:
+        kept = _with_context(encoded, op, kept, deadline_s)
+    small = tuple(encoded.operations[i] for i in kept)
+    if analyzer == FLOW:
+        _hold_to_step(model, encoded.operations[op], small)
+    else:
+        _hold_to_brute_force(model, analyzer, small)
+    told = _alone(encoded, op, kept)
+    states = configurations(model, small, told["configs"]) if told["op"] is not None and kept[told["op"]] == op else ()
+    core = small if analyzer == FLOW else ()
+    return Reason(operations=small, culprit=encoded.operations[op], kind=kind, core=core, configs=states)
+
+
+def _with_context(encoded: Encoded, op: int, kept: list[int], deadline_s: float) -> list[int]:
+    """Adds what makes the other operations legal, so that `op` is the one that is not: a write to a read of its value.
+
+    A part of an invalid history stays a reason with more of its operations.
+    """
+    before = len(kept)
+    for _ in range(_MOST_CONTEXT):
+        failing = _alone(encoded, op, kept)["op"]
+        if failing is None or kept[failing] == op:
+            break
+        end = encoded.ends[kept[failing]]
+        there = [i for i, start in enumerate(encoded.starts) if start < end and i not in kept]
+        nearest = {encoded.codes[i].a: i for i in sorted(there, key=encoded.starts.__getitem__)}
+        for i in sorted(nearest.values(), key=encoded.starts.__getitem__, reverse=True):
+            if time.monotonic() >= deadline_s:
+                return kept
+            trial = sorted([*kept, i], key=encoded.starts.__getitem__)
+            now = _alone(encoded, op, trial)
+            if now["verdict"] == "invalid" and now["op"] is not None and encoded.ends[trial[now["op"]]] > end:
+                kept = trial
+                break
+        else:
+            break
+    for i in list(kept):
+        rest = [j for j in kept if j != i]
+        if i != op and len(kept) > before and refutes(encoded, op, rest, deadline_s):
+            failing = _alone(encoded, op, rest)["op"]
+            kept = rest if failing is not None and rest[failing] == op else kept
+    return kept
+
+
+def _alone(encoded: Encoded, op: int, kept: Sequence[int]) -> Outcome:
+    """Returns what the search says of some operations, up to the return of `op`."""
+    limits = Limits(algorithm="linear", time_limit_s=_TEST_S, threads=1)
+    [outcome] = solve([encoded.part(kept, encoded.operations[op].complete_index)], limits)
+    return outcome
+
+
+def _hold_to_step(model: Model, op: Operation, small: tuple[Operation, ...]) -> None:
+    """Refuses a model whose `flow` says that operations have no legal order, where its `step` allows one."""
+    if len(small) <= _BRUTE_OPERATIONS and linearizable(model, small, bound=_BRUTE_STEPS):
+        raise ModelError(
+            f"model {model.name}: by its `flow` the operation of event {op.invoke_index} cannot return what it did, but by its "
+            "`step` it can; correct `flow`, or leave it out"
+        )
 
 
 def _hold_to_brute_force(model: Model, who: str, small: tuple[Operation, ...]) -> None:

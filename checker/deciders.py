@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from checker.errors import ModelError
-from checker.models import DEFAULT, find_model
+from checker.models import DEFAULT, Model, find_model
 from harness.documents import shown
 from harness.errors import InputError
 from harness.plain import name as plain_name
@@ -32,11 +32,13 @@ class Decider:
 
     Attributes:
         name: The model's name, or the workload's.
+        model: The model's class; None: the workload decides.
         judge: The workload that decides; None: the model does.
         options: The options that the judge was made with, where they are not its defaults, as text.
     """
 
     name: str
+    model: type[Model] | None = None
     judge: Judge | None = None
     options: str = ""
 
@@ -46,10 +48,10 @@ class Wanted:
     """What a person says about what decides; it goes before what a run says.
 
     Attributes:
-        model: The model's name; None: not said.
+        model: The model's name, or its `module:Class`; None: not said.
         workload: The workload's name, or its `module:Name`; None: not said.
         settings: Options of the workload that its verdict depends on, as `NAME=VALUE`.
-        by_place: Whether the person may name the workload by `module:Name`; a file may not.
+        by_place: Whether the person may name the model or the workload by `module:Name`; a file may not.
     """
 
     model: str | None = None
@@ -67,13 +69,13 @@ class Wanted:
         """Returns what decides a history that belongs to no run.
 
         Raises:
-            InputError: The workload cannot be had, or does not take the settings.
+            InputError: The model or the workload cannot be had, or the workload does not take the settings.
         """
         if self.workload is not None:
             return of_workload(self.workload, settings=self.settings, by_place=self.by_place)
         if self.settings:
             raise InputError(f"{OPTION_FLAG} needs a workload that has the option; name it with --workload")
-        return Decider(name=self.model or DEFAULT_MODEL)
+        return _of_model(self.model or DEFAULT_MODEL, by_place=self.by_place)
 
     def of_run(self, workload: Value, options: Value, source: str) -> Decider:
         """Returns what decides the history of a run.
@@ -87,7 +89,7 @@ class Wanted:
             InputError: The workload cannot be had, or does not take the options; the message names the source.
         """
         if self.model is not None:
-            return Decider(name=self.model)
+            return self.of_history()
         if self.workload is not None and self.workload != workload:
             return self.of_history()
         if not isinstance(workload, str):
@@ -130,7 +132,11 @@ def of_workload(
         told = ", ".join(f"{option}={value}" for option, value in sorted(chosen.items()))
         return Decider(name=workload.name, judge=workload(build(workload.Options, chosen)), options=told)
     try:
-        find_model(workload.model)
+        return _of_model(workload.model, by_place=True)  # it is the workload's code that says so
     except ModelError as error:
         raise InputError(f"the workload {plain_name(name)} needs a model that cannot be had: {error}") from error
-    return Decider(name=workload.model)
+
+
+def _of_model(name: str, *, by_place: bool) -> Decider:
+    found = find_model(name, by_place=by_place)
+    return Decider(name=found.name, model=found)

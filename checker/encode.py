@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass
+from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from checker._kernel import Problem
@@ -34,7 +35,10 @@ class Encoded:
     Attributes:
         problem: The columns.
         operations: By position in the columns: the operation.
-        codes: By position: the operation as the kernel sees it.
+        codes: By position: the operation as the kernel sees it; operations that are alike have one object.
+        classes: Those objects, each once.
+        starts: By position: when the operation began.
+        ends: By position: when it ended, or `INFINITE`.
         initial: The initial state as the kernel has it.
         coder: What gave the codes.
     """
@@ -42,6 +46,9 @@ class Encoded:
     problem: Problem
     operations: list[Operation]
     codes: list[Code]
+    classes: list[Code]
+    starts: array[int]
+    ends: array[int]
     initial: list[int]
     coder: _Native | _Custom
 
@@ -103,7 +110,16 @@ def encode(model: Model, operations: Sequence[Operation]) -> Encoded:
         problem = _problem(coder, codes, starts, ends, initial)
     except ValueError as error:
         raise ModelError(f"model {model.name}: {error}") from error
-    return Encoded(problem=problem, operations=kept, codes=codes, initial=initial, coder=coder)
+    return Encoded(
+        problem=problem,
+        operations=kept,
+        codes=codes,
+        classes=[code for code in known.values() if code is not None],
+        starts=starts,
+        ends=ends,
+        initial=initial,
+        coder=coder,
+    )
 
 
 def _end(operation: Operation) -> int:
@@ -145,6 +161,7 @@ class _Native:
     """Codes of a model that the kernel knows."""
 
     step = None
+    states = entries = None  # the kernel's own matter
 
     def __init__(self, model: NativeModel) -> None:
         self.family = model.family
@@ -160,6 +177,9 @@ class _Native:
     def observers(self) -> None:
         return None
 
+    def call(self, code: Code) -> Call:
+        raise NotImplementedError(f"the kernel knows the model {self._model.name}, and asks for no call of {code}")
+
 
 class _Custom:
     """Numbers for the states and operations of a model that only Python knows."""
@@ -171,6 +191,18 @@ class _Custom:
         self._calls: list[Call] = []
         self._states: list[State] = [model.initial]
         self._numbers: dict[Hashable, int] = {identity(model.initial): 0}
+        self._after: dict[tuple[int, int], int] = {}
+        self._lock = Lock()  # two searches of one history may ask at once
+
+    @property
+    def states(self) -> int:
+        """How many states were seen."""
+        return len(self._states)
+
+    @property
+    def entries(self) -> int:
+        """How many transitions are known."""
+        return len(self._after)
 
     def code(self, op: Call) -> Code | None:
         self._calls.append(op)
@@ -179,11 +211,23 @@ class _Custom:
     def initial(self) -> list[int]:
         return []
 
+    def call(self, code: Code) -> Call:
+        """Returns what the model sees of the operations of a class."""
+        return self._calls[code.a]
+
     def observers(self) -> bytes:
         return bytes(bool(self._model.observes(call)) for call in self._calls)
 
     def step(self, state: int, call: int) -> int:
-        """Answers the kernel: the number of the next state, or -1."""
+        """Answers the kernel: the number of the next state, or -1. The model is asked once."""
+        key = (state, call)
+        known = self._after.get(key)
+        if known is None:
+            with self._lock:
+                known = self._after[key] = self._ask(state, call)
+        return known
+
+    def _ask(self, state: int, call: int) -> int:
         after = self._model.step(self._states[state], self._calls[call])
         if isinstance(after, Inconsistent):
             return -1

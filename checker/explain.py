@@ -6,11 +6,16 @@ may stand before the operation that cannot be. What is unknown is said to be unk
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from checker.contradictions import Story, told
-from checker.words import did, ended, listed, sentence, span, value_text
+from checker.models.base import Inconsistent, NativeModel
+from checker.necessary import ANALYZER as FLOW
+from checker.necessary import DUPLICATE, FUTURE, SEARCH
+from checker.words import began, did, ended, listed, sentence, span, value_text, what
 from harness.op import OpType
+from harness.plain import name, one_line
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -18,7 +23,7 @@ if TYPE_CHECKING:
 
     from checker.models.base import Model
     from checker.patterns import Pattern
-    from checker.result import Analysis
+    from checker.result import Analysis, Configuration
     from checker.words import Instant
     from harness.op import Operation, Value
 
@@ -26,6 +31,7 @@ VALID: Final = "All {operations} operations fit into one order that real time al
 NOTHING_TESTED: Final = "There are no operations, so nothing was tested."
 _STATES: Final = 3
 _NAMED: Final = 4
+_REASON: Final = 160  # characters of a model's message
 _ALONE: Final = frozenset(
     {"value", "s", "pending", "list", "state", "locked?", "owner"}
 )  # need no name beside the value
@@ -45,33 +51,90 @@ _STATE: Final[Mapping[str, str]] = {
 }
 
 
-def explain(
-    result: Analysis,
-    model: Model,
-    core: Sequence[Operation],
-    unsuited: str | None,
-    *,
-    pattern: Pattern | None = None,
-    whole: Sequence[Operation] = (),
-) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Telling:
+    """What an explanation is made of, beside the result.
+
+    Attributes:
+        core: The operations that the analyzer names.
+        unsuited: Why the analyzer that was asked for does not apply.
+        pattern: The pattern that the counterexample is.
+        whole: All operations of the object, those that failed too; empty if they are not all at hand.
+        small: The operations of the counterexample.
+        configs: How the object may stand before `op` returns, if there is nothing but the counterexample; empty if not known.
+        value: The value that was there too early, too often or never, of a user's own model.
+    """
+
+    core: Sequence[Operation]
+    unsuited: str | None = None
+    pattern: Pattern | None = None
+    whole: Sequence[Operation] = ()
+    small: Sequence[Operation] = ()
+    configs: Sequence[Configuration] = ()
+    value: Value = None
+
+
+def explain(result: Analysis, model: Model, telling: Telling) -> str:
     """Returns the explanation of a result.
 
     Args:
         result: The result, but for its explanation.
         model: What the object does.
-        core: The operations that the analyzer names.
-        unsuited: Why the analyzer that was asked for does not apply.
-        pattern: The pattern that the counterexample is.
-        whole: All operations of the object, those that failed too; empty if they are not all at hand.
+        telling: What is told.
     """
     if result.valid is Verdict.VALID:
         return VALID.format(operations=result.operations)
     if result.valid is Verdict.UNKNOWN:
-        return _unknown(result, unsuited)
+        return _unknown(result, telling.unsuited)
     if result.op is None:
         return "No order of the operations is possible."
-    story = Story(model=model.name, kind=result.kind, core=core, pattern=pattern, whole=whole)
+    if not isinstance(model, NativeModel):
+        of_own = _from_nowhere(result, result.op, telling) or _refused(result, result.op, model, telling)
+        return of_own or _by_search(result, result.op, model)
+    story = Story(model=model.name, kind=result.kind, core=telling.core, pattern=telling.pattern, whole=telling.whole)
     return told(story) or _by_search(result, result.op, model)
+
+
+def _from_nowhere(result: Analysis, op: Operation, telling: Telling) -> str | None:
+    """Tells of a value that a user's own model says an operation needs, and that was not there; None if it is not that."""
+    if result.analyzer != FLOW or result.kind == SEARCH:
+        return None
+    shown = value_text(telling.value)
+    who: list[str | Instant] = [f"{what(op)} at ", ended(op), f" needs {shown}, but "]
+    if result.kind == FUTURE:
+        first = telling.core[0]
+        return sentence(*who, f"{what(first)}, the first to make it, began only at ", began(first), ".")
+    if result.kind == DUPLICATE:
+        return sentence(*who, "by then it had been taken as often as it can have been made.")
+    return sentence(*who, "no operation can have made it by then.")
+
+
+def _refused(result: Analysis, op: Operation, model: Model, telling: Telling) -> str | None:
+    """Tells of an operation with the words of a user's own model; None if the states before its return are not known."""
+    configs = telling.configs or result.configs
+    call = model.call(op)
+    refusals = [model.step(config.state, call) for config in configs]
+    reasons = {
+        one_line(each.message).rstrip(".") for each in refusals if isinstance(each, Inconsistent) and each.message
+    }
+    if not reasons or not all(isinstance(each, Inconsistent) for each in refusals):
+        return None
+    shown = " or ".join(name(each, _REASON) for each in sorted(reasons)[:_STATES])
+    more = f" or another of {len(reasons) - _STATES} reasons" if len(reasons) > _STATES else ""
+    who = [*span(op), ", which failed,"] if op.type is OpType.FAIL else [f"{what(op)} at ", ended(op)]
+    if telling.configs and 1 < len(telling.small) <= _NAMED + 1:
+        given = [other for other in telling.small if other is not op]
+        after = all(_ended_before(other, op) for other in given)
+        beside = [" after " if after else " together with ", *listed(given, _NAMED)]
+        return sentence(*who, " is not possible", *beside, f": {shown}{more}.")
+    others = {other.invoke_index for config in configs for other in config.pending if other is not op}
+    count = f"of the {len(others)} operations that were" if len(others) > 1 else "of the operation that was"
+    still = f" No effect {count} still open makes it possible." if others else ""
+    return sentence(*who, f" is not possible: {shown}{more}.{still}")
+
+
+def _ended_before(one: Operation, other: Operation) -> bool:
+    return one.type is not OpType.INFO and one.complete_index is not None and one.complete_index < other.invoke_index
 
 
 def _by_search(result: Analysis, op: Operation, model: Model) -> str:
@@ -99,12 +162,12 @@ def _by_search(result: Analysis, op: Operation, model: Model) -> str:
 def _state_text(state: Mapping[str, Value]) -> str:
     if len(state) != 1 or not _ALONE.issuperset(state):
         return value_text(dict(state)) if state else "nothing"
-    [(name, value)] = state.items()
-    if name == "locked?":
+    [(field, value)] = state.items()
+    if field == "locked?":
         return "held" if value else "free"
-    if name == "owner":
+    if field == "owner":
         return "free" if value is None else f"held by process {value}"
-    if name in {"pending", "s"} and not value:
+    if field in {"pending", "s"} and not value:
         return "nothing"
     return value_text(value)
 

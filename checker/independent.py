@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from checker.analysis import conclude, confirm
 from checker.counterexample import SHRINK_S
+from checker.effort import Effort, effort
 from checker.encode import encode
 from checker.explain import NOTHING_TESTED
+from checker.hints import solve_by_hints
 from checker.models import Model
 from checker.models import model as model_of
 from checker.result import EMPTY
-from checker.solving import Limits, solve
+from checker.solving import Limits
 from harness.verdict import Verdict, worst
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ class KeyedAnalysis:
         seconds: Wall time of the check.
         keys: By key, in the order of the history.
         worst_key: The key that decides: of those with the worst verdict the one that shows it earliest.
+        search: What the key took that took longest, if that was asked for.
     """
 
     valid: Verdict
@@ -49,6 +52,7 @@ class KeyedAnalysis:
     seconds: float
     keys: Mapping[str | None, Analysis]
     worst_key: str | None
+    search: Effort | None = None
 
     @property
     def worst(self) -> Analysis | None:
@@ -68,9 +72,30 @@ class KeyedAnalysis:
         others = f" ({count} of {len(self.keys)} keys are {self.valid}.)" if len(self.keys) > 1 else ""
         return f"{where}{deciding.explanation}{others}"
 
+    @property
+    def order_agrees(self) -> Verdict | None:
+        """Whether the order that the system itself tells is a legal one on each key; None if no operation carries one."""
+        known = [analysis.order_agrees for analysis in self.keys.values() if analysis.order_agrees is not None]
+        return worst(known) if known else None
+
+    @property
+    def order_reason(self) -> str:
+        """Says why, in one or two sentences; empty if no operation carries an order."""
+        agrees = self.order_agrees
+        told = {key: analysis.order_reason for key, analysis in self.keys.items() if analysis.order_agrees is agrees}
+        if agrees is None:
+            return ""
+        if len(self.keys) == 1:
+            return next(iter(told.values()))
+        if agrees is Verdict.VALID:
+            count = f"{len(told)} of {len(self.keys)}"
+            return f"The system's own order is a legal one on all keys whose operations carry one: {count}."
+        key, reason = next(iter(told.items()))
+        return f"Key {key}: {reason} This is so on {len(told)} of {len(self.keys)} keys."
+
     def to_json(self) -> dict[str, Any]:
         """Returns the result as JSON-like data: the deciding key in full, the others in short."""
-        deciding = self.worst
+        deciding, agrees = self.worst, self.order_agrees
         result: dict[str, Any] = {} if deciding is None else deciding.to_json()
         analyzers = sorted({analysis.analyzer for analysis in self.keys.values()})
         counts = {str(v): sum(a.valid is v for a in self.keys.values()) for v in Verdict}
@@ -88,6 +113,7 @@ class KeyedAnalysis:
             "keys": {"total": len(self.keys), **counts},
             "failures": [str(key) for key, analysis in self.keys.items() if analysis.valid is Verdict.INVALID],
             "unknowns": [str(key) for key, analysis in self.keys.items() if analysis.valid is Verdict.UNKNOWN],
+            **({} if agrees is None else {"order_agrees": agrees.as_json, "order_reason": self.order_reason}),
         }
 
 
@@ -106,6 +132,7 @@ def check_keys(
     explain: int = EXPLAINED,
     explain_s: float | None = None,
     empty: Verdict = Verdict.UNKNOWN,
+    explain_model: bool = False,
     cancellation: Cancellation | None = None,
 ) -> KeyedAnalysis:
     """Decides a history over independent keys; arguments are those of `checker.analysis.analysis`.
@@ -125,6 +152,7 @@ def check_keys(
         explain_s: Seconds for all counterexamples together; keys that are left over get none. The first one is always looked
             for. None: two seconds for each.
         empty: See `analysis`.
+        explain_model: Whether to say what the slowest key took.
         cancellation: See `analysis`.
     """
     limits = Limits(
@@ -142,8 +170,12 @@ def check_keys(
         total += 1
         groups.setdefault(op.key, []).append(op)
     encoded = {key: encode(chosen, group) for key, group in groups.items()}
-    outcomes = solve([e.problem for e in encoded.values()], limits, want_order=certificate, fail_fast=fail_fast)
-    by_key = dict(zip(encoded, outcomes, strict=True))
+    histories = [(group, encoded[key]) for key, group in groups.items()]
+    solved = solve_by_hints(chosen, histories, limits, want_order=certificate, fail_fast=fail_fast)
+    by_key = {key: outcome for key, (outcome, _) in zip(groups, solved, strict=True)}
+    hints = {key: known for key, (_, known) in zip(groups, solved, strict=True)}
+    slowest = max(by_key, key=lambda key: by_key[key]["seconds"], default=None) if explain_model else None
+    search = effort(encoded[slowest], by_key[slowest], slowest) if explain_model and by_key else None
     invalid = [key for key, outcome in by_key.items() if outcome["verdict"] == "invalid"]
     first = sorted(invalid, key=lambda key: _failed_at(encoded[key].operations, by_key[key]["op"]))
     budget = Budget(first[:explain] if counterexample else [], explain_s)
@@ -157,6 +189,7 @@ def check_keys(
             certificate=certificate,
             counterexample=budget.allows(key),
             limit_s=budget.share_s(),
+            hints=hints[key],
         )
         for key in [*first, *(key for key, outcome in by_key.items() if outcome["verdict"] != "invalid")]
     }
@@ -173,6 +206,7 @@ def check_keys(
         seconds=time.perf_counter() - began,
         keys=analyses,
         worst_key=deciding,
+        search=search,
     )
 
 

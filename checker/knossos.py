@@ -51,6 +51,10 @@ def result_map(analysis: Analysis) -> Mapping[Any, Any]:
         result["cause"] = Keyword(analysis.cause or "unknown")
         if analysis.op is not None:
             result["op"] = completion(analysis.op)
+    if analysis.order_agrees is not None:
+        agrees = analysis.order_agrees
+        result["order-agrees"] = Keyword("unknown") if agrees is Verdict.UNKNOWN else agrees is Verdict.VALID
+        result["order-reason"] = analysis.order_reason
     result["analyzer"] = Keyword(analysis.analyzer)
     return _map(result)
 

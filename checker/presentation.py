@@ -88,6 +88,8 @@ def _document(result: Result) -> dict[str, Any]:
     }
     if certificates:
         document["certificate"] = certificates
+    if analysis.search is not None:
+        document["search"] = analysis.search.to_json()
     return document
 
 
@@ -130,14 +132,16 @@ def _edn(result: Result, *, alone: bool) -> EdnMap:
         entries += _judged_map(result)
         return EdnMap(entries)
     analysis = result.analysis
+    search = [] if analysis.search is None else [(Keyword("search"), keywordized(analysis.search.to_json()))]
     if not result.history.keyed and analysis.worst is not None:
-        entries += analysis.worst.to_edn_map().items()
+        entries += [*analysis.worst.to_edn_map().items(), *search]
         return EdnMap(entries)
     verdict = unknown if analysis.valid is Verdict.UNKNOWN else analysis.valid is Verdict.VALID
     entries += [
         (Keyword("valid?"), verdict),
         (Keyword("results"), EdnMap((key, of_key.to_edn_map()) for key, of_key in analysis.keys.items())),
         (Keyword("failures"), tuple(key for key, of_key in analysis.keys.items() if of_key.valid is Verdict.INVALID)),
+        *search,
     ]
     return EdnMap(entries)
 
@@ -186,7 +190,8 @@ def _text(results: Sequence[Result]) -> str:
         "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[4]]) for row in rows
     ]
     for result in results:
-        if not isinstance(result, Refused) and result.verdict is not Verdict.VALID:
+        asked = isinstance(result, Checked) and result.analysis.search is not None
+        if not isinstance(result, Refused) and (asked or result.verdict is not Verdict.VALID):
             lines += ["", *_story(result)]
     return "\n".join([*lines, "", *sentences(_total(results)["weakened"]), _sum(results)])
 
@@ -221,6 +226,8 @@ def _story_of_model(result: Checked) -> list[str]:
     facts = f"{analysis.model}, {analysis.operations} operations, {decided_by}, {analysis.seconds:.3f} s"
     of_one = deciding if not history.keyed else None
     lines = [f"{name(history.name)}: {analysis.valid} ({facts})", message((of_one or analysis).explanation)]
+    if analysis.order_agrees is not None:
+        lines.append(message(analysis.order_reason))
     lines += sentences(result.weakened)
     if deciding is not None and deciding.counterexample:
         lines.append("These operations alone have no legal order:")
@@ -230,6 +237,8 @@ def _story_of_model(result: Checked) -> list[str]:
         for key, of_key in analysis.keys.items():
             order = " ".join(str(operation.invoke_index) for operation in of_key.certificate or ())
             lines.append(f"  {order}" if key is None else f"  {name(key)}: {order}")
+    if analysis.search is not None:
+        lines += map(one_line, analysis.search.lines())
     return lines
 
 

@@ -72,6 +72,9 @@ class Analysis:
             the simplest counterexample may lie elsewhere.
         explanation: One or two sentences.
         certificate: Valid, if asked for: the operations in the order of a linearization.
+        order_agrees: Whether the order that the system itself tells is a legal one; None if no operation carries one. See
+            `checker.hints`.
+        order_reason: Why, in one sentence; empty if no operation carries one.
     """
 
     valid: Verdict
@@ -90,6 +93,8 @@ class Analysis:
     culprit: Operation | None = None
     explanation: str = ""
     certificate: tuple[Operation, ...] | None = None
+    order_agrees: Verdict | None = None
+    order_reason: str = ""
 
     @property
     def rank(self) -> int | None:
@@ -129,6 +134,8 @@ class Analysis:
             ]
         if self.certificate is not None:
             result["certificate"] = [op.invoke_index for op in self.certificate]
+        if self.order_agrees is not None:
+            result |= {"order_agrees": self.order_agrees.as_json, "order_reason": self.order_reason}
         return result
 
     def to_edn_map(self) -> Mapping[Any, Any]:
@@ -156,6 +163,7 @@ def operation_json(op: Operation | None) -> dict[str, Any] | None:
         "key": op.key,
         "node": op.node,
         "error": op.error,
+        "order": op.order,
     }
     kept = {"process", "type", "f", "value"}
     return {name: value for name, value in fields.items() if value is not None or name in kept}

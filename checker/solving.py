@@ -13,9 +13,10 @@ from checker.errors import KernelError, ModelError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+AUTO: Final = "auto"
 # What users call an algorithm, and what the kernel does.
 ALGORITHMS: Final[Mapping[str, str]] = {
-    "auto": "auto",
+    AUTO: "auto",
     "zones": "near",
     "search": "search",
     "linear": "linear",
@@ -36,7 +37,7 @@ class Limits:
         cancellation: Ends the check from another thread.
     """
 
-    algorithm: str = "auto"
+    algorithm: str = AUTO
     time_limit_s: float | None = None
     memory_limit: int | None = None
     threads: int | None = None

@@ -18,15 +18,16 @@ import pyarrow.compute as pc
 from checker._kernel import Problem
 from checker.analysis import analysis, contradiction
 from checker.coding import Coded, Coder, Unsuited
+from checker.deciding import decide_all
 from checker.errors import Disagreement
-from checker.explain import explain
+from checker.explain import Telling, explain
 from checker.formats.columns import FAIL, INFO, NEEDED, NEVER, NOTHING, OK, ColumnReader
 from checker.formats.parquet import open_parquet, read_rows_of
 from checker.independent import EXPLAINED, KeyedAnalysis
-from checker.models import NativeModel
+from checker.models import Code, NativeModel
 from checker.models.opcodes import CAS, CAS_FAIL, DEQUEUE, ENQUEUE, OBSERVERS, WRITE
+from checker.necessary import Events, lack_of
 from checker.result import Analysis
-from checker.solving import solve
 from checker.weakening import CONVENTION, READS_OF_NIL, silenced
 from harness.errors import LabrysError
 from harness.op import OpType
@@ -42,12 +43,14 @@ if TYPE_CHECKING:
     from checker.coding import KernelColumns
     from checker.formats.columns import Columns
     from checker.models import Model
+    from checker.necessary import Lack
     from checker.solving import Limits
     from harness.op import Operation
 
     Int64s = npt.NDArray[np.int64]
 
 BATCH_ROWS: Final = 1 << 17
+ORDER: Final = "order"
 # So many operations before a failure are looked at as objects; of longer histories only those that the failure rests on.
 OBJECTS: Final = 100_000
 _CLOSURE_ROUNDS: Final = 64
@@ -100,7 +103,11 @@ def read_table(path: Path, name: str, model: Model) -> Table | None:
         coder = Coder(model, reader)
         initial = coder.initial()
         coded = Coded(file.metadata.num_rows)
-        for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=[*NEEDED, "run"]):
+        # Those that hold operations to the system's own order look at objects.
+        hints = [name for name in file.schema_arrow.names if name == ORDER]
+        for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=[*NEEDED, "run", *hints]):
+            if any(batch.column(name).null_count < len(batch) for name in hints):
+                return None
             columns = reader.of_batch(batch)
             rules.add(columns, batch)
             weak.add(columns)
@@ -216,6 +223,49 @@ def _all_different(parts: Sequence[Int64s]) -> bool:
     return int(np.count_nonzero(seen)) == len(numbers)
 
 
+class Arrays:
+    """A history of a built-in model that is arrays; see `checker.deciding.History`."""
+
+    own = False
+
+    def __init__(self, family: str, part: KernelColumns, initial: Sequence[int]) -> None:
+        """Takes the kernel's name of the model, the columns and the initial state as the kernel has it."""
+        self._family = family
+        self._part = part
+        self._initial = initial
+        self.problem = Problem(family, *part, initial=initial)
+
+    def end(self, op: int) -> int:
+        """See `checker.deciding.History`."""
+        return int(self._part.e[op])
+
+    def lack(self) -> Lack | None:
+        """See `checker.deciding.History`."""
+        f, a, b, s, e = self._part
+        rows, members = np.unique(np.stack([f.astype(np.int64), a, b]), axis=1, return_inverse=True)
+        return lack_of(
+            Events(
+                family=self._family,
+                classes=[Code(*row) for row in rows.T.tolist()],
+                members=members.ravel().tolist(),
+                starts=s.tolist(),
+                ends=e.tolist(),
+                initial=self._initial,
+            )
+        )
+
+    def before(self, end: int) -> tuple[Problem, Sequence[int]]:
+        """See `checker.deciding.History`."""
+        kept = np.flatnonzero(self._part.s < end)
+        f, a, b, s, e = (column[kept] for column in self._part)
+        part = (f, a, b, s, np.where(e < end, e, NEVER))
+        return Problem(self._family, *part, initial=self._initial), kept.tolist()
+
+    def reason(self, op: int, deadline_s: float) -> list[int] | None:  # noqa: ARG002 - built-in models have other ways
+        """See `checker.deciding.History`."""
+        return None
+
+
 def check_table(table: Table, limits: Limits, *, cross_check: bool) -> KeyedAnalysis:
     """Decides a history; see `checker.independent.check_keys`.
 
@@ -229,8 +279,9 @@ def check_table(table: Table, limits: Limits, *, cross_check: bool) -> KeyedAnal
         KernelError: The native part failed.
     """
     began = time.perf_counter()
-    problems = [Problem(table.family, *part, initial=table.initial) for part in table.parts]
-    outcomes = solve(problems, limits)
+    arrays = [Arrays(table.family, part, table.initial) for part in table.parts]
+    problems = [each.problem for each in arrays]
+    outcomes = decide_all(arrays, limits)
     invalid = [place for place, outcome in enumerate(outcomes) if outcome["verdict"] == "invalid"]
     first = sorted(invalid, key=lambda place: _failed_at(table, place, outcomes[place]))
     explained = set(first[:EXPLAINED])
@@ -302,7 +353,7 @@ def _concluded(
                 explanation=found.explanation,
             )
     core = [] if explained is None else [shown[int(s[i])] for i in outcome["core"]]
-    return replace(result, explanation=explain(result, model, core, outcome["unsuited"]))
+    return replace(result, explanation=explain(result, model, Telling(core=core, unsuited=outcome["unsuited"])))
 
 
 def _limit_s(limits: Limits) -> float:

@@ -26,8 +26,6 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.*+!?<>=-]{0,39}")
 _CONSTANTS: Final = frozenset({"nil", "true", "false"})
 _WITHOUT_VALUE: Final = frozenset({"acquire", "release"})
 _TAKES: Final = frozenset({"read", "get", "dequeue"})  # whose value is their result
-# Their result is their argument, and says nothing more.
-_CONFIRMED: Final = frozenset({"write", "put", "append", "add", "remove", "enqueue", "increment", "inc"})
 _PAST: Final = {
     "read": "read",
     "get": "got",
@@ -146,9 +144,14 @@ def _name(op: Operation) -> str:
     if op.f in _TAKES and op.type is OpType.OK:
         return f"{op.f} of {'nothing' if op.f == 'dequeue' and op.result is None else value_text(op.result)}"
     name = op.f if op.value is None else f"{op.f} of {value_text(op.value)}"
-    if answered and not (op.f in _CONFIRMED and same(op.result, op.value)):
+    if answered and not same(op.result, op.value):  # a completion repeats the value of its invoke
         return f"{name} that returned {value_text(op.result)}"
     return name
+
+
+def kind_text(op: Operation) -> str:
+    """Returns what an operation is, whoever did it, e.g. `write of 7`."""
+    return _name(op)
 
 
 def did(op: Operation) -> str:

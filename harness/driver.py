@@ -225,8 +225,9 @@ class Driver(ABC):
         del self._deadlines[seat]
         seat.invocation = None
         op_type, value, error = _typed(invocation, outcome)
+        order = outcome.order if isinstance(outcome, Ok) else None
         try:
-            self._record(seat, invocation, now_ns, op_type=op_type, value=value, error=error)
+            self._record(seat, invocation, now_ns, op_type=op_type, value=value, error=error, order=order)
         except InputError as refused:
             op_type = OpType.INFO
             error = _described("exception", refused)
@@ -248,6 +249,7 @@ class Driver(ABC):
         op_type: OpType,
         value: Value,
         error: str | None = None,
+        order: int | None = None,
     ) -> None:
         event = self._history.append(
             time_ns=now_ns,
@@ -261,6 +263,7 @@ class Driver(ABC):
             scheduled_ns=invocation.scheduled_ns,
             phase=invocation.phase,
             via=None if op_type is OpType.INVOKE else via_of(seat.client),
+            order=order,
         )
         self._generator.told(event)
         self._noticed()

@@ -1,7 +1,7 @@
 """One event of a history as one line of JSON, and back.
 
 An event has the keys index, time, type, process, f, value and, where they are not null, key, node, error, scheduled,
-phase, via.
+phase, via, order.
 Times are nanoseconds since the run's start. A line is ASCII, has a bounded length, and says nothing that JSON cannot say; what
 is read is held to all of that, because a history may come from anywhere.
 """
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 MAX_LINE_BYTES = 1 << 24  # a read of all of two million elements
 TOO_GREAT: Final = 2**63  # times, indexes and processes are columns of 64 bits elsewhere
 SHOWN_CHARACTERS = 80
+ORDER: Final = "an integer from -2^63 to 2^63 - 1"
 
 _TYPES = {str(op_type): op_type for op_type in OpType}
 
@@ -53,9 +54,9 @@ class LineEncoder:
         """Writes an event, without a newline.
 
         Raises:
-            InputError: JSON cannot say its value, or the line would be too long.
+            InputError: JSON cannot say its value, its order is no integer of 64 bits, or the line would be too long.
         """
-        index, time_ns, op_type, process, f, value, key, node, error, scheduled_ns, phase, via = op
+        index, time_ns, op_type, process, f, value, key, node, error, scheduled_ns, phase, via, order = op
         quoted = self._quoted
         # An enum's text is added, not formatted: that is twice as fast, and this is done for every event.
         line = (
@@ -75,6 +76,10 @@ class LineEncoder:
             line += f',"phase":{quoted.get(phase) or self._quote(phase)}'
         if via is not None:
             line += f',"via":{quoted.get(via) or self._quote(via)}'
+        if order is not None:
+            if not is_order(order):
+                raise InputError(f"expected {ORDER} as the order of {f!r}, found {str(order)[:SHOWN_CHARACTERS]!r}")
+            line += f',"order":{order}'
         line += "}"
         if len(line) >= MAX_LINE_BYTES:
             raise InputError(f"an event of {len(line)} bytes is too long for a history (at most {MAX_LINE_BYTES})")
@@ -157,6 +162,7 @@ def decode_event(fields: Mapping[str, Any], index: int) -> Op:
         get("scheduled"),
         get("phase"),
         get("via"),
+        get("order"),
     )
 
 
@@ -184,10 +190,12 @@ def _check(fields: Mapping[str, Any], index: int) -> None:
             if name in _REQUIRED:
                 raise ValueError(f"expected the key {name!r}")
         elif not fits(fields[name]):
-            bounds = "; numbers go from 0 to 2^63 - 1" if type(fields[name]) is int else ""
+            bounds = "; numbers go from 0 to 2^63 - 1" if type(fields[name]) is int and name != "order" else ""
             raise ValueError(f"expected {expected} in {name!r}, found {str(fields[name])[:SHOWN_CHARACTERS]!r}{bounds}")
     if fields["index"] != index:
         raise ValueError(f"expected index {index}, found {fields['index']}")
+    if fields.get("order") is not None and (fields["type"] == OpType.INVOKE or fields["process"] == NEMESIS):
+        raise ValueError(f"expected 'order' on completions of clients alone, found {fields['order']} on another event")
     if fields["process"] == NEMESIS and fields["type"] != OpType.INFO:
         raise ValueError(f"expected type 'info' for the nemesis, found {fields['type']!r}")
 
@@ -196,6 +204,11 @@ def shown(line: bytes) -> str:
     """Returns the beginning of a line, fit for a message."""
     text = line.decode(errors="replace").rstrip("\n")
     return repr(text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "...")
+
+
+def is_order(value: Any) -> bool:
+    """Says whether a value can be the `order` of an operation."""
+    return type(value) is int and -TOO_GREAT <= value < TOO_GREAT
 
 
 def _is_count(value: Any) -> bool:
@@ -222,6 +235,10 @@ def _is_time_or_null(value: Any) -> bool:
     return value is None or _is_count(value)
 
 
+def _is_order_or_null(value: Any) -> bool:
+    return value is None or is_order(value)
+
+
 def _is_anything(value: Any) -> bool:  # noqa: ARG001 - a value may be whatever JSON can say
     return True
 
@@ -239,6 +256,7 @@ _EXPECTED: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     "scheduled": ("nanoseconds since the run's start or null", _is_time_or_null),
     "phase": ("a string or null", _is_text_or_null),
     "via": ("a string or null", _is_text_or_null),
+    "order": (f"{ORDER} or null", _is_order_or_null),
 }
 _REQUIRED = frozenset({"index", "time", "type", "process", "f", "value"})
 _PLAIN = _REQUIRED | {"key", "node"}

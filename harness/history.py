@@ -56,11 +56,12 @@ class Recorder(Protocol):
         scheduled_ns: int | None = None,
         phase: str | None = None,
         via: str | None = None,
+        order: int | None = None,
     ) -> Op:
         """Records an event, gives it the next index, and returns it.
 
         Raises:
-            InputError: The value is not what JSON can say; nothing is recorded.
+            InputError: The value is not what JSON can say, or the order is no integer of 64 bits; nothing is recorded.
             InfrastructureError: It cannot be stored any more.
         """
         ...
@@ -86,9 +87,10 @@ class MemoryHistory:
         scheduled_ns: int | None = None,
         phase: str | None = None,
         via: str | None = None,
+        order: int | None = None,
     ) -> Op:
         """Records an event, gives it the next index, and returns it."""
-        op = Op(len(self.ops), time_ns, op_type, process, f, value, key, node, error, scheduled_ns, phase, via)
+        op = Op(len(self.ops), time_ns, op_type, process, f, value, key, node, error, scheduled_ns, phase, via, order)
         self.ops.append(op)
         return op
 
@@ -145,16 +147,18 @@ class HistoryWriter:
         scheduled_ns: int | None = None,
         phase: str | None = None,
         via: str | None = None,
+        order: int | None = None,
     ) -> Op:
         """Records an event, gives it the next index, and returns it.
 
         Raises:
-            InputError: The value is not what JSON can say, or its line would be too long; nothing is recorded.
+            InputError: The value is not what JSON can say, the order is no integer of 64 bits, or its line would be too long;
+                nothing is recorded.
             InfrastructureError: The disk refused earlier events (it is full, say); nothing is recorded any more.
         """
         if self._failure is not None:
             raise InfrastructureError(self._failure)
-        op = Op(len(self.ops), time_ns, op_type, process, f, value, key, node, error, scheduled_ns, phase, via)
+        op = Op(len(self.ops), time_ns, op_type, process, f, value, key, node, error, scheduled_ns, phase, via, order)
         line = self._encoder.event(op)
         self.ops.append(op)
         self._pending.append(line)
@@ -348,4 +352,5 @@ def _operation(invoke: Op, completion: Op | None) -> Operation:
         scheduled_ns=invoke.scheduled_ns,
         phase=invoke.phase,
         via=None if completion is None else completion.via,
+        order=None if completion is None else completion.order,
     )

@@ -53,6 +53,7 @@ class Op(NamedTuple):
         phase: None for the workload itself; `FINAL_PHASE` for reads after healing.
         via: The node that the client asked, of a completion by a client that chooses its node (it follows the leader); None
             for a client that stays at `node`.
+        order: Of a completion: where the system says that the operation stands; see `Ok`.
     """
 
     index: int  # type: ignore[assignment]  # hides tuple.index, which no one needs here
@@ -67,6 +68,7 @@ class Op(NamedTuple):
     scheduled_ns: int | None = None
     phase: str | None = None
     via: str | None = None
+    order: int | None = None
 
 
 class Invocation(NamedTuple):
@@ -93,9 +95,13 @@ class Ok:
 
     Attributes:
         value: The result; for writes and cas the argument itself.
+        order: Where the system says that the operation stands among those on its key, from -2^63 to 2^63 - 1: etcd's
+            revision, the index of a log's entry, an offset, a zxid. A read has the number of the last change that it saw.
+            None: the system does not say. `checker.hints` tells what is made of it.
     """
 
     value: Value = None
+    order: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +149,7 @@ class Operation:
         scheduled_ns: As in `Op`.
         phase: As in `Op`.
         via: As in `Op`; None where there is no completion event.
+        order: As in `Op`; None where there is no completion event.
     """
 
     process: Process
@@ -160,3 +167,4 @@ class Operation:
     scheduled_ns: int | None = None
     phase: str | None = None
     via: str | None = None
+    order: int | None = None

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+from click.core import ParameterSource
 
 from harness import plugins
 from harness.errors import InputError
@@ -106,16 +107,17 @@ class PluginName(click.ParamType[str]):
 
     def get_metavar(self, param: Parameter, ctx: Context) -> str:  # noqa: ARG002 - the same for all
         """Returns the names that may be said, as the help shows them."""
-        return f"[{'|'.join(plugins.plugins(self.group))}]"
+        return f"[{'|'.join([*plugins.plugins(self.group), *(['MODULE:CLASS'] if self.places else [])])}]"
 
     def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> str:
         """Returns the name.
 
         Raises:
-            click.BadParameter: There is no such plug-in.
+            click.BadParameter: There is no such plug-in, or a file of defaults names a place.
         """
+        by_person = ctx is None or param is None or said_by_person(ctx, str(param.name))
         try:
-            return plugins.find(self.group, str(value), by_place=self.places).name
+            return plugins.find(self.group, str(value), by_place=self.places and by_person).name
         except InputError as error:
             self.fail(str(error), param, ctx)
 
@@ -124,6 +126,11 @@ class PluginName(click.ParamType[str]):
         from click.shell_completion import CompletionItem  # noqa: PLC0415 - only a shell asks
 
         return [CompletionItem(each) for each in plugins.plugins(self.group) if each.startswith(incomplete)]
+
+
+def said_by_person(ctx: Context, name: str) -> bool:
+    """Says whether an option's value is from the command line or a variable, not from the file of defaults."""
+    return ctx.get_parameter_source(name) is not ParameterSource.DEFAULT_MAP
 
 
 def existing_file() -> PathType:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import InputError
+from harness.errors import InputError, sentence
 from harness.plain import name as plain_name
 from harness.suggest import did_you_mean
 
@@ -67,13 +67,31 @@ class Plugin:
             found: Any = importlib.import_module(module)
             for part in attribute.split("."):
                 found = getattr(found, part)
-        except Exception as error:
+        except (
+            Exception,
+            SystemExit,
+        ) as error:  # a script that ends itself must not end Labrys, with a verdict's exit code
             whose = f" of the package {plain_name(self.package)}" if self.package else ""
             raise InputError(
                 f"the {SINGULAR[self.group]} {plain_name(self.name)}{whose} cannot be loaded from {plain_name(self.place)}: "
-                f"{type(error).__name__}: {plain_name(str(error), most=MAX_ERROR)}"
+                f"{type(error).__name__}: {plain_name(sentence(error), most=MAX_ERROR)}{self._way_out(error)}"
             ) from error
         return found
+
+    def _way_out(self, error: BaseException) -> str:
+        """Returns what to do about a place that cannot be loaded; nothing where a package says the place."""
+        if self.package is not None:
+            return ""
+        module, _, attribute = self.place.partition(PLACE_SEPARATOR)
+        if module.endswith(".py") or "/" in module:
+            stem = Path(module).stem
+            return f"; name the module, not its file: {plain_name(stem)}:{plain_name(attribute)}"
+        if isinstance(error, ModuleNotFoundError) and error.name == module.partition(".")[0]:
+            here = plain_name(str(Path.cwd()))
+            return f"; expected {plain_name(error.name)}.py in the working folder {here}, or an installed module"
+        if not attribute or isinstance(error, AttributeError):
+            return f"; expected MODULE:CLASS, with a class that the module {plain_name(module)} has"
+        return f"; correct the module, `python -c 'import {plain_name(module)}'` shows the error in full"
 
 
 @functools.cache

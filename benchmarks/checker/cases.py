@@ -24,16 +24,22 @@ class Case:
     """Something to be decided by both sides.
 
     Attributes:
-        name: The row of the table.
+        name: The row of the table; cases of the same name that follow each other are one row.
         histories: One list of operations for each history.
         model: Ours.
         porcupine: Porcupine's.
+        made: What porcupine's model is made of, if its name does not say it.
+        valid: What the histories are by construction; None if that is not known.
+        share: The part of the time limit that each history has.
     """
 
     name: str
     histories: Sequence[Sequence[Operation]]
     model: Model
     porcupine: str = "cas-register"
+    made: str = ""
+    valid: bool | None = None
+    share: float = 1.0
 
 
 class WholeStore(Model):
@@ -259,22 +265,19 @@ def crashed_writes_first(count: int, crashed: int, values: int, seed: str) -> li
     )
 
 
-def porcupine_lines(model: str, operations: Iterable[Operation]) -> Iterator[str]:
+def porcupine_lines(model: Model, operations: Iterable[Operation]) -> Iterator[str]:
     """Yields the lines of a history as the driver beside this reads them."""
     for op in operations:
-        observed = op.type is OpType.FAIL and op.f == "cas"
-        if (op.type is OpType.FAIL and not observed) or (op.type is OpType.INFO and op.f in {"read", "get"}):
+        failed = op.type is OpType.FAIL
+        if (failed and op.f not in model.keeps_failed) or (op.type is OpType.INFO and op.f in {"read", "get"}):
             continue
         end = -1 if op.type is OpType.INFO else op.complete_index
-        if model == "cas-register":
-            a, b = op.value if op.f == "cas" else (op.value, None)
-            result = "fail" if observed else _cell(op.result if op.f == "read" else None)
-            arguments = f"{_cell(a)}\t{_cell(b)}\t{result}"
-        else:
-            key, value = op.value if op.key is None else (op.key, op.value)
-            arguments = f"{key}\t{value or ''}\t{op.result or ''}"
-        yield f"{op.process}\t{op.invoke_index}\t{end}\t{op.f[0]}\t{arguments}\n"
+        argument = op.value if op.key is None else (op.key, op.value)
+        result = "fail" if failed else _cell(op.result)
+        yield f"{op.process}\t{op.invoke_index}\t{end}\t{op.f}\t{_cell(argument)}\t{result}\n"
 
 
 def _cell(value: Any) -> str:
-    return "nil" if value is None else str(value)
+    if isinstance(value, (tuple, list)):
+        return ",".join(map(_cell, value))
+    return "" if value is None else str(value)

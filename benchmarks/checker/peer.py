@@ -1,6 +1,6 @@
 """Runs porcupine on histories, as a program of its own that is built on the spot.
 
-It gets a limit of time for each history and one of memory for all. What it does not finish within them took at least the limit:
+It gets a limit of time and one of memory for each history. What it does not finish within them took at least the limit:
 the ratio of such a row is a lower bound, and the table says so.
 """
 
@@ -14,26 +14,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
 SOURCE: Final = Path(__file__).parent / "porcupine"
 MODULE: Final = "github.com/anishathalye/porcupine"
 MEMORY: Final = 6 << 30
+UNKNOWN: Final = "unknown"
+_PATIENCE_S: Final = 60.0
+_NO_MEMORY: Final = ("out of memory", "cannot allocate memory")  # as Go's runtime says it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What porcupine says of the histories of one row.
+    """What porcupine says of a history.
 
     Attributes:
-        verdicts: Of each history; `unknown` if it did not finish.
-        seconds: Of all histories, the check alone; what did not finish counts with the limit.
-        finished: Whether it finished each of them.
+        verdict: The verdict; `unknown` if it did not finish.
+        seconds: The check alone; the limit if it did not finish.
     """
 
-    verdicts: Sequence[str]
+    verdict: str
     seconds: float
-    finished: bool
 
 
 class Porcupine:
@@ -59,36 +60,39 @@ class Porcupine:
         _go("build", "-o", str(self._program), ".")
         self.data = Path(_go("list", "-m", "-f", "{{.Dir}}", MODULE).strip()) / "test_data"
 
-    def check(self, model: str, histories: Iterable[Iterable[str]]) -> Answer:
-        """Checks the histories of one row, given as lines that the program reads."""
-        paths = []
-        for number, lines in enumerate(histories):
-            path = self._directory / f"{number}.tsv"
-            with path.open("w", encoding="utf-8") as file:
-                file.write(f"{model}\t{self.limit_s}\t{self.repeats}\n")
-                file.writelines(lines)
-            paths.append(str(path))
-        patience_s = 60 + len(paths) * 2 * self.limit_s
+    def check(self, model: str, made: str, lines: Iterable[str], limit_s: float) -> Answer:
+        """Checks a history in a process of its own.
+
+        Args:
+            model: The program's name for it.
+            made: What the model is made of, or nothing.
+            lines: The history, as the program reads it.
+            limit_s: How long it may take.
+
+        Raises:
+            RuntimeError: The program failed for another reason than too little time or memory.
+        """
+        path = self._directory / "history.tsv"
+        with path.open("w", encoding="utf-8") as file:
+            file.write(f"{model}\t{made}\t{limit_s}\t{self.repeats}\n")
+            file.writelines(lines)
         try:
             done = subprocess.run(
-                [str(self._program), *paths],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
+                [str(self._program), str(path)],
+                capture_output=True,
                 text=True,
                 check=False,
-                timeout=patience_s,
+                timeout=_PATIENCE_S + 2 * limit_s,
                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY)),
             )
-            told = done.stdout
-        except subprocess.TimeoutExpired as late:
-            told = (late.stdout or b"").decode()
-        found = {path: (verdict, float(s)) for path, verdict, s in (line.split("\t") for line in told.splitlines())}
-        answers = [found.get(path, ("unknown", self.limit_s)) for path in paths]
-        return Answer(
-            verdicts=[verdict for verdict, _ in answers],
-            seconds=sum(seconds for _, seconds in answers),
-            finished=all(verdict != "unknown" for verdict, _ in answers),
-        )
+        except subprocess.TimeoutExpired:
+            return Answer(verdict=UNKNOWN, seconds=limit_s)
+        if done.returncode != 0:
+            if not any(text in done.stderr for text in _NO_MEMORY):
+                raise RuntimeError(f"the porcupine driver failed on model {model}: {done.stderr.strip()[:2000]}")
+            return Answer(verdict=UNKNOWN, seconds=limit_s)
+        _, verdict, seconds = done.stdout.split("\t")
+        return Answer(verdict=verdict, seconds=float(seconds))
 
 
 def _go(*arguments: str) -> str:

@@ -47,8 +47,8 @@ class Columns:
     def porcupine_lines(self) -> Iterator[str]:
         """Yields the history as the driver beside this reads it."""
         for f, a, s, e in zip(self.f.tolist(), self.a.tolist(), self.s.tolist(), self.e.tolist(), strict=True):
-            value = "nil" if a == NEVER_WRITTEN else str(a)
-            yield f"0\t{s}\t{e}\tw\t{value}\tnil\tnil\n" if f == WRITE else f"0\t{s}\t{e}\tr\tnil\tnil\t{value}\n"
+            value = "" if a == NEVER_WRITTEN else str(a)
+            yield f"0\t{s}\t{e}\twrite\t{value}\t\n" if f == WRITE else f"0\t{s}\t{e}\tread\t\t{value}\n"
 
 
 def unique_writes(count: int, seed: int = 1) -> Columns:

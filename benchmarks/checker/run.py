@@ -1,9 +1,12 @@
 """The checker beside porcupine: the same histories, one after the other in one run.
 
+There are two tables: of models that the kernel knows, and of models as a user writes them, in Python here and in Go there.
+
 Both sides get a history that is in memory as each likes it, the time of the check alone is taken, and the best of a few times
 counts. Both may stop at the first key that is not linearizable. `whole` is what ours takes from objects in Python to a verdict
 for every key. What a side does not finish within the limit counts with the time it took: `>` is a lower bound of the ratio, `<`
-an upper one; where neither finished there is none. Both sides must agree.
+an upper one; where neither finished there is none, and the row is listed below its table. The two sides must agree, also with
+what a history is by construction.
 """
 
 from __future__ import annotations
@@ -16,14 +19,18 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
+from dataclasses import dataclass
 from functools import partial
+from itertools import chain, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks.checker.cases import Case, apply_register, cases, porcupine_lines, simulate, small_domain
-from benchmarks.checker.peer import Answer, Porcupine
+from benchmarks.checker.own_cases import own_cases
+from benchmarks.checker.peer import UNKNOWN, Answer, Porcupine
 from benchmarks.checker.registers import unique_writes
 from checker._kernel import sort_seconds
 from checker.encode import encode
@@ -31,7 +38,7 @@ from checker.independent import check_keys
 from checker.solving import Limits, solve
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from checker._kernel import Problem
     from harness.op import Operation
@@ -42,66 +49,149 @@ LIMIT_S = 20.0
 REPEATS = 5
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 LONGEST = 10_000_000
+LONGEST_ROW = f"unique values, {LONGEST:,} operations"
 SHORT_FILE = 100
+KERNEL_MODELS = "models of the kernel"
+OWN_MODELS = "models of a user's own"
+START_UP_ROW = f"labrys check of a file of {SHORT_FILE} operations, start-up and all"
 
 
 def main() -> int:
-    """Prints the tables; returns 1 if the two sides contradict each other anywhere."""
+    """Prints the tables; returns 1 if the two sides contradict each other, or what a history is known to be, anywhere."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--limit", type=float, default=LIMIT_S, help="seconds that porcupine has for each history")
-    parser.add_argument("--rows", default="", help="only rows with this in their names")
+    parser.add_argument("--limit", type=float, default=LIMIT_S, help="seconds that each side has for a history")
+    parser.add_argument("--rows", default="", metavar="PATTERN", help="only rows and tables with this in their names")
     options = parser.parse_args()
-    table = Table()
+    disagreements = 0
     with tempfile.TemporaryDirectory() as directory:
         try:
             peer = Porcupine(Path(directory), limit_s=options.limit, repeats=REPEATS)
         except RuntimeError as error:
             print(f"Porcupine is not measured: {error}.")
-            peer = None
-        if peer is not None:
-            print(f"{'':38}{'ours':>11}{'whole':>11}{'porcupine':>11}{'ratio':>11}  verdict")
-            for case in cases(peer.data):
-                if options.rows in case.name:
-                    _compare(case, peer, table)
-            for size in SIZES:
-                if options.rows in (name := f"unique values, {size:,} operations"):
-                    history = unique_writes(size)
-                    outcomes, seconds = _timed([[history.problem()]], peer.limit_s)
-                    asked = peer.check("cas-register", [history.porcupine_lines()])
-                    table.add(name, outcomes, seconds, None, asked)
-            table.summary()
-    _longest()
-    _start_up()
-    return int(table.disagreements > 0)
+        else:
+            patterns = {title: "" if options.rows in title else options.rows for title in (KERNEL_MODELS, OWN_MODELS)}
+            tables = {
+                KERNEL_MODELS: chain(_rows_of(cases(peer.data)), _unique_values()),
+                OWN_MODELS: _rows_of(own_cases(patterns[OWN_MODELS])),
+            }
+            for title, rows in tables.items():
+                table = Table(title)
+                for row in rows:
+                    if patterns[title] in row.name:
+                        table.add(row, *_compare(row, peer))
+                table.summary()
+                disagreements += table.disagreements
+    if options.rows in LONGEST_ROW:
+        _longest()
+    if options.rows in START_UP_ROW:
+        _start_up()
+    return int(disagreements > 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decidable:
+    """One history, as each side takes it.
+
+    Attributes:
+        problems: For ours: one for each key.
+        whole: Decides it from objects in Python; None if there are none.
+        porcupine: Porcupine's model, and what it is made of.
+        lines: For porcupine.
+        valid: What it is by construction; None if that is not known.
+        share: The part of the time limit that it has.
+    """
+
+    problems: Callable[[], Sequence[Problem]]
+    whole: Callable[[float], str] | None
+    porcupine: tuple[str, str]
+    lines: Callable[[], Iterable[str]]
+    valid: bool | None
+    share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One row of a table.
+
+    Attributes:
+        name: What it says first.
+        histories: What is decided.
+    """
+
+    name: str
+    histories: Sequence[Decidable]
+
+
+def _rows_of(given: Iterable[Case]) -> Iterator[Row]:
+    for name, of_row in groupby(given, key=lambda case: case.name):
+        yield Row(name=name, histories=[_decidable(case, history) for case in of_row for history in case.histories])
+
+
+def _decidable(case: Case, history: Sequence[Operation]) -> Decidable:
+    def problems() -> Sequence[Problem]:
+        keys = {op.key for op in history}
+        return [encode(case.model, [op for op in history if op.key == key]).problem for key in keys]
+
+    def whole(limit_s: float) -> str:
+        return str(check_keys(case.model, history, counterexample=False, time_limit=limit_s).valid)
+
+    return Decidable(
+        problems=problems,
+        whole=whole,
+        porcupine=(case.porcupine, case.made),
+        lines=partial(porcupine_lines, case.model, history),
+        valid=case.valid,
+        share=case.share,
+    )
+
+
+def _unique_values() -> Iterator[Row]:
+    for size in SIZES:
+        columns = unique_writes(size)
+        history = Decidable(
+            problems=lambda columns=columns: [columns.problem()],  # type: ignore[misc]  # bound where it is made
+            whole=None,
+            porcupine=("cas-register", ""),
+            lines=columns.porcupine_lines,
+            valid=True,
+            share=1.0,
+        )
+        yield Row(name=f"unique values, {size:,} operations", histories=[history])
 
 
 class Table:
     """The rows so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, title: str) -> None:
+        self._title = title
         self._ratios: list[float] = []
+        self._undecided: list[str] = []
         self.disagreements = 0
 
-    def add(self, name: str, verdicts: Sequence[str], seconds: float, whole: float | None, asked: Answer) -> None:
+    def add(self, row: Row, ours: Sequence[Ours], asked: Sequence[Answer]) -> None:
         """Prints a row."""
-        ratio = asked.seconds / seconds
-        ours = "unknown" not in verdicts
-        told_ratio = f"{'' if asked.finished else '>'}{'' if ours else '<'}{ratio:,.1f}"
-        if ours or asked.finished:
-            self._ratios.append(ratio)
+        if not self._ratios and not self._undecided:
+            print(f"\n{self._title:58}{'steps':>15}{'ours':>9}{'whole':>9}{'porcupine':>11}{'ratio':>10}  verdict")
+        finished = all(answer.verdict != UNKNOWN for answer in asked)
+        decided = all(one.verdict != UNKNOWN for one in ours)
+        seconds, theirs = sum(one.seconds for one in ours), sum(answer.seconds for answer in asked)
+        ratio = f"{'' if finished else '>'}{'' if decided else '<'}{theirs / seconds:,.1f}"
+        if decided or finished:
+            self._ratios.append(theirs / seconds)
         else:
-            told_ratio = "-"
-        known = [
-            (one, other) for one, other in zip(verdicts, asked.verdicts, strict=True) if "unknown" not in {one, other}
-        ]
-        agree = all(one == other for one, other in known)
-        self.disagreements += not agree
-        told = " ".join(f"{verdicts.count(v)} {v}" for v in ("valid", "invalid", "unknown") if v in verdicts)
-        mark = "" if asked.finished else ">"
-        shown = "" if whole is None else _seconds(whole)
+            ratio = "-"
+        neither = sum({one.verdict, answer.verdict} == {UNKNOWN} for one, answer in zip(ours, asked, strict=True))
+        if neither:
+            self._undecided.append(row.name if len(ours) == 1 else f"{row.name}: {neither} of {len(ours)}")
+        wrong = _contradictions(row, ours, asked)
+        self.disagreements += len(wrong)
+        whole = [one.whole for one in ours if one.whole is not None]
+        told = Counter(one.verdict for one in ours)
         print(
-            f"{name:38}{_seconds(seconds):>11}{shown:>11}{mark + _seconds(asked.seconds):>11}{told_ratio:>11}"
-            f"  {told}{'' if agree else ' BUT PORCUPINE SAYS ' + ' '.join(sorted(set(asked.verdicts)))}",
+            f"{row.name:58}{sum(one.steps for one in ours):>15,}{_seconds(seconds):>9}"
+            f"{_seconds(sum(whole)) if len(whole) == len(ours) else '':>9}"
+            f"{('' if finished else '>') + _seconds(theirs):>11}{ratio:>10}"
+            f"  {' '.join(f'{told[verdict]} {verdict}' for verdict in sorted(told))}{''.join(wrong[:3])}",
             flush=True,
         )
 
@@ -109,39 +199,58 @@ class Table:
         """Prints what all rows come to."""
         if self._ratios:
             mean = math.exp(sum(map(math.log, self._ratios)) / len(self._ratios))
-            print(f"\n{len(self._ratios)} rows: geometric mean {mean:,.0f}, least {min(self._ratios):,.1f}")
+            print(f"\n{len(self._ratios)} rows: geometric mean {mean:,.1f}, least {min(self._ratios):,.2f}")
+        if self._undecided:
+            print(f"\nNeither side decides within the limit ({len(self._undecided)} rows):")
+            print("\n".join(f"  {name}" for name in self._undecided))
 
 
-def _compare(case: Case, peer: Porcupine, table: Table) -> None:
-    encoded = []
-    for history in case.histories:
-        keys = {op.key for op in history}
-        parts = [[op for op in history if op.key == key] for key in keys]
-        encoded.append([encode(case.model, part).problem for part in parts])
-    verdicts, seconds = _timed(encoded, peer.limit_s)
-    whole, _ = _best(lambda: [_verdict(case, history, peer.limit_s) for history in case.histories])
-    asked = peer.check(case.porcupine, [porcupine_lines(case.porcupine, history) for history in case.histories])
-    table.add(case.name, verdicts, seconds, whole, asked)
+def _contradictions(row: Row, ours: Sequence[Ours], asked: Sequence[Answer]) -> list[str]:
+    """Returns what is wrong with the verdicts of a row."""
+    found = []
+    for history, one, answer in zip(row.histories, ours, asked, strict=True):
+        known = {} if history.valid is None else {"the history is": "valid" if history.valid else "invalid"}
+        told = {**known, "ours says": one.verdict, "porcupine says": answer.verdict}
+        if len(set(told.values()) - {UNKNOWN}) > 1:
+            found.append(f" BUT {', '.join(f'{who} {verdict}' for who, verdict in told.items())}")
+    return found
 
 
-def _verdict(case: Case, history: Sequence[Operation], limit_s: float) -> str:
-    return str(check_keys(case.model, history, counterexample=False, time_limit=limit_s).valid)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ours:
+    """What ours says of a history.
+
+    Attributes:
+        verdict: The verdict.
+        seconds: The check alone.
+        whole: From objects in Python; None if that was not measured.
+        steps: Of the search.
+    """
+
+    verdict: str
+    seconds: float
+    whole: float | None
+    steps: int
 
 
-def _timed(histories: Sequence[Sequence[Problem]], limit_s: float) -> tuple[list[str], float]:
-    """Decides histories, each given by its keys; returns the verdicts and the seconds of all."""
-    limits = Limits(time_limit_s=limit_s)
-    verdicts: list[str] = []
-    total = 0.0
-    for problems in histories:
-        seconds, outcomes = _best(partial(solve, problems, limits, fail_fast=True))
-        total += seconds
+def _compare(row: Row, peer: Porcupine) -> tuple[list[Ours], list[Answer]]:
+    ours, asked = [], []
+    for history in row.histories:
+        limit_s = peer.limit_s * history.share
+        problems = history.problems()
+        seconds, outcomes = _best(partial(solve, problems, Limits(time_limit_s=limit_s), fail_fast=True))
         told = {outcome["verdict"] for outcome in outcomes}
-        verdicts.append(next(str(verdict) for verdict in ("invalid", "unknown", "valid") if verdict in told))
-    return verdicts, total
+        verdict = next(str(each) for each in ("invalid", "unknown", "valid") if each in told)
+        whole = None
+        if history.whole is not None and verdict != UNKNOWN:
+            whole, _ = _best(partial(history.whole, limit_s))
+        steps = sum(outcome["steps"] for outcome in outcomes)
+        ours.append(Ours(verdict=verdict, seconds=seconds, whole=whole, steps=steps))
+        asked.append(peer.check(*history.porcupine, history.lines(), limit_s))
+    return ours, asked
 
 
-def _best(action: Callable[[], list[T]]) -> tuple[float, list[T]]:
+def _best(action: Callable[[], T]) -> tuple[float, T]:
     best = math.inf
     for _ in range(REPEATS):
         began = time.perf_counter()
@@ -158,7 +267,7 @@ def _longest() -> None:
     root = Path(__file__).parents[2]
     done = subprocess.run([sys.executable, "-c", source], cwd=root, stdout=subprocess.PIPE, text=True, check=True)
     told = json.loads(done.stdout)
-    print(f"\nunique values, {LONGEST:,} operations: {told['verdict']} in {_seconds(told['seconds'])}")
+    print(f"\n{LONGEST_ROW}: {told['verdict']} in {_seconds(told['seconds'])}")
     ratio = told["seconds"] / told["sort"]
     print(f"  sorting as many records of 16 bytes: {_seconds(told['sort'])}, so the check takes {ratio:.2f} times that")
     columns, check = told["columns"] / LONGEST, told["check"] / LONGEST
@@ -210,7 +319,7 @@ def _start_up() -> None:
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         seconds, _ = _best(check)
     processor = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
-    print(f"\nlabrys check of a file of {SHORT_FILE} operations, start-up and all: {_seconds(seconds)}", end="")
+    print(f"\n{START_UP_ROW}: {_seconds(seconds)}", end="")
     print(f" ({_seconds(processor)} of processor time)")
 
 

@@ -40,7 +40,7 @@ EDN_WORDS = (
 JSONL_WORDS = (
     "{", "}", "[", "]", ",", ":", '"', "null", "true", "NaN", '"index":', '"time":',
     '"scheduled":-1000000000000000000', '"key":"x",', '"type":"ok"', '"type":"info"', '"process":"nemesis"',
-    '"value":[', '"f":"cas"', '"f":"txn"', "1e999", "9" * 4000, "[" * 300, "\\u001b[2J", "\\ud800", '"via":"n1"',
+    '"value":[', '"f":"cas"', '"f":"txn"', "1e999", "9" * 4000, "[" * 300, "\\u001b[2J", "\\ud800", '"via":"n1"', '"order":9',
     '"phase":"final"',
 )  # fmt: skip
 LOG_WORDS = (

@@ -271,5 +271,6 @@ class _Chunk:
             "invoke_index": column(invoke),
             "complete_index": column(complete),
             "via": pa.nulls(size, pa.string()),
+            "order": pa.nulls(size, pa.int64()),
         }
         return pa.RecordBatch.from_arrays([columns[name] for name in OPERATIONS.names], names=OPERATIONS.names)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from checker.formats.errors import BadHistory
-from harness.event_lines import TOO_GREAT
+from harness.event_lines import ORDER, TOO_GREAT, is_order
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -73,3 +73,19 @@ def hold_numbers(*numbers: int | None) -> None:
     for place, number in enumerate(numbers):
         if number is not None and not 0 <= number < TOO_GREAT:
             raise ValueError(f"expected a number from 0 to 2^63 - 1 in column {_NUMBERS[place]!r}, found {number}")
+
+
+def hold_order(order: int, *, returned: bool) -> None:
+    """Refuses a row with an order that no operation has.
+
+    Args:
+        order: The row's order.
+        returned: Whether the operation has a completion.
+
+    Raises:
+        ValueError: It does not fit into 64 bits, or there is no completion that could have it.
+    """
+    if not is_order(order):
+        raise ValueError(f"expected {ORDER} in column 'order', found {order}")
+    if not returned:
+        raise ValueError(f"expected null in column 'order' of an operation without a completion, found {order}")

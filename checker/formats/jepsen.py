@@ -144,6 +144,8 @@ def _line(op: Op, value: Value, names: dict[str, str], more: str) -> str:
         line += f", :phase {_name(op.phase, names)}"
     if op.via is not None:
         line += f", :via {dumps(op.via)}"
+    if op.order is not None:
+        line += f", :order {op.order}"
     return f"{line}{more}}}\n"
 
 

@@ -19,6 +19,7 @@ from checker.formats.errors import BadHistory
 from checker.formats.pairing import Event
 from checker.formats.values import PlainValues
 from harness.errors import InputError
+from harness.event_lines import ORDER, is_order
 from harness.op import NEMESIS, Op, OpType
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ KEYS: Final = (
     Keyword("scheduled"),
     Keyword("phase"),
     Keyword("via"),
+    Keyword("order"),
 )
 _VALUE_PLACE: Final = KEYS.index(_VALUE)
 _IN_VAIN: Final = frozenset({OpType.FAIL, OpType.INFO})
@@ -181,7 +183,7 @@ class JepsenEvents:
             if self._keys is None and self._count:
                 raise self._bad(line, f"expected {MEMBER} in the first event alone, found it in a later one")
         values.append(None)
-        index, time, type_name, process, f, value, key, node, error, scheduled, phase, via = self._pick(values)
+        index, time, type_name, process, f, value, key, node, error, scheduled, phase, via, order = self._pick(values)
         op_type = _TYPES.get(type_name)
         if op_type is None:
             raise self._bad(line, f"expected a :type :invoke, :ok, :fail or :info, found {_shown(type_name)}")
@@ -214,7 +216,11 @@ class JepsenEvents:
                 node, error, scheduled, phase = _extras(node, error, scheduled, phase)
             if via is not None:
                 via = _name_or_text(via)
-            op = _new(Op, (index, time_ns, op_type, process, name, value, key, node, error, scheduled, phase, via))
+            if order is not None:
+                _hold_order(order, is_completion=is_client and op_type is not OpType.INVOKE)
+            op = _new(
+                Op, (index, time_ns, op_type, process, name, value, key, node, error, scheduled, phase, via, order)
+            )
         except (ValueError, InputError) as problem:
             raise self._bad(line, str(problem)) from None
         event: Event = _new(Event, (line, op, has_value))
@@ -313,6 +319,13 @@ def _extras(
         scheduled if type(scheduled) is int and 0 <= scheduled < _TOO_GREAT else None,
         None if phase is None else _name_or_text(phase),
     )
+
+
+def _hold_order(order: EdnValue, *, is_completion: bool) -> None:
+    if not is_order(order):
+        raise ValueError(f"expected {ORDER} in :order, found {_shown(order)}")
+    if not is_completion:
+        raise ValueError(f"expected :order on completions of clients alone, found {order} on another event")
 
 
 def _all_or_none(key: str, *, all_have: bool) -> str:

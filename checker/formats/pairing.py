@@ -180,18 +180,19 @@ def _same(first: Value, second: Value) -> bool:
 
 
 def _operation(invoke: Op, completion: Op | None) -> Operation:
-    index, time_ns, _, process, f, value, key, node, _, scheduled_ns, phase, _ = invoke
-    result = end = end_ns = error = via = None
+    index, time_ns, _, process, f, value, key, node, _, scheduled_ns, phase, *_ = invoke
+    result = end = end_ns = error = via = order = None
     op_type = OpType.INFO
     if completion is not None:
         end, end_ns, op_type, error = completion.index, completion.time_ns, completion.type, completion.error
-        via = completion.via
+        via, order = completion.via, completion.order
         if op_type is OpType.OK:
             result = completion.value
     made = Operation.__new__(Operation)
     # In the order of `_FIELDS`; a test holds this to the keywords.
     members = (
         process, f, value, result, op_type, time_ns, end_ns, index, end, key, node, error, scheduled_ns, phase, via,
+        order,
     )  # fmt: skip
     for set_member, member in zip(_SET, members, strict=True):
         set_member(made, member)
@@ -275,6 +276,7 @@ def events_of(operations: Iterable[Operation]) -> list[Op]:
                     error=operation.error,
                     scheduled_ns=None,
                     via=operation.via,
+                    order=operation.order,
                 )
             )
     return sorted(events, key=attrgetter("index"))

@@ -15,7 +15,7 @@ import math
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from checker.formats.counts import hold_counts, hold_numbers, hold_row_count
+from checker.formats.counts import hold_counts, hold_numbers, hold_order, hold_row_count
 from checker.formats.errors import BadHistory, shown
 from harness.errors import InfrastructureError, InputError
 from harness.event_lines import without_doubles
@@ -68,6 +68,7 @@ COLUMNS: Sequence[Column] = (
     Column("invoke_index", "int64", nullable=False),
     Column("complete_index", "int64", nullable=True),
     Column("via", "name", nullable=True, optional=True),
+    Column("order", "int64", nullable=True, optional=True),
 )
 NAMES = tuple(column.name for column in COLUMNS)
 
@@ -385,9 +386,27 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse, object_pairs_hook=without_do
 
 
 def _operation(fields: Sequence[Any], decode: Callable[[str | None], Value]) -> Operation:
-    run, key, process, f, kind, start_ns, end_ns, value, result, node, error, scheduled_ns, phase, first, last, via = (
-        fields
-    )
+    (
+        run,
+        key,
+        process,
+        f,
+        kind,
+        start_ns,
+        end_ns,
+        value,
+        result,
+        node,
+        error,
+        scheduled_ns,
+        phase,
+        first,
+        last,
+        via,
+        order,
+    ) = fields
+    if order is not None:
+        hold_order(order, returned=last is not None)
     for name, field in (("run", run), ("process", process), ("f", f), ("start_ns", start_ns), ("invoke_index", first)):
         if field is None:
             raise ValueError(f"expected a value in column {name!r}, found null")
@@ -412,4 +431,5 @@ def _operation(fields: Sequence[Any], decode: Callable[[str | None], Value]) -> 
         scheduled_ns=scheduled_ns,
         phase=phase,
         via=via,
+        order=order,
     )

@@ -9,14 +9,19 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any, Final
 
+from checker.blaming import blaming
 from checker.errors import ModelError
-from checker.models.base import Call, Code, Inconsistent, Model, NativeModel, Numbers
+from checker.models.base import Call, Code, Flow, Inconsistent, Model, NativeModel, Numbers
 from checker.models.registers import CasRegister
 from harness.errors import InputError
+from harness.plain import name as plain_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+_NAMED: Final = frozenset(
+    {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}
+)
 DEFAULT: Final = CasRegister.name  # known without the metadata of packages, whose import would be most of a short check
 
 
@@ -27,8 +32,12 @@ def names() -> Iterable[str]:
     return plugins.plugins(plugins.MODELS)
 
 
-def find_model(name: str) -> type[Model]:
+def find_model(name: str, *, by_place: bool = False) -> type[Model]:
     """Returns the class of a model.
+
+    Args:
+        name: Its name.
+        by_place: Whether a person or the code of a workload says the name, and may say `module:Class` as well.
 
     Raises:
         ModelError: There is no such model, or it cannot be loaded; with a suggestion.
@@ -38,11 +47,15 @@ def find_model(name: str) -> type[Model]:
     from harness import plugins  # noqa: PLC0415 - see `DEFAULT`
 
     try:
-        found = plugins.load(plugins.MODELS, name)
+        found = plugins.load(plugins.MODELS, name, by_place=by_place)
     except InputError as error:
         raise ModelError(str(error)) from error
     if not (isinstance(found, type) and issubclass(found, Model)):
-        raise ModelError(f"the model {name} is no class below checker.models.Model; docs/checker.md shows one")
+        raise ModelError(
+            f"the model {plain_name(name)} is no class below checker.models.Model; docs/checker.md shows one"
+        )
+    if found.step is Model.step:
+        raise ModelError(f"the model {plain_name(name)} lacks the method step(state, op); docs/checker.md shows one")
     return found
 
 
@@ -57,9 +70,41 @@ def model(name: str, **options: Any) -> Model:
     Raises:
         ModelError: There is no such model, or it cannot begin like that.
     """
-    cls = find_model(name)
-    known = inspect.signature(cls).parameters
-    return cls(**{key: value for key, value in options.items() if value is not None and key in known})
+    return made(find_model(name), **options)
 
 
-__all__ = ["DEFAULT", "Call", "Code", "Inconsistent", "Model", "NativeModel", "Numbers", "find_model", "model", "names"]
+def made(cls: type[Model], **options: Any) -> Model:
+    """Returns a model of a class, with the options that it has; see `model`.
+
+    Raises:
+        ModelError: It cannot begin like that, or its class has a mistake.
+    """
+    with blaming(cls):
+        known = inspect.signature(cls).parameters
+        if options.get("initial") is not None and "initial" not in known:
+            raise ModelError(
+                f"model {cls.name}: it takes no initial state; leave --initial out, or give `__init__` a parameter `initial`"
+            )
+        given = {key: value for key, value in options.items() if value is not None and key in known}
+        lacking = [key for key, each in known.items() if each.default is each.empty and each.kind in _NAMED]
+        if not given.keys() >= set(lacking):
+            raise ModelError(
+                f"model {cls.name}: its `__init__` needs {', '.join(lacking)}; give each parameter a default value"
+            )
+        return cls(**given)
+
+
+__all__ = [
+    "DEFAULT",
+    "Call",
+    "Code",
+    "Flow",
+    "Inconsistent",
+    "Model",
+    "NativeModel",
+    "Numbers",
+    "find_model",
+    "made",
+    "model",
+    "names",
+]

@@ -24,7 +24,7 @@ from checker.identity import identity
 from harness.op import OpType
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
+    from collections.abc import Hashable, Iterable, Mapping, Sequence
 
     from harness.op import Operation, Process, Value
 
@@ -64,6 +64,20 @@ class Call(NamedTuple):
     process: Process | None = None
 
 
+class Flow(NamedTuple):
+    """Which values an operation needs, takes and makes: see `Model.flow`.
+
+    Attributes:
+        needs: Values that have to be there right before it.
+        takes: Values that have to be there right before it, and of each of which it takes one copy away.
+        makes: Values that it puts there, one copy of each.
+    """
+
+    needs: Iterable[Value] = ()
+    takes: Iterable[Value] = ()
+    makes: Iterable[Value] = ()
+
+
 class Code(NamedTuple):
     """An operation as the kernel sees it: see `checker/kernel/src/ops.rs`.
 
@@ -97,12 +111,14 @@ class Model:
     Attributes:
         name: As on the command line.
         initial: The state at the beginning.
+        initial_values: The values that are there at the beginning, for models that have `flow`.
         per_process: Whether `step` looks at the process, so that operations of different processes are different.
         keeps_failed: Functions whose failed operations say something about the state.
     """
 
     name: ClassVar[str] = "custom"
     initial: State = None
+    initial_values: Sequence[Value] = ()
     per_process: ClassVar[bool] = False
     keeps_failed: frozenset[str] = frozenset()
 
@@ -113,6 +129,23 @@ class Model:
     def observes(self, op: Call) -> bool:  # noqa: ARG002 - for models that know better
         """Says whether such an operation can never change any state. A true answer makes the search much faster."""
         return False
+
+    def flow(self, op: Call) -> Flow | None:  # noqa: ARG002 - for models that know
+        """Says where the values of an operation come from, so that an answer from nowhere is found before any search.
+
+        What a model promises: in whatever legal order, a value that an operation needs or takes has been made before, by
+        another operation or by being among `initial_values`; and no more copies of it are taken than have been made. An
+        operation that did not return (`op.ok` is false) needs only what it needs whatever its result is.
+
+        Returns:
+            None, which is the default: the operation may make any value.
+        """
+        return None
+
+    @property
+    def has_flow(self) -> bool:
+        """Whether the model's class says anything by `flow`."""
+        return type(self).flow is not Model.flow
 
     def silent(self, op: Call) -> bool:  # noqa: ARG002 - for models that have such operations
         """Says whether such an operation is possible in every state and changes none, so that it says nothing."""

@@ -9,7 +9,7 @@ import click
 
 from checker.command import BYTES_PER_MIB, MAX_MEMORY_LIMIT_MIB, MAX_TIME_LIMIT_S
 from harness.options import ToldCommand, from_file
-from harness.parameters import Number, PluginName, Whole, folder
+from harness.parameters import Number, PluginName, Whole, folder, said_by_person
 from harness.plugins import MODELS
 from harness.terminal import echo, open_console
 
@@ -29,8 +29,8 @@ OPERATIONS_SHOWN = 10
 )
 @click.option(
     "--model",
-    type=PluginName(MODELS, places=False),
-    help="What the objects do.  [default: that of each run's workload]",
+    type=PluginName(MODELS),
+    help="What the objects do; MODULE:CLASS names a model of your own.  [default: that of each run's workload]",
 )
 @click.option("--workload", metavar="NAME", help="The workload whose checker decides.  [default: each run's own]")
 @click.option(
@@ -100,9 +100,10 @@ def analyze(ctx: click.Context, /, **given: Any) -> None:
         model=given["model"],
         workload=given["workload"],
         settings=given["workload_options"],
-        by_place=ctx.get_parameter_source("workload") is not click.core.ParameterSource.DEFAULT_MAP,
+        by_place=said_by_person(ctx, "model" if given["model"] is not None else "workload"),
     )
-    if wanted.workload is not None:
+    named = wanted.model or wanted.workload
+    if named is not None:
         wanted.of_history()  # what is wrong with it is said before anything is started
     settings = _settings(given["conf"])
     folder = Path(tempfile.mkdtemp(prefix="labrys-spark-"))
@@ -111,8 +112,8 @@ def analyze(ctx: click.Context, /, **given: Any) -> None:
     from results.pipeline.ship import reachable, shipped
 
     if has_executors(decided):
-        settings |= shipped(decided, folder)
-    elif wanted.workload is not None:
+        settings |= shipped(decided, folder, named)
+    elif named is not None:
         settings |= reachable(decided)
     session = SessionOptions(
         master=given["master"],

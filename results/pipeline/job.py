@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
     from checker.deciders import Decider
+    from checker.models import Model
     from harness.errors import ExitCode
     from results.pipeline.progress import Steps
     from results.pipeline.read.ingest import Ingested
@@ -365,7 +366,9 @@ class _Job:
             if judge is not None:
                 parts.append(judged_by(rows, judge, self._options.memory_limit))
                 continue
-            options = self._verdict_options(group.name, group.format, dict(group.conventions))
+            model = deciders[group].model
+            assert model is not None  # noqa: S101 - what no judge decides, a model does
+            options = self._verdict_options(model, group.format, dict(group.conventions))
             parts.append(conform(verdicts(rows, options), VERDICTS))
         judged = union(parts) if parts else self._spark.createDataFrame([], VERDICTS)
         if read.quarantine is None:
@@ -377,7 +380,7 @@ class _Job:
         others = not_judged(self._spark, read.seen, records).join(judged.select("run"), "run", "left_anti")
         return withheld(judged.unionByName(conform(others, VERDICTS)), read.quarantine, read.seen)
 
-    def _verdict_options(self, model: str, kind: str, said: Mapping[str, str]) -> VerdictOptions:
+    def _verdict_options(self, model: type[Model], kind: str, said: Mapping[str, str]) -> VerdictOptions:
         conventions = {**conventions_of(kind), **said, **self._options.conventions}
         return VerdictOptions(
             model=model,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 FORMAT: Final = "labrys-analysis"
-VERSION: Final = 2
+VERSION: Final = 3
 
 # A hundred years: sums and differences of times below it stay within 64 bits, which Spark's arithmetic insists on.
 MOST_NS: Final = 100 * 366 * 86_400 * NS_PER_S

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
+from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
 
 from harness.final_reads import FinalReads
 from harness.load import ClosedLoop, OpenLoop
-from harness.op import OpType
+from harness.op import Ok, OpType
 from harness.verdict import Verdict
 from harness.workload import Observed
-from tests.catches.registers import TIMEOUT_S, Bug, run
+from tests.catches import services
+from tests.catches.registers import TIMEOUT_S, Bug, Service, run
 from workloads.register import RegisterOptions, RegisterWorkload, Values
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.load import Load
+    from harness.op import Invocation, Outcome, Value
     from harness.verdict import Part
 
 SEEDS = range(3)
@@ -85,3 +89,38 @@ def test_a_run_is_the_same_every_time(tmp_path: Path) -> None:
         histories.append(path.read_bytes())
     assert histories[0] == histories[1]
     assert len(histories[0]) > 10_000 * TIMEOUT_S
+
+
+class Numbered(Service):
+    """A correct service that numbers its changes, and tells a wrong number now and then."""
+
+    def __init__(self, seed: int, *, wrong: float) -> None:
+        super().__init__(seed, None)
+        self._wrong = wrong
+        self._random = Random(seed)
+        self._changes = 0
+
+    def _write(self, key: str, value: Value) -> None:
+        super()._write(key, value)
+        self._changes += 1
+
+    async def apply(self, invocation: Invocation) -> Outcome:
+        """Answers with the number of the last change."""
+        outcome = await super().apply(invocation)
+        if not isinstance(outcome, Ok):
+            return outcome
+        behind = 60 if self._random.random() < self._wrong else 0
+        return replace(outcome, order=self._changes - behind)
+
+
+@pytest.mark.parametrize("options", [UNIQUE, SMALL], ids=["unique", "small"])
+def test_a_service_that_numbers_its_changes_wrongly_is_found(options: RegisterOptions, tmp_path: Path) -> None:
+    """Its answers are linearizable, and the part about its own order says that its numbers are wrong."""
+    workload = RegisterWorkload(options)
+    for wrong, expected in ((0.0, Verdict.VALID), (0.05, Verdict.INVALID)):
+        service, path = Numbered(1, wrong=wrong), tmp_path / f"{wrong}.jsonl"
+        operations = services.run(workload, service, seed=1, load=LOADS["closed"], seconds=SECONDS, path=path)
+        parts = {part.name: part for part in workload.check(operations, Observed())}
+        assert parts["linearizable"].verdict is Verdict.VALID
+        assert parts["order-agrees"].verdict is expected
+        assert parts["order-agrees"].reason

@@ -68,7 +68,8 @@ def random_events(rng: random.Random, *, careless: float) -> list[Event]:
                 value = rng.choice([value, 9])
             if not has_value:
                 value, key = None, rng.choice([None, key])
-            op = Op(index, time_ns, kind, process, f, value, key, error=rng.choice([None, "timeout"]))
+            error, order = rng.choice([None, "timeout"]), rng.choice([None, 5, -(2**63)])
+            op = Op(index, time_ns, kind, process, f, value, key, error=error, order=order)
             begun.pop(process, None)
             ended |= {process} if kind is OpType.INFO else set()
         events.append(Event(index + 2, op, has_value))

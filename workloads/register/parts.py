@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from checker.hints import part_of
 from checker.identity import identity
 from checker.independent import check_keys
 from checker.violations import When, count, counterexamples, of_keys, ranked
@@ -19,6 +20,7 @@ from harness.verdict import Part, Verdict
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
+    from checker.independent import KeyedAnalysis
     from checker.violations import Violation
     from harness.counterexample import Counterexample
     from harness.faults import FaultRecord
@@ -32,14 +34,22 @@ MAX_LISTED_KEYS = 10_000
 EXPLAIN_S = 30.0
 
 
-def linearizable(operations: Sequence[Operation], faults: Sequence[FaultRecord] = ()) -> Part:
-    """Says whether the operations on each key are linearizable.
+def linearizability(operations: Sequence[Operation], faults: Sequence[FaultRecord] = ()) -> list[Part]:
+    """Says whether the operations on each key are linearizable, and whether the order that the system tells is a legal one.
 
     Args:
         operations: All operations of the run.
         faults: What became of its faults; of several violations the part shows one during or after a fault first.
+
+    Returns:
+        The part `linearizable`; and `order-agrees`, if operations carry an order.
     """
     found = check_keys(MODEL, operations, time_limit=CHECK_LIMIT_S, explain=MAX_EXPLAINED, explain_s=EXPLAIN_S)
+    order = part_of(found)
+    return [_linearizable(found, faults), *([] if order is None else [order])]
+
+
+def _linearizable(found: KeyedAnalysis, faults: Sequence[FaultRecord]) -> Part:
     reason = found.explanation
     details: dict[str, Value] = {
         "model": MODEL,

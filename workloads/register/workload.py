@@ -9,7 +9,7 @@ from harness.op import Invocation
 from workloads.finals import UntilRead, final_reads, keys_of
 from workloads.register.generators import RegisterGenerator
 from workloads.register.options import RegisterOptions, Values
-from workloads.register.parts import MODEL, linearizable, reads_saw_writes
+from workloads.register.parts import MODEL, linearizability, reads_saw_writes
 from workloads.register.streams import Stream
 
 if TYPE_CHECKING:
@@ -76,8 +76,11 @@ class RegisterWorkload:
         return UntilRead(Invocation("read", None, key) for key in keys_of(history))
 
     def check(self, operations: Sequence[Operation], observed: Observed) -> Sequence[Part]:
-        """Returns the parts `linearizable`, `reads-saw-writes` and, if the test asked for such reads, `final-reads`."""
-        parts = [linearizable(operations, observed.faults), reads_saw_writes(operations)]
+        """Returns the parts `linearizable` and `reads-saw-writes`.
+
+        Where operations carry an order there is `order-agrees`, and where the test asked for final reads, `final-reads`.
+        """
+        parts = [*linearizability(operations, observed.faults), reads_saw_writes(operations)]
         if observed.final_reads is not None:
             parts.append(final_reads(operations, observed.final_reads))
         return parts

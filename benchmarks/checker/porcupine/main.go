@@ -1,7 +1,8 @@
 // Checks histories with porcupine and prints one line for each: name, verdict, seconds of the check alone.
 //
-// A history is a file of lines separated by tabs: first its model (cas-register or kv), the time limit in seconds, and how
-// often to repeat; then for each operation: process, start, end (or -1 if it never returned), f, argument, argument, result.
+// A history is a file of lines separated by tabs: first its model, what the model is made of (empty for most), the time limit
+// in seconds, and how often to repeat; then for each operation: process, start, end (or -1 if it never returned), f, the
+// argument, and the result, which is `fail` for what was refused. The parts of an argument or a result are separated by commas.
 // Crashed operations return after everything else with an unknown result, as porcupine has no other way to say it.
 package main
 
@@ -18,106 +19,40 @@ import (
 
 const none = -1
 
-type registerInput struct {
-	f    byte
-	a, b int
+// One operation as the file has it.
+type recorded struct {
+	f, argument, result string
+	failed, crashed     bool
 }
 
-type registerOutput struct {
-	value   int
-	failed  bool
-	unknown bool
+// A model, and how its operations are read.
+type family struct {
+	model porcupine.Model
+	parse func(recorded) (input, output interface{})
 }
 
-var register = porcupine.Model{
-	Init: func() interface{} { return none },
-	Step: func(state, input, output interface{}) (bool, interface{}) {
-		s, in, out := state.(int), input.(registerInput), output.(registerOutput)
-		switch in.f {
-		case 'r':
-			return out.unknown || out.value == s, s
-		case 'w':
-			return true, in.a
-		default:
-			if out.failed {
-				return s != in.a, s
-			}
-			if s == in.a {
-				return true, in.b
-			}
-			return out.unknown, s
-		}
-	},
-}
-
-type kvInput struct {
-	f          byte
-	key, value string
-}
-
-type kvOutput struct {
-	value   string
-	unknown bool
-}
-
-func kvStep(s string, in kvInput, out kvOutput) (bool, string) {
-	switch in.f {
-	case 'g':
-		return out.unknown || out.value == s, s
-	case 'p':
-		return true, in.value
-	default:
-		return true, s + in.value
+func familyOf(name, made string) family {
+	switch name {
+	case "cas-register":
+		return family{register, parseRegister}
+	case "kv":
+		return family{kvPartitioned, parseStore}
+	case "kv-whole":
+		return family{kvWhole, parseStore}
+	case "max-register":
+		return family{maxRegister, parseMaxRegister}
+	case "bounded-stack":
+		return family{boundedStack, parseStack}
+	case "lease-lock":
+		return family{leaseLock, parseLease}
+	case "two-phase-commit":
+		return family{twoPhaseCommit, parseCommit}
+	case "cas-list":
+		return family{casList, parseList}
+	case "automaton":
+		return family{automaton(made), parseAutomaton}
 	}
-}
-
-var kvPartitioned = porcupine.Model{
-	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
-		byKey := make(map[string][]porcupine.Operation)
-		for _, op := range history {
-			key := op.Input.(kvInput).key
-			byKey[key] = append(byKey[key], op)
-		}
-		var parts [][]porcupine.Operation
-		for _, part := range byKey {
-			parts = append(parts, part)
-		}
-		return parts
-	},
-	Init: func() interface{} { return "" },
-	Step: func(state, input, output interface{}) (bool, interface{}) {
-		return kvStep(state.(string), input.(kvInput), output.(kvOutput))
-	},
-}
-
-// The whole store as one object: what porcupine calls unpartitioned.
-var kvWhole = porcupine.Model{
-	Init: func() interface{} { return map[string]string{} },
-	Step: func(state, input, output interface{}) (bool, interface{}) {
-		store, in := state.(map[string]string), input.(kvInput)
-		ok, next := kvStep(store[in.key], in, output.(kvOutput))
-		if in.f == 'g' || !ok {
-			return ok, store
-		}
-		copied := make(map[string]string, len(store)+1)
-		for key, value := range store {
-			copied[key] = value
-		}
-		copied[in.key] = next
-		return true, copied
-	},
-	Equal: func(one, other interface{}) bool {
-		a, b := one.(map[string]string), other.(map[string]string)
-		if len(a) != len(b) {
-			return false
-		}
-		for key, value := range a {
-			if found, ok := b[key]; !ok || found != value {
-				return false
-			}
-		}
-		return true
-	},
+	panic("there is no model " + name)
 }
 
 func number(text string) int {
@@ -141,8 +76,8 @@ func read(path string) (porcupine.Model, []porcupine.Operation, time.Duration, i
 	lines.Buffer(make([]byte, 1<<20), 1<<26)
 	lines.Scan()
 	head := strings.Split(lines.Text(), "\t")
-	models := map[string]porcupine.Model{"cas-register": register, "kv": kvPartitioned, "kv-whole": kvWhole}
-	limit, err := strconv.ParseFloat(head[1], 64)
+	family := familyOf(head[0], head[1])
+	limit, err := strconv.ParseFloat(head[2], 64)
 	if err != nil {
 		panic(err)
 	}
@@ -154,18 +89,7 @@ func read(path string) (porcupine.Model, []porcupine.Operation, time.Duration, i
 		start, end := int64(number(cells[1])), int64(number(cells[2]))
 		op := porcupine.Operation{ClientId: number(cells[0]), Call: start, Return: end}
 		crashed := end == none
-		if head[0] == "cas-register" {
-			op.Input = registerInput{cells[3][0], number(cells[4]), number(cells[5])}
-			failed := cells[6] == "fail"
-			out := registerOutput{failed: failed, unknown: crashed}
-			if !failed && !crashed {
-				out.value = number(cells[6])
-			}
-			op.Output = out
-		} else {
-			op.Input = kvInput{cells[3][0], cells[4], cells[5]}
-			op.Output = kvOutput{cells[6], crashed}
-		}
+		op.Input, op.Output = family.parse(recorded{cells[3], cells[4], cells[5], cells[5] == "fail", crashed})
 		if crashed {
 			open = append(open, len(history))
 		}
@@ -178,7 +102,7 @@ func read(path string) (porcupine.Model, []porcupine.Operation, time.Duration, i
 	for i, place := range open {
 		history[place].Return = last + 1 + int64(i)
 	}
-	return models[head[0]], history, time.Duration(limit * float64(time.Second)), number(head[2])
+	return family.model, history, time.Duration(limit * float64(time.Second)), number(head[3])
 }
 
 func main() {

@@ -19,6 +19,7 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 use crate::ops::{Family, Ops, NONE};
 use crate::search::budget::Limits;
 use crate::search::machine::{Oracle, ILLEGAL};
+use crate::search::reduce::Allowed;
 use crate::search::Progress;
 use crate::solve::{solve_all, solve_quickly, Algorithm, OracleSource, Outcome, Problem as Question};
 
@@ -35,7 +36,10 @@ impl<T: Element> Column<T> {
             return Ok(Self(None));
         }
         let buffer = PyBuffer::<T>::get(object).map_err(|error| {
-            PyTypeError::new_err(format!("column {name}: expected a buffer of {}-byte integers: {error}", size_of::<T>()))
+            PyTypeError::new_err(format!(
+                "column {name}: expected a buffer of {}-byte integers: {error}",
+                size_of::<T>()
+            ))
         })?;
         if buffer.dimensions() != 1 || !buffer.is_c_contiguous() {
             return Err(PyTypeError::new_err(format!("column {name}: expected one contiguous dimension")));
@@ -89,9 +93,9 @@ impl Problem {
         observers: Option<Vec<u8>>,
     ) -> PyResult<Self> {
         let name = family;
-        let family = Family::of(name).ok_or_else(|| PyValueError::new_err(format!("{name:?} is no family of models")))?;
-        let columns =
-            [Column::new("a", a)?, Column::new("b", b)?, Column::new("s", s)?, Column::new("e", e)?];
+        let family =
+            Family::of(name).ok_or_else(|| PyValueError::new_err(format!("{name:?} is no family of models")))?;
+        let columns = [Column::new("a", a)?, Column::new("b", b)?, Column::new("s", s)?, Column::new("e", e)?];
         let lists = match (offsets, flat) {
             (Some(offsets), Some(flat)) => Some([Column::new("offsets", offsets)?, Column::new("flat", flat)?]),
             (None, None) => None,
@@ -171,6 +175,9 @@ impl Oracle for PythonOracle<'_> {
     fn resets(&self, _: u32) -> bool {
         false
     }
+    fn cost(&self) -> u64 {
+        16
+    }
     fn bytes(&self) -> usize {
         0
     }
@@ -214,8 +221,7 @@ fn solve<'py>(
     cancellation: Option<Py<Cancellation>>,
 ) -> PyResult<Bound<'py, PyList>> {
     let name = algorithm;
-    let algorithm =
-        Algorithm::of(name).ok_or_else(|| PyValueError::new_err(format!("{name:?} is no algorithm")))?;
+    let algorithm = Algorithm::of(name).ok_or_else(|| PyValueError::new_err(format!("{name:?} is no algorithm")))?;
     let deadline = match time_limit_s {
         None => None,
         Some(seconds) => {
@@ -263,6 +269,7 @@ fn run(problems: &[&Problem], wanted: &Wanted, flag: Option<&Arc<AtomicBool>>) -
             ops: problem.ops(),
             initial: &problem.initial,
             oracle: problem.custom.as_ref().map(|custom| custom as &dyn OracleSource),
+            allowed: Allowed::ALL,
         })
         .collect();
     let limits = Limits::new(deadline, memory_limit.unwrap_or(usize::MAX));
@@ -345,6 +352,19 @@ fn to_dict<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDic
         PyBytes::new(py, &bytes)
     });
     dict.set_item("order", order)?;
+    let counts = outcome.counts;
+    let stats = PyDict::new(py);
+    let merged = if counts.blocks > 0 { counts.states - counts.blocks } else { 0 };
+    for (name, count) in [
+        ("segments", counts.segments),
+        ("absorbed", counts.idle),
+        ("commuted", counts.commuting),
+        ("merged", merged),
+        ("dead_ends", counts.dead_ends),
+    ] {
+        stats.set_item(name, count)?;
+    }
+    dict.set_item("stats", stats)?;
     let configs = PyList::empty(py);
     for config in &outcome.configs {
         configs.append((config.path.clone(), number(config.last), config.pending.clone()))?;

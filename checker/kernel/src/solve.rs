@@ -12,6 +12,7 @@ use crate::search::budget::{Cause, Limits, Meter};
 use crate::search::machine::{Native, Oracle, Register, Table};
 use crate::search::plan::Plan;
 use crate::search::prepare::prepare;
+use crate::search::reduce::{Allowed, Counts};
 use crate::search::{search, Config, Found, Method, Progress};
 
 /// What the caller asked for.
@@ -63,6 +64,8 @@ pub struct Problem<'a> {
     pub initial: &'a [i64],
     /// For a model of the user's own.
     pub oracle: Option<&'a dyn OracleSource>,
+    /// What the search may use.
+    pub allowed: Allowed,
 }
 
 /// What is known about a history.
@@ -84,6 +87,8 @@ pub struct Outcome {
     pub configs: Vec<Config>,
     /// Model steps.
     pub steps: u64,
+    /// What the search's reductions did.
+    pub counts: Counts,
     /// Why the algorithm asked for does not apply.
     pub unsuited: Option<&'static str>,
     /// Wall time.
@@ -101,6 +106,7 @@ impl Outcome {
             order: None,
             configs: Vec::new(),
             steps: 0,
+            counts: Counts::default(),
             unsuited: None,
             seconds: 0.0,
         }
@@ -113,6 +119,7 @@ impl Outcome {
             order: found.order,
             configs: found.configs,
             steps: found.steps,
+            counts: found.counts,
             ..Self::decided(found.progress, found.analyzer)
         }
     }
@@ -183,13 +190,7 @@ fn near_only(problem: &Problem, want_order: bool, limits: &Limits, stop: Option<
     }
 }
 
-fn run(
-    problem: &Problem,
-    method: Method,
-    want_order: bool,
-    limits: &Limits,
-    stop: Option<&AtomicBool>,
-) -> Outcome {
+fn run(problem: &Problem, method: Method, want_order: bool, limits: &Limits, stop: Option<&AtomicBool>) -> Outcome {
     let ops = &problem.ops;
     let keep = if method == Method::Wgl {
         // The second opinion does without the reductions, too.
@@ -205,24 +206,30 @@ fn run(
             let class = |&i: &u32| as_register(problem.family, ops, i as usize);
             let classes: Vec<_> = plan.representative.iter().map(class).collect();
             let mut machine = Register::new(&classes, problem.initial[0]);
-            search(&plan, ops, &keep, &mut machine, &mut meter, method, want_order)
+            search(&plan, ops, &keep, &mut machine, &mut meter, method, problem.allowed, want_order)
         }
         (_, Some(source)) => {
             let oracle = Custom { classes: class_numbers(&plan, ops), oracle: source.oracle() };
             let mut machine = Table::new(oracle, plan.classes);
-            search(&plan, ops, &keep, &mut machine, &mut meter, method, want_order)
+            search(&plan, ops, &keep, &mut machine, &mut meter, method, problem.allowed, want_order)
         }
         _ => {
             let oracle = Native::new(problem.family, *ops, plan.representative.clone(), problem.initial);
             let mut machine = Table::new(oracle, plan.classes);
-            search(&plan, ops, &keep, &mut machine, &mut meter, method, want_order)
+            search(&plan, ops, &keep, &mut machine, &mut meter, method, problem.allowed, want_order)
         }
     };
     Outcome::found(found)
 }
 
 fn as_register(family: Family, ops: &Ops, i: usize) -> (u8, i64, i64) {
-    let holder = || if family == Family::Mutex { 1 } else { ops.a[i] + 1 };
+    let holder = || {
+        if family == Family::Mutex {
+            1
+        } else {
+            ops.a[i] + 1
+        }
+    };
     match ops.f[i] {
         op::ACQUIRE => (op::CAS, 0, holder()),
         op::RELEASE => (op::CAS, holder(), 0),
@@ -255,6 +262,9 @@ impl Oracle for Custom<'_> {
     }
     fn resets(&self, class: u32) -> bool {
         self.oracle.resets(self.classes[class as usize])
+    }
+    fn cost(&self) -> u64 {
+        self.oracle.cost()
     }
     fn bytes(&self) -> usize {
         self.oracle.bytes()

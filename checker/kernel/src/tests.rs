@@ -1,9 +1,12 @@
 //! Every analyzer and every search against every order, on random histories.
 
+mod automata;
+
 use crate::brute;
 use crate::near;
 use crate::ops::{op, Family, Near, Owned, INF};
 use crate::search::budget::Limits;
+use crate::search::reduce::{Allowed, Start};
 use crate::search::Progress;
 use crate::solve::{solve, Algorithm, Problem};
 
@@ -269,14 +272,17 @@ fn verify(family: Family, ops: &Owned, initial: &[i64], number: u64) -> bool {
     let view = ops.view();
     let truth = brute::linearizable(family, &view, initial);
     let first = if truth { None } else { brute::first_failure(family, &view, initial) };
-    let problem = Problem { family, ops: view, initial, oracle: None };
+    let problem = Problem { family, ops: view, initial, oracle: None, allowed: Allowed::ALL };
     let context = || format!("history {number} of {family:?}, truth {truth}: {ops:?} from {initial:?}");
     match near::check(family, &view, initial, false).1 {
         Near::Valid(_) => assert!(truth, "near says valid: {}", context()),
         Near::Invalid { kind, .. } => assert!(!truth, "near says {kind:?}: {}", context()),
         Near::Unsuited(_) => {}
     }
-    for algorithm in [Algorithm::Auto, Algorithm::Search, Algorithm::Linear, Algorithm::Wgl] {
+    let start = |start| Problem { allowed: Allowed { start, ..Allowed::ALL }, ..problem };
+    let eager = [start(Start::Whole), start(Start::Local)].map(|problem| (Algorithm::Search, problem));
+    let asked = [Algorithm::Auto, Algorithm::Search, Algorithm::Linear, Algorithm::Wgl].map(|one| (one, problem));
+    for (algorithm, problem) in asked.into_iter().chain(eager) {
         let outcome = solve(&problem, algorithm, truth, &Limits::none(), None);
         let expected = if truth { Progress::Valid } else { Progress::Invalid };
         assert_eq!(outcome.progress, expected, "{algorithm:?}: {}", context());
@@ -302,7 +308,10 @@ fn confirm(style: Style, count: u64, longest: u64) {
         near_decided += u64::from(!matches!(near::check(style.family, &view, &initial, false).1, Near::Unsuited(_)));
     }
     println!("{:?}: {count} histories, {valid} valid, {near_decided} decided in near-linear time", style.family);
-    assert!(valid > count / 10 && valid < count * 99 / 100, "{valid} of {count} are valid: the histories are one-sided");
+    assert!(
+        valid > count / 10 && valid < count * 99 / 100,
+        "{valid} of {count} are valid: the histories are one-sided"
+    );
 }
 
 /// Columns that nobody promised anything about: any opcodes and numbers, some of them extreme, lists and bounds that may not fit.
@@ -318,7 +327,11 @@ fn draw_raw(random: &mut Random, family: Family) -> Drawn {
     let opcodes: Vec<u8> = (0..=op::LAST).filter(|&f| family.allows(f)).collect();
     let mut ops = Owned::default();
     for _ in 0..random.below(6) {
-        let f = if random.chance(1) { random.below(256) as u8 } else { opcodes[random.below(opcodes.len() as u64) as usize] };
+        let f = if random.chance(1) {
+            random.below(256) as u8
+        } else {
+            opcodes[random.below(opcodes.len() as u64) as usize]
+        };
         let mut list: Vec<i64> = (0..random.below(4)).map(|_| some(random, 3, 1)).collect();
         if random.chance(50) {
             list.sort_unstable();
@@ -400,7 +413,9 @@ macro_rules! family {
     ($name:ident, $family:expr) => {
         #[test]
         fn $name() {
-            for (unique, ties, count) in [(true, false, 35_000), (true, true, 25_000), (false, false, 25_000), (false, true, 20_000)] {
+            for (unique, ties, count) in
+                [(true, false, 35_000), (true, true, 25_000), (false, false, 25_000), (false, true, 20_000)]
+            {
                 confirm(Style { family: $family, unique, ties }, count, 7);
             }
         }

@@ -68,7 +68,7 @@ class DLedgerClient:
 
 
 def _outcome(invocation: Invocation, body: Mapping[str, Value]) -> Outcome:
-    """Returns the outcome of an operation that the state machine has answered."""
+    """Returns the outcome of an operation that the state machine has answered; a write has the index of its log entry."""
     value, applied, found = body.get("value"), body.get("applied"), body.get("found")
     holds = found is True and _is_int64(value)
     if not holds and not (found is False and value is None):
@@ -78,7 +78,8 @@ def _outcome(invocation: Invocation, body: Mapping[str, Value]) -> Outcome:
     if invocation.f == "read":
         return Ok(value)
     if applied is True:
-        return Ok(invocation.value)
+        index = body.get("index")
+        return Ok(invocation.value, order=index if _is_int64(index) else None)
     if applied is False and invocation.f == "cas":
         return Fail(f"{CAS_MISMATCH}: holds {value if holds else 'nothing'}")
     return Info(f"bad-answer: applied {str(applied)[:100]}")

@@ -46,7 +46,7 @@ class Peer:
         self._connection.close()
 
     async def register(self, request: Mapping[str, Value]) -> Answer:
-        """Asks for a get, put or cas; the answer's body has `code`, and `value` and `applied` where they apply."""
+        """Asks for a get, put or cas; the answer's body has `code`, and `value`, `applied` and `index` where they apply."""
         return await self._own(REGISTER, request)
 
     async def status(self) -> NodeStatus:

@@ -15,7 +15,7 @@ appended the marker, which is between the read's start and its end.
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from clusters.systems.dledger import outcomes
 from clusters.systems.dledger.remoting import HEADER_OK, Answer
@@ -32,6 +32,22 @@ if TYPE_CHECKING:
 
 # A leader tells after two to three seconds that a quorum did not answer it in time.
 ANSWER_TIMEOUT_S = 5.0
+
+
+class _Found(NamedTuple):
+    """What a read found.
+
+    Attributes:
+        values: The offset and the value of each entry.
+        marker: The index of the read's own entry, at which it stands in the log; None without a barrier.
+    """
+
+    values: list[tuple[int, Value]]
+    marker: int | None
+
+    def ok(self, result: Value) -> Ok:
+        """Returns the outcome of the read."""
+        return Ok(result, order=self.marker)
 
 
 class LogClient:
@@ -56,19 +72,19 @@ class LogClient:
         match invocation.f, value:
             case "add", _:
                 index = await self._append(key, value)
-                return Ok(value) if isinstance(index, int) else index
+                return Ok(value, order=index) if isinstance(index, int) else index
             case "append", _:
                 index = await self._append(key, value)
-                return Ok(index) if isinstance(index, int) else index
+                return Ok(index, order=index) if isinstance(index, int) else index
             case "read", None:
                 found = await self._read(key, 0, None)
-                return Ok([each for _, each in found]) if isinstance(found, list) else found
+                return found.ok([each for _, each in found.values]) if isinstance(found, _Found) else found
             case "read", int(offset) if _is_offset(offset):
                 found = await self._read(key, offset, offset)
-                return Ok(found[0][1] if found else None) if isinstance(found, list) else found
+                return found.ok(found.values[0][1] if found.values else None) if isinstance(found, _Found) else found
             case "read", [int(first), int(last)] if _is_offset(first) and _is_offset(last):
                 found = await self._read(key, first, last)
-                return Ok([list(pair) for pair in found]) if isinstance(found, list) else found
+                return found.ok([list(pair) for pair in found.values]) if isinstance(found, _Found) else found
         return Fail(f"unsupported: {invocation.f} of {str(value)[:100]}")
 
     async def close(self) -> None:
@@ -87,16 +103,18 @@ class LogClient:
         index = answer.body.get("index")
         return index if _is_offset(index) else Info(f"bad-answer: index {str(index)[:100]}")
 
-    async def _read(self, key: str | None, first: int, last: int | None) -> list[tuple[int, Value]] | Fail | Info:
-        """Reads a range of the log; returns offset and value of what there is, or what became of the operation."""
+    async def _read(self, key: str | None, first: int, last: int | None) -> _Found | Fail | Info:
+        """Reads a range of the log; returns what there is, or what became of the operation."""
+        marker: int | None = None
         if self._barrier:
-            marker = await self._marker()
-            if not isinstance(marker, int):
-                return marker
+            appended = await self._marker()
+            if not isinstance(appended, int):
+                return appended
+            marker = appended
             last = marker - 1 if last is None else min(last, marker - 1)
         entries: list[Entry] = []
         answer = await self._seat.ask(lambda peer: self._scan(peer, first, last, entries), is_read=True)
-        return values_of(entries, key) if isinstance(answer, Answer) else answer
+        return _Found(values_of(entries, key), marker) if isinstance(answer, Answer) else answer
 
     async def _marker(self) -> int | Fail | Info:
         """Appends a marker; returns its index when it is committed."""

@@ -16,8 +16,9 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
 from checker.analysis import analysis
+from checker.blaming import blaming
 from checker.errors import Disagreement
-from checker.explain import explain
+from checker.explain import Telling, explain
 from checker.result import Analysis, operation_json
 from harness.errors import LabrysError
 from harness.op import OpType
@@ -172,7 +173,8 @@ def _analysis(group: Group, work: Work) -> Analysis:
     if not group.about["t_whole"]:
         return _named(group, work)
     try:
-        result = _decided(group, work)
+        with blaming(type(work.model)):
+            result = _decided(group, work)
     except LabrysError as error:
         return _unknown(group, work, "error", str(error))
     if group.about["t_engine"] != KERNEL or group.about["t_part"] is None:
@@ -235,4 +237,4 @@ def _named(group: Group, work: Work) -> Analysis:
         kind=about["t_kind"],
     )
     core = [by_start[start] for start in about["t_core"] or () if start in by_start]
-    return replace(result, explanation=explain(result, work.model, core, about["t_unsuited"]))
+    return replace(result, explanation=explain(result, work.model, Telling(core=core, unsuited=about["t_unsuited"])))

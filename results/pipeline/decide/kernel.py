@@ -15,8 +15,9 @@ import pyarrow as pa
 
 from checker._kernel import Problem
 from checker.coding import KernelColumns
+from checker.deciding import decide_all
 from checker.solving import Limits, solve
-from checker.tables import OBJECTS, likely_invalid
+from checker.tables import OBJECTS, Arrays, likely_invalid
 from results.pipeline.decide.coding import GENERAL
 
 if TYPE_CHECKING:
@@ -155,8 +156,12 @@ def _decided(columns: list[Any], budget: Budget) -> list[dict[str, Any]]:
     problems = [Problem("register", *part, initial=[budget.initial]) for part in parts]
     near = Limits(algorithm="zones", memory_limit=budget.memory_limit, threads=1)
     searched = replace(near, algorithm="auto", time_limit_s=budget.time_limit_s)
-    for i, part, problem, first in zip(places, parts, problems, solve(problems, near), strict=True):
-        outcome = first if first["unsuited"] is None else solve([problem], searched)[0]
+    for i, part, first in zip(places, parts, solve(problems, near), strict=True):
+        outcome = (
+            first
+            if first["unsuited"] is None
+            else decide_all([Arrays("register", part, [budget.initial])], searched)[0]
+        )
         answers.append(_answer(names[i], outcome, part, tied=bool(tied[i])))
     return answers
 

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from checker.models import Model
     from results.pipeline.decide.coding import RegisterCoding
 
 _OPERATIONS_PER_TASK: Final = 1 << 20
@@ -53,7 +54,7 @@ class VerdictOptions:
     """What is asked, as `labrys check` takes it.
 
     Attributes:
-        model: The model's name.
+        model: The model's class, or the name of an installed one.
         initial: The initial state in EDN; None: the model's own.
         conventions: `nil_read`, `failed_cas` and `crashed_dequeue`, where they are not those of our own formats.
         time_limit_s: Wall time for the search of one key; None for no limit.
@@ -64,7 +65,7 @@ class VerdictOptions:
         explained: For how many invalid keys of a run a counterexample is looked for, those that show it earliest.
     """
 
-    model: str = DEFAULT_MODEL
+    model: type[Model] | str = DEFAULT_MODEL
     initial: str | None = None
     conventions: Mapping[str, str] = field(default_factory=dict)
     time_limit_s: float | None = 60.0

@@ -43,8 +43,8 @@ _THREE_SLASHES: Final = re.compile(r"^([a-z0-9+.-]+):///")
 # Names and Spark's types; `row` is one of the four above, `position` the event's index.
 SCHEMA: Final = (
     "run string, source string, row string, position long, line long, time_ns long, type string, process long, f string, "
-    "value string, key string, node string, error string, scheduled_ns long, phase string, via string, has_value boolean, "
-    "reason string, sample string"
+    "value string, key string, node string, error string, scheduled_ns long, phase string, via string, order long, "
+    "has_value boolean, reason string, sample string"
 )
 _NAMES: Final = tuple(part.split()[0] for part in SCHEMA.split(","))
 
@@ -207,6 +207,7 @@ def _event(run: str, file: str, line: int, op: Op, *, has_value: bool) -> tuple[
         op.scheduled_ns,
         op.phase,
         op.via,
+        op.order,
         has_value,
         None,
         None,

@@ -39,7 +39,7 @@ def footer_trouble(tail: bytes, size: int) -> str | None:
     except (OSError, ValueError) as error:
         return f"expected a Parquet file, found a footer that cannot be read: {error}"
     names = metadata.schema.names
-    missing = [column.name for column in COLUMNS if column.name not in names]
+    missing = [column.name for column in COLUMNS if not column.optional and column.name not in names]
     if missing:
         return f"expected a column {missing[0]!r}, found {', '.join(names) or 'no column'}"
     return None

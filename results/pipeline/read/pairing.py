@@ -39,7 +39,8 @@ def paired(events: DataFrame) -> DataFrame:
     rows = rows.withColumn("breach", F.when(F.col("type") == _INVOKE, _of_invoke()).otherwise(_of_completion()))
     bad = F.col("breach").isNotNull()
     rows = rows.withColumn("bad_before", F.lag(bad).over(order)).withColumn(
-        "after", F.lead(F.struct("type", "value", "time_ns", "error", "via", "position", bad.alias("bad"))).over(order)
+        "after",
+        F.lead(F.struct("type", "value", "time_ns", "error", "via", "order", "position", bad.alias("bad"))).over(order),
     )
     # What completes an invoke that is in quarantine has nothing to complete.
     orphan = (F.col("type") != _INVOKE) & F.coalesce("bad_before", F.expr("false"))
@@ -69,6 +70,7 @@ def paired(events: DataFrame) -> DataFrame:
         F.col("position").alias("invoke_index"),
         F.when(completes, after["position"]).alias("complete_index"),
         F.when(completes, after["via"]).alias("via"),
+        F.when(completes, after["order"]).alias("order"),
         "source",
         "line",
         breach.alias("reason"),

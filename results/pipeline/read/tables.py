@@ -119,6 +119,12 @@ def trouble() -> Column:
         ),
         F.when(last <= F.col("invoke_index"), F.lit("expected a complete_index above the invoke_index")),
         F.when(
+            last.isNull() & F.col("order").isNotNull(),
+            F.format_string(
+                "expected null in column 'order' of an operation without a completion, found %s", F.col("order")
+            ),
+        ),
+        F.when(
             F.col("end_ns") < F.col("start_ns"),
             F.format_string("time goes back, from %s to %s ns", F.col("start_ns"), F.col("end_ns")),
         ),

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from checker.command import ALGORITHM_NAMES, check
 from checker.models import names
-from harness.op import Operation, OpType
-from harness.verdict import Verdict
+from harness.errors import ExitCode
+from tests.own_models import lines, operation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import pytest
 
 ROOT = Path(__file__).parents[3]
 TEXT = (ROOT / "docs" / "checker.md").read_text(encoding="utf-8")
@@ -59,29 +63,33 @@ def test_analyzers_are_those_of_the_kernel() -> None:
     assert names <= found
 
 
-def operation(process: int, f: str, value: Any, start: int, kind: OpType = OpType.OK) -> Operation:
-    """Returns an operation of ten moments."""
-    return Operation(
-        process=process,
-        f=f,
-        value=None if f == "look" else value,
-        result=value if kind is OpType.OK else None,
-        type=kind,
-        start_ns=start,
-        end_ns=start + 10,
-        invoke_index=start,
-        complete_index=start + 10,
-    )
-
-
-def test_the_model_of_the_guide_works() -> None:
-    """The code block is run as it stands, on a history that fits and on one that does not."""
+def test_the_model_of_the_guide_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The code block is a module in the working folder, and the command says what the guide shows."""
     (block,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
-    code = compile(block, "docs/checker.md", "exec")
-    on, off = True, False
-    fits = [operation(0, "set", None, 0), operation(1, "look", on, 5), operation(2, "look", off, 8)]
-    broken = [operation(0, "set", None, 0), operation(1, "look", off, 20)]
-    for operations, verdict in ((fits, Verdict.VALID), (broken, Verdict.INVALID)):
-        names: dict[str, Any] = {"operations": operations, "__name__": "guide"}
-        exec(code, names)  # noqa: S102 - our own text
-        assert names["result"].valid is verdict
+    (tmp_path / "maximum.py").write_text(block)
+    history = [
+        operation(0, "max", 5, 0, 1, 5),
+        operation(0, "max", 3, 2, 4, 3),
+        operation(1, "read", None, 3, 5, 5),
+        operation(2, "read", None, 6, 7, 3),
+    ]
+    for name, operations in (("history.jsonl", history), ("fits.jsonl", history[:3])):
+        (tmp_path / name).write_text("".join(json.dumps(line) + "\n" for line in lines(operations)))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    given = ["--model", "maximum:MaxRegister"]
+    try:
+        assert check.main(["fits.jsonl", *given], standalone_mode=False) == ExitCode.VALID
+        capsys.readouterr()
+        assert check.main(["history.jsonl", *given, "--explain-model"], standalone_mode=False) == ExitCode.INVALID
+    finally:
+        sys.modules.pop("maximum", None)
+    own = TEXT.partition("## A model of your own")[2]
+    shown = re.findall(r"^    ((?:history\.jsonl:|Process|Looked|Algorithm|At most).*)$", own, re.MULTILINE)
+    printed = capsys.readouterr().out.splitlines()
+    assert len(shown) == 5
+    assert [line for line in shown if line.startswith("Process") and line not in printed] == []
+    # What a search costs may change.
+    assert {re.sub(r"\d[\d.]*", "#", line) for line in shown} <= {re.sub(r"\d[\d.]*", "#", line) for line in printed}

@@ -21,7 +21,7 @@ HISTORY = [
     Op(0, 5, INVOKE, 0, "read", None, "k1", "n1", scheduled_ns=4),
     Op(1, 6, INVOKE, 1, "cas", [1, 2], "k2", "n2"),
     Op(2, 7, INFO, NEMESIS, "start-kill", {"fault": 1, "targets": ["n1"]}),
-    Op(3, 8, OK, 0, "read", 7, "k1", "n1", via="n3"),
+    Op(3, 8, OK, 0, "read", 7, "k1", "n1", via="n3", order=-12),
     Op(4, 9, FAIL, 1, "cas", None, "k2", "n2", 'mismatch: found "3"'),
     Op(5, 10, INVOKE, 2, "write", 3, "k1", "n3", phase="final"),
     Op(6, 11, INFO, 2, "write", 99, "k1", "n3", "timeout"),
@@ -38,7 +38,7 @@ def test_the_whole_history(tmp_path: Path) -> None:
         ":labrys/conventions {:keyed true, :nil-read :exact, :failed-cas :drop, :crashed-dequeue :takes}}\n"
         '{:index 1, :time 6, :type :invoke, :process 1, :f :cas, :value ["k2" [1 2]], :node "n2"}\n'
         '{:index 2, :time 7, :type :info, :process :nemesis, :f :start-kill, :value {:fault 1, :targets ["n1"]}}\n'
-        '{:index 3, :time 8, :type :ok, :process 0, :f :read, :value ["k1" 7], :node "n1", :via "n3"}\n'
+        '{:index 3, :time 8, :type :ok, :process 0, :f :read, :value ["k1" 7], :node "n1", :via "n3", :order -12}\n'
         '{:index 4, :time 9, :type :fail, :process 1, :f :cas, :value ["k2" [1 2]], :node "n2", '
         ':error "mismatch: found \\"3\\""}\n'
         '{:index 5, :time 10, :type :invoke, :process 2, :f :write, :value ["k1" 3], :node "n3", :phase :final}\n'

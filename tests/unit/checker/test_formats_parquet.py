@@ -78,6 +78,7 @@ def histories(draw: st.DrawFn) -> list[Operation]:
             scheduled_ns=draw(st.none() | times),
             phase=draw(st.none() | texts),
             via=draw(st.none() | texts),
+            order=draw(st.none() | st.integers(-(2**63), 2**63 - 1)),
         )
         for number in range(count)
     ]
@@ -182,6 +183,15 @@ def test_a_table_of_another_writer_is_taken_by_its_columns(tmp_path: Path) -> No
     path = tmp_path / "operations.parquet"
     _table(path, day=["2026-01-01"])
     assert [operation.result for operation in read_operations(path)] == [5]
+
+
+def test_a_table_may_lack_what_earlier_versions_did_not_write(tmp_path: Path) -> None:
+    """Without the columns `via` and `order` nothing is known of them; with them they are read."""
+    path = tmp_path / "operations.parquet"
+    _table(path)
+    assert [(operation.via, operation.order) for operation in read_operations(path)] == [(None, None)]
+    _table(path, via=["n2"], order=[-5])
+    assert [(operation.via, operation.order) for operation in read_operations(path)] == [("n2", -5)]
 
 
 @pytest.mark.parametrize(

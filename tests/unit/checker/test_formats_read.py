@@ -297,7 +297,7 @@ def write_jsonl(path: Path) -> None:
     append(time_ns=1, op_type=OpType.INVOKE, process=0, f="write", value=5, key="a", node="n1", scheduled_ns=0)
     append(time_ns=2, op_type=OpType.INFO, process="nemesis", f="start-kill", value={"fault": 1, "targets": ["n1"]})
     append(time_ns=3, op_type=OpType.INVOKE, process=1, f="cas", value=[5, 6], key="b", node="n2")
-    append(time_ns=4, op_type=OpType.OK, process=0, f="write", value=5, key="a", node="n1", via="n3")
+    append(time_ns=4, op_type=OpType.OK, process=0, f="write", value=5, key="a", node="n1", via="n3", order=-(2**63))
     append(time_ns=5, op_type=OpType.FAIL, process=1, f="cas", value=[5, 6], key="b", node="n2", error="mismatch")
     append(time_ns=6, op_type=OpType.INVOKE, process=0, f="read", key="a", node="n1", phase="final")
     writer.close()

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 HEADER = '{"format":"labrys-history","version":1}\n'
 EVENT = '{"index":0,"time":0,"type":"invoke","process":0,"f":"write","value":1}\n'
 INVOKE = "{:index 3 :time 4 :process 0 :type :invoke :f :read :value nil}\n"
+OK_EVENT = EVENT.replace("invoke", "ok").replace('"index":0', '"index":1')
+OK_FORM = INVOKE.replace(":invoke", ":ok").replace(":index 3", ":index 4")
 LOG = "INFO  jepsen.util - 3\t:invoke\t:read\tnil\n"
 ROWS = 8191
 GOOD = Operation(
@@ -59,6 +61,27 @@ GOOD = Operation(
         (HEADER + EVENT.replace('"process":0', '"process":-1'), "h:2: expected a number or 'nemesis' in 'process'"),
         (HEADER + EVENT.replace('"process":0', f'"process":{2**63}'), "h:2: expected a number or 'nemesis'"),
         (HEADER + EVENT.replace("}", ',"scheduled":-1}'), "h:2: expected nanoseconds .* or null in 'scheduled'"),
+        *(
+            (
+                HEADER + EVENT + OK_EVENT.replace("}", f',"order":{order}}}'),
+                f"h:3: expected an integer .* 'order', found '{said}'$",
+            )
+            for order, said in [
+                (2**63, 2**63),
+                (-(2**63) - 1, -(2**63) - 1),
+                ("1.0", "1.0"),
+                ("true", "True"),
+                ('"7"', 7),
+            ]
+        ),
+        (HEADER + EVENT.replace("}", ',"order":7}'), "h:2: expected 'order' on completions of clients alone, found 7"),
+        (
+            HEADER + EVENT.replace('"invoke"', '"info"').replace(':0,"f', ':"nemesis","f').replace("}", ',"order":7}'),
+            "h:2: expected 'order' on completions of clients alone, found 7",
+        ),
+        (INVOKE + OK_FORM.replace("}", " :order 1.5}"), "h:2: expected an integer .* in :order, found 1.5"),
+        (INVOKE + OK_FORM.replace("}", f" :order {2**63}}}"), "h:2: expected an integer .* in :order"),
+        (INVOKE.replace("}", " :order 7}"), "h:1: expected :order on completions of clients alone, found 7"),
         (HEADER + EVENT + EVENT, "h:3: expected index 1, found 0"),
         (INVOKE + "{:process :nemesis :type :info :f :kill :index 3}\n", "h:2: expected an :index above 3, found 3"),
         (INVOKE + "{:process :nemesis :type :info :f :kill :time -5}\n", "h:2: expected a :time .* found -5"),
@@ -113,6 +136,10 @@ def second(**changes: Any) -> Operation:
         (second(start_ns=-7), "row 2: expected a number from 0 to 2^63 - 1 in column 'start_ns', found -7"),
         (second(end_ns=-7), "row 2: expected a number from 0 to 2^63 - 1 in column 'end_ns', found -7"),
         (second(scheduled_ns=-7), "row 2: expected a number from 0 to 2^63 - 1 in column 'scheduled_ns', found -7"),
+        (
+            second(type=OpType.INFO, complete_index=None, end_ns=None, order=7),
+            "row 2: expected null in column 'order' of an operation without a completion, found 7",
+        ),
         (second(complete_index=3), "row 2 (event 1): complete_index 3 is that of row 1 as well"),
         (second(invoke_index=3), "row 2 (event 3): invoke_index 3 is the complete_index of row 1 as well"),
     ],

@@ -109,8 +109,8 @@ def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_answers_of_real_servers() -> None:
     """Each kind of answer that plain servers gave is understood."""
-    assert outcome_of(says(APPENDED), "append", "v") == Ok(0)
-    assert outcome_of(says(APPENDED), "add", "v") == Ok("v")
+    assert outcome_of(says(APPENDED), "append", "v") == Ok(0, order=0)
+    assert outcome_of(says(APPENDED), "add", "v") == Ok("v", order=0)
     assert outcome_of(says(APPEND_AT_A_FOLLOWER), "append", "v", at=NODES[1]) == Fail("not-leader: n1 leads")
     assert outcome_of(says(GET_AT_A_FOLLOWER), "read", at=NODES[1], barrier=False) == Fail("not-leader: n1 leads")
     assert outcome_of(says(NO_SUCH_INDEX), "read", 5, barrier=False) == Ok(None)
@@ -121,17 +121,17 @@ def test_answers_of_real_servers() -> None:
 def test_what_is_appended_is_read(value: Value) -> None:
     """Any value of JSON comes back as it was, at its offset, under its key and under no other."""
     log = Log(encode("other", 7), encode("k", value))
-    assert outcome_of(log, "read", key="k") == Ok([value])
-    assert outcome_of(log, "read", 1, key="k") == Ok(value)
-    assert outcome_of(log, "read", [0, 9], key="k") == Ok([[1, value]])
-    assert outcome_of(log, "read", key="other") == Ok([7])
+    assert outcome_of(log, "read", key="k") == Ok([value], order=2)
+    assert outcome_of(log, "read", 1, key="k") == Ok(value, order=3)
+    assert outcome_of(log, "read", [0, 9], key="k") == Ok([[1, value]], order=4)
+    assert outcome_of(log, "read", key="other") == Ok([7], order=5)
 
 
 def test_an_append_tells_its_offset_and_an_add_its_element() -> None:
     """Both are one entry of the log, with key and value."""
     log = Log(encode(None, 1))
-    assert outcome_of(log, "append", [1, "x"], key="k") == Ok(1)
-    assert outcome_of(log, "add", 5) == Ok(5)
+    assert outcome_of(log, "append", [1, "x"], key="k") == Ok(1, order=1)
+    assert outcome_of(log, "add", 5) == Ok(5, order=2)
     assert [json.loads(body) for body in log.bodies[1:]] == [
         {"key": "k", "value": [1, "x"]},
         {"key": None, "value": 5},
@@ -143,7 +143,7 @@ def test_a_read_gets_the_whole_log(window: int) -> None:
     """However many requests are in flight, each entry is read once, in order; markers and the library's own are none."""
     log = Log(*(encode(None, number) for number in range(100)), magics={3: NOOP, 50: CONFIG_CHANGE})
     expected = [number for number in range(100) if number not in {3, 50}]
-    assert outcome_of(log, "read", window=window) == Ok(expected)
+    assert outcome_of(log, "read", window=window) == Ok(expected, order=100)
     assert outcome_of(log, "read", window=window, barrier=False) == Ok(expected)
     assert log.bodies[100:] == [BARRIER]
 
@@ -163,7 +163,7 @@ def test_answers_in_any_order() -> None:
         held.clear()
         return back
 
-    assert outcome_of(turned_round, "read", window=3) == Ok(list(range(9)))
+    assert outcome_of(turned_round, "read", window=3) == Ok(list(range(9)), order=9)
 
 
 def test_a_barrier_hides_what_is_behind_it() -> None:
@@ -176,9 +176,9 @@ def test_a_barrier_hides_what_is_behind_it() -> None:
                 self.bodies.append(encode(None, "uncommitted"))
             return said
 
-    assert outcome_of(Busy(encode(None, "committed")), "read") == Ok(["committed"])
-    assert outcome_of(Busy(encode(None, "committed")), "read", 2) == Ok(None)
-    assert outcome_of(Busy(encode(None, "committed")), "read", [0, 2]) == Ok([[0, "committed"]])
+    assert outcome_of(Busy(encode(None, "committed")), "read") == Ok(["committed"], order=1)
+    assert outcome_of(Busy(encode(None, "committed")), "read", 2) == Ok(None, order=1)
+    assert outcome_of(Busy(encode(None, "committed")), "read", [0, 2]) == Ok([[0, "committed"]], order=1)
     log = Log(encode(None, "committed"), encode(None, "uncommitted"))
     assert outcome_of(log, "read", barrier=False) == Ok(["committed", "uncommitted"])
 
@@ -206,7 +206,7 @@ def test_an_entry_that_is_not_there_below_the_marker_is_missing() -> None:
     """The list ends where the node's log ends, so that the checker sees what an acknowledged marker should have covered."""
     log = Log(*(encode(None, number) for number in range(20)))
     log.refused[5] = 410
-    assert outcome_of(log, "read") == Ok([0, 1, 2, 3, 4])
+    assert outcome_of(log, "read") == Ok([0, 1, 2, 3, 4], order=20)
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,8 @@ CLIENT_OPS = st.builds(
     st.none() | TEXTS,
     st.none() | st.integers(min_value=0, max_value=2**62),
     st.none() | st.just("final"),
-)
+    order=st.none() | st.integers(min_value=-(2**63), max_value=2**63 - 1),
+).map(lambda op: op._replace(order=None) if op.type is OpType.INVOKE else op)
 
 
 def write(history: HistoryWriter | MemoryHistory, count: int) -> None:

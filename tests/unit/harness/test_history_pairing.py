@@ -23,7 +23,7 @@ def op(index: int, op_type: OpType, process: int | str, f: str = "read", **field
 def test_an_operation_joins_its_two_events() -> None:
     """Argument and start come from the invoke, result and end from the completion."""
     invoke = op(0, INVOKE, 3, "cas", value=[1, 2], key="k", node="n1", scheduled_ns=4, phase="final")
-    paired = pair([invoke, op(1, OK, 3, "cas", value=[1, 2], key="k", node="n1", phase="final", via="n3")])
+    paired = pair([invoke, op(1, OK, 3, "cas", value=[1, 2], key="k", node="n1", phase="final", via="n3", order=9)])
     assert paired == [
         Operation(
             process=3,
@@ -40,6 +40,7 @@ def test_an_operation_joins_its_two_events() -> None:
             scheduled_ns=4,
             phase="final",
             via="n3",
+            order=9,
         )
     ]
 

@@ -19,7 +19,7 @@ from harness.combinators import concat, delay, from_function, limit, repeat, seq
 from harness.driver import CLOSE_TIMEOUT_S, MAX_ERROR_CHARACTERS
 from harness.errors import InfrastructureError, InputError
 from harness.generator import Later
-from harness.history import MemoryHistory, pair
+from harness.history import HistoryWriter, MemoryHistory, pair, read_history
 from harness.interpreter import STOP_GRACE_S, DriveResult, drive
 from harness.load import ClosedLoop, OpenLoop
 from harness.node import Node
@@ -29,6 +29,7 @@ from harness.simulation import drive_virtually, simulate
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from pathlib import Path
 
     from harness.generator import Asker, Generator
     from harness.load import Load
@@ -114,6 +115,23 @@ def test_an_operation_leaves_an_invoke_and_a_completion() -> None:
         Op(1, 250_000_000, OpType.OK, 0, "read", 7, "k0", "n1", None, None, "final"),
     ]
     assert (result.operations, result.ok, result.failed, result.unknown) == (1, 1, 0, 0)
+
+
+def test_a_completion_has_the_order_that_the_client_tells(tmp_path: Path) -> None:
+    """It is written and read back; one that is no integer of 64 bits makes the operation one in doubt, and nothing breaks."""
+    orders = iter([-7, None, 2**63 - 1, 2**63, True])
+
+    async def behave(_: int) -> Outcome:
+        return Ok(7, order=next(orders))
+
+    writer = HistoryWriter(tmp_path / "history.jsonl", {})
+    _, ops = run(limit(5, repeat(READ)), Service(behave), history=writer)
+    writer.close()
+    assert [(op.type, op.order) for op in ops if op.type is not OpType.INVOKE] == [
+        (OpType.OK, -7), (OpType.OK, None), (OpType.OK, 2**63 - 1), (OpType.INFO, None), (OpType.INFO, None),
+    ]  # fmt: skip
+    assert "expected an integer from -2^63 to 2^63 - 1 as the order of 'read'" in (ops[-1].error or "")
+    assert [op.order for op in read_history(tmp_path / "history.jsonl").ops] == [op.order for op in ops]
 
 
 class RoutedService(Service):

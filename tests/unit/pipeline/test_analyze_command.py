@@ -116,6 +116,40 @@ def test_the_archive_has_what_executors_import(tmp_path: Path) -> None:
     assert shipped(whole, tmp_path) == {}
 
 
+def test_a_module_of_the_user_s_goes_to_executors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what it imports from its folder, and no more of it; also beside an environment of the user's."""
+    from checker.models import find_model  # noqa: PLC0415 - beside its test
+    from results.pipeline.ship import shipped  # noqa: PLC0415 - beside its test
+
+    (tmp_path / "own_model.py").write_text(
+        "from checker.models import Model\nfrom own_part import begin\n\n\nclass Own(Model):\n    initial = begin\n\n"
+        "    def step(self, state, op):\n        return state\n"
+    )
+    (tmp_path / "own_part.py").write_text("begin = 1\n")
+    (tmp_path / "own_other.py").write_text("raise ZeroDivisionError\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    try:
+        assert find_model("own_model:Own", by_place=True).initial == 1
+        whole = {"spark.archives": "env.tar.gz#env", "spark.pyspark.python": "./env/bin/python"}
+        settings = shipped(whole, tmp_path, "own_model:Own")
+        with tarfile.open(tmp_path / "labrys-package.tar.gz") as archive:
+            assert sorted(archive.getnames()) == ["own_model.py", "own_part.py"]
+        assert settings["spark.archives"].startswith("env.tar.gz#env,")
+        shipped({}, tmp_path, "own_model:Own")
+        with tarfile.open(tmp_path / "labrys-package.tar.gz") as archive:
+            assert {"own_model.py", "own_part.py", "checker/checking.py"} <= set(archive.getnames())
+    finally:
+        for name in ("own_model", "own_part"):
+            sys.modules.pop(name, None)
+
+
+def test_a_model_that_cannot_be_had_is_told_of_before_spark_starts() -> None:
+    """A sentence, at once."""
+    result = CliRunner().invoke(analyze, ["somewhere", "--model", "nothing_here:Own"])
+    assert "expected nothing_here.py in the working folder" in str(result.exception)
+
+
 @pytest.mark.parametrize(
     ("settings", "packed"),
     [

@@ -20,7 +20,7 @@ from harness.workload import Observed
 from workloads.finals import ATTEMPTS, UntilRead, final_reads, keys_of
 from workloads.register import RegisterOptions, RegisterWorkload, Values
 from workloads.register.generators import RegisterGenerator
-from workloads.register.parts import linearizable, reads_saw_writes
+from workloads.register.parts import linearizability, reads_saw_writes
 from workloads.register.streams import Stream
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ def operation(index: int, process: int, f: str, value: Any, op_type: OpType = Op
 
 def test_a_stale_read_is_invalid_with_a_counterexample() -> None:
     """The part names the key, explains, and shows the operations."""
-    part = linearizable(
+    [part] = linearizability(
         [
             operation(0, 0, "write", 1, key="k1"),
             operation(1, 0, "write", 1),
@@ -243,7 +243,7 @@ def test_a_read_of_another_process_write_counts(write: Operation) -> None:
 def test_a_result_of_any_shape_is_judged() -> None:
     """A list where a number belongs is a value that nobody wrote."""
     operations = [operation(0, 0, "write", 1), operation(1, 1, "read", [1, {"a": []}])]
-    assert linearizable(operations).verdict is Verdict.INVALID
+    assert linearizability(operations)[0].verdict is Verdict.INVALID
     assert reads_saw_writes(operations).verdict is Verdict.UNKNOWN
 
 

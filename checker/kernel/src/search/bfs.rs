@@ -73,7 +73,7 @@ impl<'p, B: Bits> Bfs<'p, B> {
     /// Goes on for about that many steps.
     pub fn run<M: Machine>(&mut self, machine: &mut M, meter: &mut Meter, budget: u64) -> Progress {
         let end = meter.steps.saturating_add(budget);
-        let last = self.rules.limit;
+        let last = self.rules.limit();
         while self.window.at < last {
             if !self.in_closure {
                 self.open_closure(machine);
@@ -113,7 +113,8 @@ impl<'p, B: Bits> Bfs<'p, B> {
     fn remember(&mut self, state: u32, hot: bool, bits: &B, last: u32, used: u32, trail: u32) {
         let layout = &self.rules.plan.layout;
         let at = self.window.at as u32;
-        if let Some(index) = self.memo.insert(layout, &self.window.observers, at, state, hot, bits, last) {
+        let key = self.rules.key(self.window.at, state);
+        if let Some(index) = self.memo.insert(layout, &self.window.observers, at, state, key, hot, bits, last) {
             while self.buckets.len() <= used as usize {
                 self.buckets.push(Vec::new());
             }
@@ -145,8 +146,7 @@ impl<'p, B: Bits> Bfs<'p, B> {
             moves.clear();
             let mut steps = 1;
             if self.rules.viable(&self.window, machine, &bits, state) {
-                steps +=
-                    self.rules.moves(&self.window, machine, &mut self.scratch, &bits, state, hot, &mut moves);
+                steps += self.rules.moves(&self.window, machine, &mut self.scratch, &bits, state, hot, &mut moves);
             }
             let (last, trail) = (entry_last, self.trails.get(index as usize).copied().unwrap_or(NONE));
             for chosen in &moves {

@@ -24,7 +24,8 @@ struct Frame<B> {
 
 /// A depth-first search that can be continued.
 pub struct Dfs<'p, B> {
-    rules: &'p Rules<'p>,
+    /// What it keeps to.
+    pub rules: &'p Rules<'p>,
     window: Window<'p>,
     /// What was seen.
     pub memo: Memo<B>,
@@ -103,7 +104,7 @@ impl<'p, B: Bits> Dfs<'p, B> {
     ) -> bool {
         let plan = self.rules.plan;
         loop {
-            if self.window.at == self.rules.limit {
+            if self.window.at == self.rules.limit() {
                 return true;
             }
             let slot = plan.slot[self.window.forced() as usize];
@@ -122,13 +123,13 @@ impl<'p, B: Bits> Dfs<'p, B> {
         if !self.rules.viable(&self.window, machine, &bits, state) {
             return false;
         }
-        let seen = self.memo.insert(&plan.layout, &self.window.observers, at, state, hot, &bits, last);
+        let key = self.rules.key(self.window.at, state);
+        let seen = self.memo.insert(&plan.layout, &self.window.observers, at, state, key, hot, &bits, last);
         if seen.is_none() {
             return false;
         }
         let first = self.moves.len();
-        meter.steps +=
-            self.rules.moves(&self.window, machine, &mut self.scratch, &bits, state, hot, &mut self.moves);
+        meter.steps += self.rules.moves(&self.window, machine, &mut self.scratch, &bits, state, hot, &mut self.moves);
         self.frames.push(Frame {
             at,
             bits,

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use super::automaton::Automaton;
+use super::budget::{Cause, Meter};
 use crate::hash::FastHasher;
 use crate::models;
 use crate::ops::{op, Family, Ops};
@@ -29,10 +31,31 @@ pub trait Machine {
     fn resets(&self, class: u32) -> bool;
     /// Whether the model's own code has failed, so that no answer counts.
     fn failed(&self) -> bool;
+    /// All states that operations of its classes can reach, with all their steps, if they are few; asks the model's code at most
+    /// `asks` times. Another call goes on where this one ended.
+    fn closure(&mut self, asks: u64, meter: &mut Meter) -> Closure;
+    /// How many steps of a search the model's code takes for one answer, about.
+    fn cost(&self) -> u64;
+    /// Whether it asks a model for each step, and can list its states.
+    fn is_table(&self) -> bool;
+    /// How often the model's code was asked.
+    fn asked(&self) -> u64;
     /// How a state was reached first: classes from the initial state on.
     fn path(&self, state: u32) -> Vec<u32>;
     /// Bytes held.
     fn bytes(&self) -> usize;
+}
+
+/// What `Machine::closure` found.
+pub enum Closure {
+    /// All states.
+    Complete(Automaton),
+    /// There are more than were asked for.
+    Unfinished,
+    /// There are too many.
+    Never,
+    /// The search has to end.
+    Stopped(Cause),
 }
 
 /// One cell with read, write, cas and failed cas; locks too.
@@ -104,6 +127,18 @@ impl Machine for Register {
     fn failed(&self) -> bool {
         false
     }
+    fn closure(&mut self, _: u64, _: &mut Meter) -> Closure {
+        Closure::Never
+    }
+    fn cost(&self) -> u64 {
+        1
+    }
+    fn is_table(&self) -> bool {
+        false
+    }
+    fn asked(&self) -> u64 {
+        0
+    }
     fn path(&self, state: u32) -> Vec<u32> {
         let mut path = Vec::new();
         let mut at = state;
@@ -138,6 +173,8 @@ pub trait Oracle {
     fn looks_ahead(&self) -> bool;
     /// See `Machine`.
     fn resets(&self, class: u32) -> bool;
+    /// See `Machine`.
+    fn cost(&self) -> u64;
     /// Bytes held.
     fn bytes(&self) -> usize;
 }
@@ -151,9 +188,15 @@ pub struct Table<O> {
     viable: HashMap<u64, bool, FastHasher>,
     /// By state: the state and class that led there first.
     origin: Vec<(u32, u32)>,
+    /// How often the oracle was asked.
+    asked: u64,
+    /// How many states had all their steps asked for.
+    explored: usize,
     failed: bool,
 }
 
+/// Entries of the largest table that a closure may have.
+const LARGEST: usize = 1 << 22;
 const UNASKED: u32 = u32::MAX - 1;
 const DENSE_CLASSES: usize = 256;
 
@@ -167,6 +210,8 @@ impl<O: Oracle> Table<O> {
             sparse: HashMap::default(),
             viable: HashMap::default(),
             origin: vec![(ILLEGAL, ILLEGAL)],
+            asked: 0,
+            explored: 0,
             failed: false,
         }
     }
@@ -180,6 +225,7 @@ impl<O: Oracle> Table<O> {
         if self.failed {
             return ILLEGAL;
         }
+        self.asked += 1;
         let Some(next) = self.oracle.ask(state, class) else {
             self.failed = true;
             return ILLEGAL;
@@ -241,6 +287,44 @@ impl<O: Oracle> Machine for Table<O> {
     }
     fn failed(&self) -> bool {
         self.failed
+    }
+    fn closure(&mut self, asks: u64, meter: &mut Meter) -> Closure {
+        let classes = self.classes;
+        let mut left = asks;
+        while self.explored < self.origin.len() {
+            if self.origin.len() * classes > LARGEST {
+                return Closure::Never;
+            }
+            if left < classes as u64 {
+                return Closure::Unfinished;
+            }
+            let before = self.asked;
+            for class in 0..classes as u32 {
+                self.step(self.explored as u32, class);
+            }
+            let asked = self.asked - before;
+            left -= asked;
+            if let Some(cause) = meter.tick(asked * self.oracle.cost(), || self.bytes()) {
+                return Closure::Stopped(cause);
+            }
+            if self.failed {
+                return Closure::Stopped(Cause::ModelFailed);
+            }
+            self.explored += 1;
+        }
+        let states = self.origin.len() as u32;
+        let steps = (0..states).flat_map(|state| (0..classes as u32).map(move |class| (state, class)));
+        let next = steps.map(|(state, class)| self.step(state, class)).collect();
+        Closure::Complete(Automaton::new(classes, next))
+    }
+    fn cost(&self) -> u64 {
+        self.oracle.cost()
+    }
+    fn is_table(&self) -> bool {
+        self.classes > 0
+    }
+    fn asked(&self) -> u64 {
+        self.asked
     }
     fn path(&self, state: u32) -> Vec<u32> {
         let mut path = Vec::new();
@@ -317,6 +401,9 @@ impl Oracle for Native<'_> {
     }
     fn resets(&self, class: u32) -> bool {
         self.ops.f[self.representative[class as usize] as usize] == op::PUT
+    }
+    fn cost(&self) -> u64 {
+        4
     }
     fn bytes(&self) -> usize {
         self.held

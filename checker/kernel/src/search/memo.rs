@@ -75,6 +75,8 @@ pub struct Entry<B> {
     pub bits: B,
     /// The state.
     pub state: u32,
+    /// The number of the states that are as good.
+    key: u32,
     /// The return event that it waits at.
     pub at: u32,
     /// The operation that was linearized last.
@@ -123,9 +125,10 @@ impl<B: Bits> Memo<B> {
         self.entries.clear();
     }
 
-    /// Remembers a configuration unless one that can do as much was seen; returns its index.
+    /// Remembers a configuration unless one that can do as much was seen; returns its index. States with one `key` can do the
+    /// same.
     ///
-    /// One dominates another at the same event and state if the same mutators are linearized, no observer is missing
+    /// One dominates another at the same event and key if the same mutators are linearized, no observer is missing
     /// that the other has linearized, and no class of crashed operations was used more often: whatever the other can
     /// still do, it can too.
     pub fn insert(
@@ -134,18 +137,19 @@ impl<B: Bits> Memo<B> {
         observers: &[u64],
         at: u32,
         state: u32,
+        key: u32,
         hot: bool,
         bits: &B,
         last: u32,
     ) -> Option<u32> {
-        let hash = hash(layout, observers, at, state, hot, bits.words());
+        let hash = hash(layout, observers, at, key, hot, bits.words());
         let mut mask = self.heads.len() - 1;
         let mut previous = NIL;
         let mut i = self.heads[hash as usize & mask];
         while i != NIL {
             let entry = &mut self.entries[i as usize];
             let next = entry.next;
-            let same = entry.hash == hash && entry.state == state && entry.at == at && entry.hot == hot;
+            let same = entry.hash == hash && entry.key == key && entry.at == at && entry.hot == hot;
             if same && layout.dominates(observers, entry.bits.words(), bits.words()) {
                 return None;
             }
@@ -167,7 +171,7 @@ impl<B: Bits> Memo<B> {
         }
         let index = self.entries.len() as u32;
         let head = &mut self.heads[hash as usize & mask];
-        self.entries.push(Entry { bits: bits.clone(), state, at, last, hot, dead: false, hash, next: *head });
+        self.entries.push(Entry { bits: bits.clone(), state, key, at, last, hot, dead: false, hash, next: *head });
         *head = index;
         Some(index)
     }
@@ -187,8 +191,8 @@ impl<B: Bits> Memo<B> {
 }
 
 #[inline]
-fn hash(layout: &Layout, observers: &[u64], at: u32, state: u32, hot: bool, words: &[u64]) -> u32 {
-    let mut h = (u64::from(at) << 32 | u64::from(state)) ^ (u64::from(hot) << 63);
+fn hash(layout: &Layout, observers: &[u64], at: u32, key: u32, hot: bool, words: &[u64]) -> u32 {
+    let mut h = (u64::from(at) << 32 | u64::from(key)) ^ (u64::from(hot) << 63);
     h = mix(h);
     for i in 0..layout.mask_words {
         h = mix(h ^ (words[i] & !observers[i]));

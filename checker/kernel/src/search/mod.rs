@@ -1,5 +1,6 @@
 //! The general search: any deterministic model, any history, within a budget.
 
+pub mod automaton;
 pub mod bfs;
 pub mod budget;
 pub mod dfs;
@@ -8,15 +9,18 @@ pub mod memo;
 pub mod moves;
 pub mod plan;
 pub mod prepare;
+pub mod reduce;
 pub mod wgl;
 
+use automaton::Automaton;
 use bfs::Bfs;
 use budget::{Cause, Meter};
 use dfs::Dfs;
-use machine::Machine;
+use machine::{Closure, Machine};
 use memo::{has, Bits};
 use moves::Rules;
 use plan::{Plan, Window};
+use reduce::{Allowed, Counts, Reduced, Start};
 
 use crate::ops::{Ops, NONE};
 
@@ -73,10 +77,18 @@ pub struct Found {
     pub configs: Vec<Config>,
     /// Model steps taken.
     pub steps: u64,
+    /// What the reductions did.
+    pub counts: Counts,
 }
 
+/// Steps for each operation that the depth-first search has before anything else is tried.
+const ATTEMPT: u64 = 16;
 /// Steps for each operation that the depth-first search has before the breadth-first one gets its turn.
 const FIRST_BUDGET: u64 = 64;
+/// Of how many steps one is spent on the model's automaton, as long as it is not known.
+const CLOSURE_SHARE: u64 = 4;
+/// How many times the steps so far a search may take that only has to find the first return.
+const BLIND_SHARE: u64 = 4;
 /// How many configurations are reported.
 const MAX_CONFIGS: usize = 10;
 
@@ -88,18 +100,22 @@ pub fn search<M: Machine>(
     machine: &mut M,
     meter: &mut Meter,
     method: Method,
+    allowed: Allowed,
     want_order: bool,
 ) -> Found {
     if method == Method::Wgl {
         return classical(plan, ops, keep, machine, meter, want_order);
     }
-    match plan.layout.words {
-        1 => both::<M, [u64; 1]>(plan, machine, meter, method, want_order),
-        2 => both::<M, [u64; 2]>(plan, machine, meter, method, want_order),
-        3 | 4 => both::<M, [u64; 4]>(plan, machine, meter, method, want_order),
-        5..=8 => both::<M, [u64; 8]>(plan, machine, meter, method, want_order),
-        _ => both::<M, Box<[u64]>>(plan, machine, meter, method, want_order),
-    }
+    // The breadth-first search by itself is the plain one.
+    let allowed = if method == Method::Linear { Allowed::NONE } else { allowed };
+    let run = match plan.layout.words {
+        1 => both::<M, [u64; 1]>,
+        2 => both::<M, [u64; 2]>,
+        3 | 4 => both::<M, [u64; 4]>,
+        5..=8 => both::<M, [u64; 8]>,
+        _ => both::<M, Box<[u64]>>,
+    };
+    run(plan, machine, meter, method, allowed, want_order)
 }
 
 fn classical<M: Machine>(
@@ -132,7 +148,15 @@ fn classical<M: Machine>(
         });
     }
     let order = (progress == Progress::Valid && want_order).then_some(found.order);
-    Found { progress, analyzer: "wgl", op: found.furthest, order, configs, steps: meter.steps }
+    Found {
+        progress,
+        analyzer: "wgl",
+        op: found.furthest,
+        order,
+        configs,
+        steps: meter.steps,
+        counts: Counts::default(),
+    }
 }
 
 fn both<M: Machine, B: Bits>(
@@ -140,68 +164,180 @@ fn both<M: Machine, B: Bits>(
     machine: &mut M,
     meter: &mut Meter,
     method: Method,
+    allowed: Allowed,
     want_order: bool,
 ) -> Found {
     let observes = moves::observers(plan, machine);
     let mut rules = Rules::new(plan, &observes, machine);
-    let mut found = within::<M, B>(plan, &rules, machine, meter, method, want_order);
-    if found.progress == Progress::Invalid && rules.looks_ahead() {
-        // Looking ahead finds the end early: the first return without a linearization is found by halving.
-        let place = |op: u32| plan.return_of.get(op as usize).map_or(0, |&r| r as usize + 1);
-        let (mut low, mut high) = (place(found.op), plan.returns.len());
-        while low < high {
-            rules.limit = low + (high - low) / 2;
-            let shorter = within::<M, B>(plan, &rules, machine, meter, method, false);
-            match shorter.progress {
-                Progress::Invalid => {
-                    high = rules.limit;
-                    found.configs = shorter.configs;
-                }
-                Progress::Valid => low = rules.limit + 1,
-                _ => break,
-            }
-        }
-        found.op = if low == high { plan.returns[high - 1] } else { NONE };
-        found.steps = meter.steps;
+    let mut reducer = allowed.any().then(|| Reducer::new(allowed));
+    let mut found = within::<M, B>(&rules, machine, meter, method, want_order, reducer.as_mut(), u64::MAX);
+    while let Some(reduced) = reducer.as_mut().and_then(|reducer| reducer.take(plan, meter)) {
+        rules.reduce(reduced, allowed.commuting);
+        found = within::<M, B>(&rules, machine, meter, method, want_order, reducer.as_mut(), u64::MAX);
     }
+    if found.progress == Progress::Invalid && rules.looks_ahead() {
+        first_return::<M, B>(&mut rules, machine, meter, method, &mut found);
+    }
+    found.steps = meter.steps;
+    found.counts = rules.reduced().map_or_else(Counts::default, Reduced::finish);
     found
 }
 
+/// Looking ahead ends a search early. Finds the first return without a linearization: by a search that does not look ahead,
+/// or by halving where that one takes long.
+fn first_return<M: Machine, B: Bits>(
+    rules: &mut Rules,
+    machine: &mut M,
+    meter: &mut Meter,
+    method: Method,
+    found: &mut Found,
+) {
+    let plan = rules.plan;
+    if rules.reduced().is_some() {
+        let budget = (BLIND_SHARE * meter.steps).max(FIRST_BUDGET * unit(plan));
+        rules.set_look_ahead(false);
+        let whole = within::<M, B>(rules, machine, meter, method, false, None, budget);
+        rules.set_look_ahead(true);
+        if whole.progress == Progress::Invalid {
+            *found = whole;
+            return;
+        }
+    }
+    let place = |op: u32| plan.return_of.get(op as usize).map_or(0, |&r| r as usize + 1);
+    let (mut low, mut high) = (place(found.op), plan.returns.len());
+    while low < high {
+        let middle = low + (high - low) / 2;
+        rules.set_limit(middle);
+        let shorter = within::<M, B>(rules, machine, meter, method, false, None, u64::MAX);
+        match shorter.progress {
+            Progress::Invalid => {
+                high = middle;
+                found.configs = shorter.configs;
+            }
+            Progress::Valid => low = middle + 1,
+            _ => break,
+        }
+    }
+    found.op = if low == high { plan.returns[high - 1] } else { NONE };
+}
+
+fn unit(plan: &Plan) -> u64 {
+    plan.returns.len() as u64 + 16
+}
+
+/// Finds out about the model, for a small share of what the search takes: at first in local segments, then as a whole.
+struct Reducer {
+    allowed: Allowed,
+    /// Whether there is anything left to find out.
+    done: bool,
+    automaton: Option<Automaton>,
+    local: bool,
+    fresh: bool,
+}
+
+impl Reducer {
+    fn new(allowed: Allowed) -> Self {
+        Self { allowed, done: false, automaton: None, local: false, fresh: false }
+    }
+
+    /// Goes on. Pending means that there is something new, with which the search should begin again; None, that there is not.
+    fn learn<M: Machine>(&mut self, machine: &mut M, meter: &mut Meter) -> Option<Progress> {
+        if self.done || !machine.is_table() {
+            return None;
+        }
+        let asks = match self.allowed.start {
+            Start::Whole => u64::MAX,
+            Start::Local => 0,
+            Start::Later => meter.steps / (machine.cost() * CLOSURE_SHARE),
+        };
+        match machine.closure(asks, meter) {
+            Closure::Complete(automaton) => {
+                self.automaton = Some(automaton);
+                self.done = true;
+                self.fresh = true;
+            }
+            Closure::Unfinished => {}
+            Closure::Never => self.done = true,
+            Closure::Stopped(cause) => return Some(Progress::Stopped(cause)),
+        }
+        if !self.local && self.automaton.is_none() {
+            self.local = true;
+            self.fresh = true;
+        }
+        self.fresh.then_some(Progress::Pending)
+    }
+
+    /// What was found out since the last call.
+    fn take(&mut self, plan: &Plan, meter: &Meter) -> Option<Reduced> {
+        if !std::mem::take(&mut self.fresh) {
+            return None;
+        }
+        Some(match self.automaton.take() {
+            Some(automaton) => Reduced::whole(plan, &automaton, self.allowed),
+            None => Reduced::local(plan, self.allowed, meter.steps),
+        })
+    }
+}
+
+/// Searches up to the limit of the rules. Pending means that the reducer knows more, or that it took about `most` steps.
 fn within<M: Machine, B: Bits>(
-    plan: &Plan,
     rules: &Rules,
     machine: &mut M,
     meter: &mut Meter,
     method: Method,
     want_order: bool,
+    mut reducer: Option<&mut Reducer>,
+    most: u64,
 ) -> Found {
+    let plan = rules.plan;
     let mut bfs: Bfs<B> = Bfs::new(rules, machine, want_order);
     if method == Method::Linear {
         let progress = bfs.run(machine, meter, u64::MAX);
         return breadth(plan, &bfs, machine, meter, progress, "linear");
     }
     let mut dfs: Dfs<B> = Dfs::new(rules);
-    let mut budget = FIRST_BUDGET * (plan.returns.len() as u64 + 16);
+    let end = meter.steps.saturating_add(most);
+    let attempts = reducer.is_some() && rules.reduced().is_none();
+    let mut budget = if attempts { ATTEMPT } else { FIRST_BUDGET } * unit(plan);
+    let mut at_once = reducer.as_ref().is_some_and(|reducer| reducer.allowed.start != Start::Later);
     loop {
-        let progress = dfs.run(machine, meter, budget);
-        if progress != Progress::Pending {
-            let at = (dfs.furthest as usize).max(bfs.window.at);
-            let order = (progress == Progress::Valid && want_order).then(|| dfs.witness());
-            let configs = if progress == Progress::Valid { Vec::new() } else { deepest(plan, &dfs, rules, machine) };
-            let op = plan.returns.get(at).copied().unwrap_or(NONE);
-            return Found { progress, analyzer: "jit-dfs", op, order, configs, steps: meter.steps };
+        let progress = if at_once { Progress::Pending } else { dfs.run(machine, meter, budget) };
+        at_once = false;
+        if progress != Progress::Pending || meter.steps >= end {
+            return depth(&dfs, &bfs, machine, meter, progress, want_order);
         }
-        let progress = bfs.run(machine, meter, budget);
-        if progress != Progress::Pending {
-            let mut found = breadth(plan, &bfs, machine, meter, progress, "jit-bfs");
-            if matches!(progress, Progress::Stopped(_)) && dfs.furthest as usize > bfs.window.at {
-                found.op = plan.returns[dfs.furthest as usize];
-                found.configs = deepest(plan, &dfs, rules, machine);
+        if let Some(progress) = reducer.as_mut().and_then(|reducer| reducer.learn(machine, meter)) {
+            return depth(&dfs, &bfs, machine, meter, progress, false);
+        }
+        if budget >= FIRST_BUDGET * unit(plan) {
+            let progress = bfs.run(machine, meter, budget);
+            if progress != Progress::Pending {
+                let mut found = breadth(plan, &bfs, machine, meter, progress, "jit-bfs");
+                if matches!(progress, Progress::Stopped(_)) && dfs.furthest as usize > bfs.window.at {
+                    found.op = plan.returns[dfs.furthest as usize];
+                    found.configs = deepest(plan, &dfs, rules, machine);
+                }
+                return found;
             }
-            return found;
         }
         budget = budget.saturating_mul(2);
     }
+}
+
+fn depth<M: Machine, B: Bits>(
+    dfs: &Dfs<B>,
+    bfs: &Bfs<B>,
+    machine: &M,
+    meter: &Meter,
+    progress: Progress,
+    want_order: bool,
+) -> Found {
+    let plan = dfs.rules.plan;
+    let at = (dfs.furthest as usize).max(bfs.window.at);
+    let order = (progress == Progress::Valid && want_order).then(|| dfs.witness());
+    let configs = if progress == Progress::Valid { Vec::new() } else { deepest(plan, dfs, dfs.rules, machine) };
+    let op = plan.returns.get(at).copied().unwrap_or(NONE);
+    Found { progress, analyzer: "jit-dfs", op, order, configs, steps: meter.steps, counts: Counts::default() }
 }
 
 fn breadth<M: Machine, B: Bits>(
@@ -219,7 +355,7 @@ fn breadth<M: Machine, B: Bits>(
         _ => None,
     };
     let op = plan.returns.get(bfs.window.at).copied().unwrap_or(NONE);
-    Found { progress, analyzer, op, order, configs, steps: meter.steps }
+    Found { progress, analyzer, op, order, configs, steps: meter.steps, counts: Counts::default() }
 }
 
 fn deepest<M: Machine, B: Bits>(plan: &Plan, dfs: &Dfs<B>, rules: &Rules, machine: &M) -> Vec<Config> {
@@ -232,14 +368,7 @@ fn deepest<M: Machine, B: Bits>(plan: &Plan, dfs: &Dfs<B>, rules: &Rules, machin
         .collect()
 }
 
-fn config<M: Machine, B: Bits>(
-    plan: &Plan,
-    window: &Window,
-    machine: &M,
-    bits: &B,
-    state: u32,
-    last: u32,
-) -> Config {
+fn config<M: Machine, B: Bits>(plan: &Plan, window: &Window, machine: &M, bits: &B, state: u32, last: u32) -> Config {
     let open = window.open.iter().map(|&r| plan.returns[r as usize]);
     let mut pending: Vec<u32> = open.filter(|&i| !has(bits, plan.slot[i as usize])).collect();
     for (k, members) in plan.info_members().iter().enumerate() {

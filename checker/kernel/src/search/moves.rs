@@ -6,11 +6,13 @@
 //! - Of open operations that are alike the one with the earliest end goes first.
 //! - On machines whose mutators overwrite everything, a crashed operation is applied only right before something that
 //!   needs its result: an observer, a cas, or another crashed cas that leads to one.
+//! - Where the model is finite on the history, `reduce` tells more that need not be tried.
 //! - On sequences, a state that is no prefix of the next read that is still to come is dead, unless a put can intervene.
 
 use super::machine::{Machine, ILLEGAL};
 use super::memo::{has, set, Bits};
 use super::plan::{Plan, Window};
+use super::reduce::{Counts, Reduced, Set, View};
 use crate::ops::NONE;
 
 /// Facts about a plan and its machine that never change.
@@ -22,8 +24,12 @@ pub struct Rules<'p> {
     blind: Vec<bool>,
     overwrites: bool,
     ahead: Option<Ahead>,
+    reduced: Option<Reduced>,
+    commuting: bool,
+    /// Whether a branch ends as soon as it is known to be lost, even before the return at which it is.
+    look_ahead: bool,
     /// How many returns count; what returns later is open for ever.
-    pub limit: usize,
+    limit: usize,
 }
 
 /// For look-ahead: by return, the next return of an observer, and how many resets were called before.
@@ -62,16 +68,54 @@ impl<'p> Rules<'p> {
             blind: classes.clone().map(|class| machine.blind(class)).collect(),
             overwrites: machine.overwrites(),
             ahead: machine.looks_ahead().then(|| Ahead::new(plan, observes, machine)),
+            reduced: None,
+            commuting: false,
+            look_ahead: true,
             limit: plan.returns.len(),
+        }
+    }
+
+    /// Uses what is known of the model from now on. What was searched before does not count.
+    pub fn reduce(&mut self, reduced: Reduced, commuting: bool) {
+        self.reduced = Some(reduced);
+        self.commuting = commuting;
+    }
+
+    /// What is known of the model.
+    pub fn reduced(&self) -> Option<&Reduced> {
+        self.reduced.as_ref()
+    }
+
+    /// How many returns count; what returns later is open for ever.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Lets that many returns count.
+    pub fn set_limit(&mut self, limit: usize) {
+        self.limit = limit;
+        if let Some(reduced) = &self.reduced {
+            reduced.set_limit(self.plan, limit);
         }
     }
 
     /// Whether a search can end before the first return at which nothing is left, because it looks ahead.
     pub fn looks_ahead(&self) -> bool {
-        self.ahead.is_some()
+        self.ahead.is_some() || self.reduced.as_ref().is_some_and(Reduced::looks_ahead)
     }
 
-    /// Linearizes every open observer that matches; tells each, and returns how many.
+    /// Says whether a branch ends as soon as it is known to be lost, or at the first return at which nothing is left.
+    pub fn set_look_ahead(&mut self, look_ahead: bool) {
+        self.look_ahead = look_ahead;
+    }
+
+    /// The number that a state shares with those that are as good at a return.
+    #[inline]
+    pub fn key(&self, at: usize, state: u32) -> u32 {
+        self.reduced.as_ref().map_or(state, |reduced| reduced.key(at, state))
+    }
+
+    /// Linearizes every open observer that matches, and whatever is idle; tells each, and returns how many.
     #[inline]
     pub fn absorb<M: Machine, B: Bits>(
         &self,
@@ -82,24 +126,56 @@ impl<'p> Rules<'p> {
         mut tell: impl FnMut(u32),
     ) -> u64 {
         let mut count = 0;
+        let mut idle = 0;
+        let view = self.view(machine, window.at, state);
         for &r in &window.open {
             let i = self.plan.returns[r as usize];
             let class = self.plan.class[i as usize];
-            if self.observes[class as usize] {
-                let slot = self.plan.slot[i as usize];
-                if !has(bits, slot) && machine.step(state, class) != ILLEGAL {
-                    set(bits, slot);
-                    tell(i);
-                    count += 1;
-                }
+            let slot = self.plan.slot[i as usize];
+            let observes = self.observes[class as usize];
+            if (!observes && view.is_none()) || has(bits, slot) {
+                continue;
             }
+            if (observes && machine.step(state, class) != ILLEGAL)
+                || view.as_ref().is_some_and(|view| view.idle(class, r))
+            {
+                set(bits, slot);
+                tell(i);
+                count += 1;
+                idle += u64::from(!observes);
+            }
+        }
+        if idle > 0 {
+            self.count(|counts| counts.idle += idle);
         }
         count
     }
 
+    fn view<M: Machine>(&self, machine: &mut M, at: usize, state: u32) -> Option<View> {
+        self.reduced.as_ref().and_then(|reduced| reduced.view(self.plan, machine, at, state))
+    }
+
+    fn count(&self, change: impl FnOnce(&mut Counts)) {
+        if let Some(reduced) = &self.reduced {
+            reduced.count(change);
+        }
+    }
+
     /// Whether look-ahead leaves the configuration any hope.
     pub fn viable<M: Machine, B: Bits>(&self, window: &Window, machine: &mut M, bits: &B, state: u32) -> bool {
-        let Some(ahead) = &self.ahead else { return true };
+        if !self.look_ahead {
+            return true;
+        }
+        if self.reduced.as_ref().is_some_and(Reduced::looks_ahead) {
+            let view = self.view(machine, window.at, state);
+            if view.is_some_and(|view| view.dead_end(self.plan, window, self.limit, bits)) {
+                self.count(|counts| counts.dead_ends += 1);
+                return false;
+            }
+        }
+        let Some(ahead) = &self.ahead else {
+            return true;
+        };
         if ahead.info_resets {
             return true;
         }
@@ -139,15 +215,23 @@ impl<'p> Rules<'p> {
         let from = out.len();
         let mut steps = 0;
         let epoch = scratch.next_epoch(plan.classes);
+        let Scratch { stamps, set: members, .. } = scratch;
         let forced = window.forced();
         let wanted = plan.class[forced as usize];
+        let chosen = self.choose(window, machine, members, bits, state);
+        let left_out = |class: u32| chosen.as_ref().is_some_and(|view| !view.member(members, class));
+        let mut commuting = 0;
         for &r in &window.open {
             let i = plan.returns[r as usize];
             let class = plan.class[i as usize];
             if self.observes[class as usize] || has(bits, plan.slot[i as usize]) {
                 continue;
             }
-            let stamp = &mut scratch.stamps[class as usize];
+            if left_out(class) {
+                commuting += 1;
+                continue;
+            }
+            let stamp = &mut stamps[class as usize];
             if *stamp == epoch || (hot && self.blind[class as usize]) {
                 continue;
             }
@@ -170,16 +254,47 @@ impl<'p> Rules<'p> {
             if info.used(bits) >= window.called[k] || (hot && self.blind[info.class as usize]) {
                 continue;
             }
+            if left_out(info.class) {
+                commuting += 1;
+                continue;
+            }
             steps += 1;
             let next = machine.step(state, info.class);
-            if next == ILLEGAL || next == state {
+            if next == ILLEGAL || self.key(window.at, next) == self.key(window.at, state) {
                 continue;
             }
             let rank = if machine.step(next, wanted) == ILLEGAL { 4 } else { 2 };
             out.push(Move { op: NONE, info: k as u32, state: next, rank });
         }
+        if let Some(reduced) = &self.reduced {
+            reduced.earn(steps);
+            if commuting > 0 {
+                reduced.count(|counts| counts.commuting += commuting);
+            }
+        }
         out[from..].sort_by_key(|m| m.rank);
         steps
+    }
+
+    /// Finds the classes of the moves that have to be tried, if those are not all.
+    fn choose<M: Machine, B: Bits>(
+        &self,
+        window: &Window,
+        machine: &mut M,
+        set: &mut Set,
+        bits: &B,
+        state: u32,
+    ) -> Option<View> {
+        if !self.commuting {
+            return None;
+        }
+        let view = self.view(machine, window.at, state)?;
+        let plan = self.plan;
+        let open = window.open.iter().map(|&r| plan.returns[r as usize] as usize);
+        let waiting = open.filter(|&i| !has(bits, plan.slot[i])).map(|i| plan.class[i]);
+        let crashed = plan.infos.iter().zip(&window.called).filter(|(info, &called)| info.used(bits) < called);
+        let present = waiting.chain(crashed.map(|(info, _)| info.class));
+        view.persistent(plan.class[window.forced() as usize], present, set).then_some(view)
     }
 
     /// Applies a move; observers are absorbed after it. Returns whether the configuration is hot: a crashed operation was
@@ -224,6 +339,7 @@ impl Ahead {
 pub struct Scratch {
     stamps: Vec<u32>,
     epoch: u32,
+    set: Set,
 }
 
 impl Scratch {

@@ -311,6 +311,56 @@ impl Plan {
         counts
     }
 
+    /// By class: the first return before which the last operation was called that returns before `limit`; 0 if none does.
+    pub fn last_called(&self, limit: usize) -> Vec<u32> {
+        let mut called = vec![0; self.classes];
+        let mut from = 0;
+        for (at, &to) in self.calls_before.iter().enumerate() {
+            for &i in &self.calls[from..to as usize] {
+                if (self.return_of[i as usize] as usize) < limit {
+                    called[self.class[i as usize] as usize] = at as u32;
+                }
+            }
+            from = to as usize;
+        }
+        called
+    }
+
+    /// For each segment of `span` returns: the classes of what can be linearized between its first return and the return that
+    /// comes `reach` later, in order.
+    pub fn classes_by_segment(&self, span: usize, reach: usize) -> Vec<Vec<u32>> {
+        let count = self.returns.len() / span + 1;
+        let mut segments = vec![Vec::new(); count];
+        let mut crashed = vec![false; self.infos.len()];
+        let mut from = 0;
+        for (at, &to) in self.calls_before.iter().enumerate() {
+            let first = if at < reach { 0 } else { (at - reach) / span + 1 };
+            for &i in &self.calls[from..to as usize] {
+                let place = self.return_of[i as usize];
+                if place == NONE && std::mem::replace(&mut crashed[self.info_of[i as usize] as usize], true) {
+                    continue;
+                }
+                let last = if place == NONE { count - 1 } else { place as usize / span };
+                for segment in segments.iter_mut().take(last + 1).skip(first) {
+                    segment.push(self.class[i as usize]);
+                }
+            }
+            from = to as usize;
+        }
+        for classes in &mut segments {
+            classes.sort_unstable();
+            classes.dedup();
+        }
+        segments
+    }
+
+    /// How many operations that return are open at a time, on average.
+    pub fn concurrency(&self) -> usize {
+        let places = self.calls_before.iter().enumerate();
+        let open = places.map(|(at, &called)| (called as usize).saturating_sub(at)).sum::<usize>();
+        open / self.returns.len().max(1)
+    }
+
     /// The crashed operations of each class, by their starts.
     pub fn info_members(&self) -> Vec<Vec<u32>> {
         let mut members = vec![Vec::new(); self.infos.len()];

@@ -1,0 +1,158 @@
+"""Models as a user writes them: a state, a `step`, and nothing that would help the search.
+
+The same models in Go are beside porcupine's driver. What an object refused is observed: the answer says something of the state.
+An operation that never returned may have been refused as well.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
+
+from checker.models import Call, Inconsistent, Model
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+CAPACITY: Final = 4
+PARTICIPANTS: Final = 3
+Table: TypeAlias = "Sequence[Sequence[tuple[int, int]]]"  # by state and kind: the next state and the answer
+
+
+class MaxRegister(Model):
+    """`max` raises it, `read` gives it."""
+
+    name: ClassVar[str] = "max-register"
+    initial = 0
+
+    def step(self, state: Any, op: Call) -> Any:
+        """See `Model`."""
+        if op.f == "max":
+            return max(state, op.argument)
+        return state if not op.ok or op.result == state else Inconsistent(f"read {op.result}, but it is {state}")
+
+
+class BoundedStack(Model):
+    """`push` is refused if it is full, `pop` if it is empty."""
+
+    name: ClassVar[str] = "bounded-stack"
+    initial = ()
+    keeps_failed = frozenset({"push", "pop"})
+
+    def step(self, state: Any, op: Call) -> Any:
+        """See `Model`."""
+        refused = len(state) == CAPACITY if op.f == "push" else not state
+        if refused or op.failed:
+            return state if refused and not op.ok else Inconsistent(f"it holds {len(state)}")
+        if op.f == "push":
+            return (*state, op.argument)
+        return state[:-1] if not op.ok or op.result == state[-1] else Inconsistent(f"the top is {state[-1]}")
+
+
+class LeaseLock(Model):
+    """`acquire` gives a token, `release` takes it back, and `expire` ends whatever lease there is.
+
+    A state is the holder's token, or 0, and the last token that was given.
+    """
+
+    name: ClassVar[str] = "lease-lock"
+    initial = (0, 0)
+    keeps_failed = frozenset({"acquire", "release"})
+
+    def step(self, state: Any, op: Call) -> Any:
+        """See `Model`."""
+        holder, last = state
+        if op.f == "expire":
+            return (0, last)
+        refused = holder != 0 if op.f == "acquire" else holder != op.argument
+        if refused or op.failed:
+            return state if refused and not op.ok else Inconsistent(f"the holder is {holder}")
+        if op.f == "release":
+            return (0, last)
+        return (
+            (last + 1, last + 1) if not op.ok or op.result == last + 1 else Inconsistent(f"{last} was the last token")
+        )
+
+
+class TwoPhaseCommit(Model):
+    """A coordinator of three participants, one transaction after the other.
+
+    A state is the number of the transaction, its phase, and the vote of each participant.
+    """
+
+    name: ClassVar[str] = "two-phase-commit"
+    initial = (0, "idle", (None,) * PARTICIPANTS)
+    keeps_failed = frozenset({"begin", "vote", "commit", "abort"})
+
+    def step(self, state: Any, op: Call) -> Any:
+        """See `Model`."""
+        number, phase, votes = state
+        if op.f == "read":
+            return state if not op.ok or op.result == (number, phase) else Inconsistent(f"{number} is {phase}")
+        after = self.after(state, op)
+        if after is None or op.failed:
+            return state if after is None and not op.ok else Inconsistent(f"{number} is {phase} with votes {votes}")
+        return (
+            after if op.f != "begin" or not op.ok or op.result == number + 1 else Inconsistent(f"{number} was the last")
+        )
+
+    @staticmethod
+    def after(state: Any, op: Call) -> Any:
+        """Returns the state after an operation that changes it; None if it is refused."""
+        number, phase, votes = state
+        if op.f == "begin":
+            return None if phase == "voting" else (number + 1, "voting", (None,) * PARTICIPANTS)
+        transaction = op.argument[0] if op.f == "vote" else op.argument
+        if transaction != number or phase != "voting":
+            return None
+        if op.f == "vote":
+            _, who, vote = op.argument
+            return None if votes[who] is not None else (number, phase, (*votes[:who], vote, *votes[who + 1 :]))
+        if op.f == "abort":
+            return (number, "aborted", votes)
+        return (number, "committed", votes) if votes == ("yes",) * PARTICIPANTS else None
+
+
+class CasList(Model):
+    """`append` of a length and a value is refused unless the list has that length."""
+
+    name: ClassVar[str] = "cas-list"
+    initial = ()
+    keeps_failed = frozenset({"append"})
+
+    def step(self, state: Any, op: Call) -> Any:
+        """See `Model`."""
+        if op.f == "read":
+            return state if not op.ok or op.result == state else Inconsistent(f"it has {len(state)} values")
+        length, value = op.argument
+        refused = length != len(state)
+        if refused or op.failed:
+            return state if refused and not op.ok else Inconsistent(f"it has {len(state)} values")
+        return (*state, value)
+
+
+class Automaton(Model):
+    """A table: an operation's kind and the state give the next state and the answer."""
+
+    name: ClassVar[str] = "automaton"
+    initial = 0
+
+    def __init__(self, table: Table) -> None:
+        """Makes the model.
+
+        Args:
+            table: By state and kind: the next state and the answer.
+        """
+        self.table = table
+
+    def step(self, state: Any, op: Call) -> Any:
+        """See `Model`."""
+        after, answer = self.table[state][int(op.f)]
+        return after if not op.ok or op.result == answer else Inconsistent(f"state {state} answers {answer}")
+
+
+def random_table(seed: str) -> Table:
+    """Returns a table of 2 to 12 states, 3 to 8 kinds of operations and 2 to 3 answers."""
+    random = Random(seed)
+    states, kinds, answers = random.randint(2, 12), random.randint(3, 8), random.randint(2, 3)
+    return [[(random.randrange(states), random.randrange(answers)) for _ in range(kinds)] for _ in range(states)]

@@ -1,0 +1,213 @@
+"""Decides the problems of histories in the order in which that is cheapest: near-linear, then what must hold, then the search.
+
+Only `auto` goes this way; who asks for another algorithm gets that one alone.
+
+1. The near-linear analyzers decide what they apply to.
+2. What must hold in every linearization is looked at (`checker.necessary`).
+3. The search decides. Where it takes longer than a moment on a user's own model, a small reason is looked for at the furthest
+   return that it reached (`checker.relaxing`). All returns before that one have been explained, so if there is a reason, it is
+   the first return by which no linearization is left. If there is none, the search begins anew with more time: a machine that
+   is busy may have given it none. After three such turns it has all that is left.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Protocol
+
+from checker.necessary import ANALYZER, lack
+from checker.relaxing import ANALYZER as RELAXED
+from checker.relaxing import smallest
+from checker.solving import AUTO, Limits, solve
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from checker._kernel import Outcome, Problem
+    from checker.encode import Encoded
+    from checker.models import Model
+    from checker.necessary import Lack
+
+_NEAR: Final = "zones"
+_SEARCH: Final = "search"
+# How long the search has before a reason is looked for, and how long that may take; then all the time that is left.
+_TURNS: Final = ((0.5, 1.0), (4.0, 4.0), (32.0, 16.0), (None, 0.0))
+_EARLIER_S: Final = 0.3  # how long an earlier return than that of a lack is looked for
+_LEAST_S: Final = 1e-3
+
+
+class History(Protocol):
+    """A history on its way to a verdict.
+
+    Attributes:
+        problem: The history for the kernel.
+        own: Whether the model is a user's own.
+    """
+
+    @property
+    def problem(self) -> Problem: ...  # noqa: D102 - see the class
+
+    @property
+    def own(self) -> bool: ...  # noqa: D102
+
+    def end(self, op: int) -> int:
+        """Returns when an operation ended."""
+
+    def lack(self) -> Lack | None:
+        """Returns what must be and is not; see `checker.necessary.lack`."""
+
+    def before(self, end: int) -> tuple[Problem, Sequence[int]]:
+        """Returns what had begun before a moment, as far as it had gone right before, and its positions in the history."""
+
+    def reason(self, op: int, deadline_s: float) -> list[int] | None:
+        """Returns a small reason; see `checker.relaxing.smallest`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """A history whose operations are objects."""
+
+    model: Model
+    encoded: Encoded
+
+    @property
+    def problem(self) -> Problem:
+        """See `History`."""
+        return self.encoded.problem
+
+    @property
+    def own(self) -> bool:
+        """See `History`."""
+        return self.encoded.coder.step is not None
+
+    def end(self, op: int) -> int:
+        """See `History`."""
+        return self.encoded.ends[op]
+
+    def lack(self) -> Lack | None:
+        """See `History`."""
+        return lack(self.model, self.encoded)
+
+    def before(self, end: int) -> tuple[Problem, Sequence[int]]:
+        """See `History`."""
+        kept = [i for i, start in enumerate(self.encoded.starts) if start < end]
+        return self.encoded.part(kept, end - 1), kept
+
+    def reason(self, op: int, deadline_s: float) -> list[int] | None:
+        """See `History`."""
+        return smallest(self.encoded, op, deadline_s)
+
+
+def decide_all(
+    histories: Sequence[History], limits: Limits, *, want_order: bool = False, fail_fast: bool = False
+) -> list[Outcome]:
+    """Returns what is known of each history; see `checker.solving.solve`.
+
+    Args:
+        histories: The histories, all of one model.
+        limits: What the check may use, all histories together.
+        want_order: Whether valid histories get their order.
+        fail_fast: Whether one invalid history is enough.
+    """
+    problems = [each.problem for each in histories]
+    if limits.algorithm != AUTO:
+        return solve(problems, limits, want_order=want_order, fail_fast=fail_fast)
+    clock = _Clock(limits)
+    outcomes = solve(problems, replace(limits, algorithm=_NEAR), want_order=want_order, fail_fast=fail_fast)
+    left = [i for i, outcome in enumerate(outcomes) if outcome["unsuited"] is not None]
+    if fail_fast and any(outcome["verdict"] == "invalid" for outcome in outcomes):
+        return [_cancelled(outcome) if outcome["unsuited"] is not None else outcome for outcome in outcomes]
+    left = _put(outcomes, left, [_lacking(histories[i], clock) for i in left])
+    for limit_s, reason_s in _TURNS if any(histories[i].own for i in left) else _TURNS[-1:]:
+        if not left:
+            break
+        wanted = clock.limits(_SEARCH, limit_s)
+        searched = solve([problems[i] for i in left], wanted, want_order=want_order, fail_fast=fail_fast)
+        _put(outcomes, left, searched)
+        left = [i for i in left if limit_s is not None and outcomes[i]["cause"] == "timeout" and not clock.is_over()]
+        left = _put(outcomes, left, [_reasoned(histories[i], outcomes[i], clock, reason_s) for i in left])
+    return outcomes
+
+
+def _put(outcomes: list[Outcome], places: Sequence[int], found: Sequence[Outcome | None]) -> list[int]:
+    """Puts what was found in its place, and returns the places for which nothing was."""
+    for i, outcome in zip(places, found, strict=True):
+        if outcome is not None:
+            outcomes[i] = outcome
+    return [i for i, outcome in zip(places, found, strict=True) if outcome is None]
+
+
+class _Clock:
+    """What is left of the time that a check may take."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._end_s = None if limits.time_limit_s is None else time.monotonic() + limits.time_limit_s
+
+    def limits(self, algorithm: str, most_s: float | None) -> Limits:
+        """Returns the limits of a call that takes at most so many seconds; None for all that are left."""
+        left_s = None if self._end_s is None else max(self._end_s - time.monotonic(), _LEAST_S)
+        known = [seconds for seconds in (left_s, most_s) if seconds is not None]
+        return replace(self._limits, algorithm=algorithm, time_limit_s=min(known, default=None))
+
+    def is_over(self) -> bool:
+        """Says whether no time is left."""
+        return self._end_s is not None and time.monotonic() >= self._end_s
+
+
+def _cancelled(outcome: Outcome) -> Outcome:
+    return {**outcome, "cause": "cancelled", "unsuited": None}
+
+
+def _lacking(history: History, clock: _Clock) -> Outcome | None:
+    """Returns the outcome of a history in which something must be and is not."""
+    began_s = time.perf_counter()
+    found = history.lack()
+    if found is None:
+        return None
+    earlier = _earlier(history, found.op, clock)
+    if earlier is not None:
+        return earlier
+    return _invalid(ANALYZER, found.op, found.kind, list(found.core), time.perf_counter() - began_s)
+
+
+def _earlier(history: History, op: int, clock: _Clock) -> Outcome | None:
+    """Asks the search whether an earlier return has no linearization already; None if there is none, or time is over."""
+    problem, kept = history.before(history.end(op))
+    [outcome] = solve([problem], clock.limits(_SEARCH, _EARLIER_S))
+    if outcome["verdict"] != "invalid" or outcome["op"] is None:
+        return None
+    configs = [
+        ([kept[i] for i in path], None if last is None else kept[last], [kept[i] for i in pending])
+        for path, last, pending in outcome["configs"]
+    ]
+    return {**outcome, "op": kept[outcome["op"]], "core": [kept[i] for i in outcome["core"]], "configs": configs}
+
+
+def _reasoned(history: History, outcome: Outcome, clock: _Clock, reason_s: float) -> Outcome | None:
+    """Returns the outcome of a history that a small reason at the furthest return refutes; None if none is found."""
+    if outcome["op"] is None:
+        return None
+    seconds = clock.limits(_SEARCH, reason_s).time_limit_s
+    assert seconds is not None  # noqa: S101 - it is asked for
+    core = history.reason(outcome["op"], time.monotonic() + seconds)
+    if core is None:
+        return None
+    return {**_invalid(RELAXED, outcome["op"], "search", core, outcome["seconds"]), "steps": outcome["steps"]}
+
+
+def _invalid(analyzer: str, op: int, kind: str, core: list[int], seconds: float) -> Outcome:
+    return {
+        "verdict": "invalid",
+        "cause": None,
+        "analyzer": analyzer,
+        "op": op,
+        "kind": kind,
+        "core": core,
+        "unsuited": None,
+        "steps": 0,
+        "seconds": seconds,
+        "order": None,
+        "configs": [],
+    }

@@ -1,0 +1,277 @@
+"""The order that a system itself tells, as a proof of linearizability.
+
+Many systems number what they do: etcd has a revision, a Raft group the index of a log's entry, Kafka an offset, ZooKeeper a
+zxid. An operation may carry that number (`harness.op.Operation.order`). The rule for the operations on one object:
+
+- An operation takes effect after all those of a lower order.
+- Those of equal orders come in any order that real time and the model allow. So a read has the order of the last change that it
+  saw. So has an operation that was to change something and found nothing to change. Those that may change something are tried
+  before those that only observe (`Model.observes`).
+- An operation without an order comes wherever real time and the model allow. One that did not return may be left out, unless it
+  has an order.
+
+Hints are never believed. An order that follows the rule, agrees with real time and replays through `Model.step` is a
+linearization, whoever proposed it; `checker.certificate` replays it with code of its own. Where there is no such order, nothing
+follows for the history: the other algorithms decide. The result tells beside the verdict that the system's own order is not a
+legal one.
+
+Where every operation has an order and no two of them the same, this takes O(n log n) and n steps of the model. Operations
+without one are placed by a search, within a budget (`checker.placement`).
+"""
+
+from __future__ import annotations
+
+import time
+from array import array
+from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final
+
+from checker.certificate import replay
+from checker.deciding import Objects, decide_all
+from checker.errors import Disagreement
+from checker.models.base import Inconsistent
+from checker.placement import Placed, end_of, place
+from checker.solving import AUTO
+from checker.words import sentence, span
+from harness.verdict import Part, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from checker._kernel import Outcome
+    from checker.encode import Encoded
+    from checker.independent import KeyedAnalysis
+    from checker.models.base import Model
+    from checker.solving import Limits
+    from harness.op import Operation, Value
+
+ANALYZER: Final = "hints"
+PART: Final = "order-agrees"
+LIMIT_S: Final = 10.0  # of processor time, for all objects of a history
+MAX_NAMED_KEYS: Final = 20
+_LEAST_S: Final = 0.001
+_ORDER: Final = attrgetter("order")
+_NOT_LEGAL: Final = "the system's own order is not a legal one: "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hints:
+    """What is known about the order that the system tells.
+
+    Attributes:
+        agrees: Valid: it is a legal order. Invalid: it is none, whatever the verdict is. Unknown: the budget ended before.
+        reason: One sentence.
+        order: All operations that take effect, as positions in the encoded history; None unless the order is legal.
+        seconds: Wall time.
+    """
+
+    agrees: Verdict
+    reason: str
+    order: Sequence[int] | None = None
+    seconds: float = 0.0
+
+    @property
+    def outcome(self) -> Outcome:
+        """Returns a legal order in the form of the kernel's answers."""
+        assert self.order is not None  # noqa: S101 - asked for only where the order is legal
+        return {
+            "verdict": "valid",
+            "cause": None,
+            "analyzer": ANALYZER,
+            "op": None,
+            "kind": None,
+            "core": [],
+            "unsuited": None,
+            "steps": len(self.order),
+            "seconds": self.seconds,
+            "order": array("I", self.order).tobytes(),
+            "configs": [],
+        }
+
+    def beside(self, verdict: Verdict, analyzer: str, operations: Sequence[Operation]) -> Hints:
+        """Returns what is known once another algorithm has decided.
+
+        Raises:
+            Disagreement: It says that no order is legal, and this one is.
+        """
+        if verdict is not Verdict.INVALID or self.agrees is Verdict.INVALID:
+            return self
+        if self.agrees is Verdict.VALID:
+            raise Disagreement(f"the system's own order is legal, but {analyzer} says {verdict}", operations)
+        return replace(self, agrees=Verdict.INVALID, reason=sentence(_NOT_LEGAL, "no order of the operations is."))
+
+
+def solve_by_hints(
+    model: Model,
+    histories: Sequence[tuple[Sequence[Operation], Encoded]],
+    limits: Limits,
+    *,
+    want_order: bool = False,
+    fail_fast: bool = False,
+) -> list[tuple[Outcome, Hints | None]]:
+    """Decides histories: by the system's own order where it is a legal one, else by the kernel.
+
+    A certain algorithm that is asked for decides in any case; the system's own order is looked at beside it.
+
+    Args:
+        model: What each object does.
+        histories: Of each object its operations, and the same for the kernel.
+        limits: What the check may use, for all of them together.
+        want_order: Whether the kernel has to give the order of valid histories.
+        fail_fast: See `checker.solving.solve`.
+
+    Returns:
+        For each history what decides it, and what is known about the system's own order; None if no operation carries one.
+    """
+    began_s = time.monotonic()
+    end_s = time.thread_time() + (LIMIT_S if limits.time_limit_s is None else min(LIMIT_S, limits.time_limit_s / 2))
+    hints = [
+        examine(model, operations, encoded, limit_s=max(end_s - time.thread_time(), 0.0))
+        for operations, encoded in histories
+    ]
+    if limits.time_limit_s is not None:
+        used_s = time.monotonic() - began_s
+        limits = replace(limits, time_limit_s=max(limits.time_limit_s - used_s, _LEAST_S))
+    decides = [limits.algorithm == AUTO and known is not None and known.agrees is Verdict.VALID for known in hints]
+    left = [Objects(model, encoded) for (_, encoded), by_hints in zip(histories, decides, strict=True) if not by_hints]
+    solved = iter(decide_all(left, limits, want_order=want_order, fail_fast=fail_fast) if left else ())
+    return [
+        (known.outcome if by_hints and known is not None else next(solved), known)
+        for known, by_hints in zip(hints, decides, strict=True)
+    ]
+
+
+def examine(model: Model, operations: Sequence[Operation], encoded: Encoded, *, limit_s: float) -> Hints | None:
+    """Looks for a linearization in the order that the system tells.
+
+    Args:
+        model: What the object does.
+        operations: The history of one object.
+        encoded: The same for the kernel.
+        limit_s: For how many seconds of processor time to look.
+
+    Returns:
+        What is known; None if no operation that counts has an order.
+
+    Raises:
+        CertificateError: The order that was found is none: the checker contradicts itself.
+    """
+    orders = list(map(_ORDER, encoded.operations))
+    if orders.count(None) == len(orders):
+        return None
+    hinted = [i for i, order in enumerate(orders) if order is not None]
+    began_s, end_s = time.monotonic(), time.thread_time() + limit_s
+    steps = _steps(model, encoded, hinted)
+    found = _against_time(encoded, steps)
+    if found is None:
+        placed = _straight(model, encoded, steps, limit_s) or place(
+            model, encoded, steps, limit_s=max(end_s - time.thread_time(), 0.0)
+        )
+        found = _told(encoded, placed, len(encoded.operations) - len(hinted))
+    if found.order is not None:
+        replay(model, operations, [encoded.operations[i] for i in found.order])
+    return replace(found, seconds=time.monotonic() - began_s)
+
+
+def _steps(model: Model, encoded: Encoded, hinted: Sequence[int]) -> list[list[int]]:
+    """Returns the steps of the order, as positions: what has the same number, what may change something in front."""
+    observing: dict[Any, bool] = {}
+
+    def place_of(i: int) -> tuple[int, bool]:
+        code = encoded.codes[i]
+        if code not in observing:
+            observing[code] = bool(model.observes(model.call(encoded.operations[i])))
+        return encoded.operations[i].order or 0, observing[code]
+
+    by_place = sorted((*place_of(i), encoded.operations[i].invoke_index, i) for i in hinted)
+    return [[i for *_, i in step] for _, step in groupby(by_place, key=lambda each: each[0])]
+
+
+def _against_time(encoded: Encoded, steps: Sequence[Sequence[int]]) -> Hints | None:
+    """Says which two operations the order puts against real time; None if there are no such two."""
+    latest: Operation | None = None
+    for step in steps:
+        for i in step:
+            op = encoded.operations[i]
+            if latest is not None and end_of(encoded, i) < latest.invoke_index:
+                text = sentence(
+                    _NOT_LEGAL, "it puts ", *span(latest), f" at {latest.order} before ", *span(op), f" at {op.order}",
+                    ", which ended before the first one began.",
+                )  # fmt: skip
+                return Hints(agrees=Verdict.INVALID, reason=text)
+        last = max((encoded.operations[i] for i in step), key=attrgetter("invoke_index"))
+        if latest is None or last.invoke_index > latest.invoke_index:
+            latest = last
+    return None
+
+
+def _straight(model: Model, encoded: Encoded, steps: Sequence[Sequence[int]], limit_s: float) -> Placed | None:
+    """Replays an order of all operations as it is; None if that does not decide."""
+    if sum(map(len, steps)) < len(encoded.operations):
+        return None
+    end_s = time.thread_time() + limit_s
+    state = model.initial
+    order = [i for step in steps for i in step]
+    if not _in_time(encoded, order):
+        return None
+    for done, i in enumerate(order):
+        after = model.step(state, model.call(encoded.operations[i]))
+        if isinstance(after, Inconsistent):
+            # Another order of what has the same place may be possible.
+            is_forced = all(len(step) == 1 for step in steps)
+            return Placed(refused=i, message=after.message, done=done) if is_forced else None
+        if time.thread_time() > end_s:
+            return Placed(exhausted=False)
+        state = after
+    return Placed(order=order)
+
+
+def _in_time(encoded: Encoded, order: Sequence[int]) -> bool:
+    """Says whether an order agrees with real time."""
+    latest = -1
+    for i in order:
+        if end_of(encoded, i) < latest:
+            return False
+        latest = max(latest, encoded.operations[i].invoke_index)
+    return True
+
+
+def _told(encoded: Encoded, placed: Placed, unhinted: int) -> Hints:
+    total = len(encoded.operations)
+    if placed.order is not None:
+        text = f"The system's own order, which {total - unhinted} of {total} operations carry, is a legal one."
+        return Hints(agrees=Verdict.VALID, reason=text, order=placed.order)
+    stuck = () if placed.refused is None else _refusal(encoded.operations[placed.refused], placed)
+    if placed.exhausted:
+        tried = f"{f', wherever the {unhinted} operations without an order stand' if unhinted else ''}."
+        where = stuck or ("the operations cannot follow it",)
+        return Hints(agrees=Verdict.INVALID, reason=sentence(_NOT_LEGAL, *where, tried))
+    text = sentence(
+        "it is not known whether the system's own order is a legal one: the budget ended",
+        *((f", with {unhinted} operations that have no order",) if unhinted else ()),
+        *(("; the furthest attempt: ", *stuck) if stuck else ()),
+        ".",
+    )
+    return Hints(agrees=Verdict.UNKNOWN, reason=text)
+
+
+def _refusal(op: Operation, placed: Placed) -> tuple[Any, ...]:
+    where = "" if op.order is None else f" at {op.order}"
+    after = "at the beginning" if not placed.done else f"after {placed.done} operations"
+    return (f"{after}, ", *span(op), f"{where} is not possible: {placed.message.rstrip('.')}")
+
+
+def part_of(found: KeyedAnalysis) -> Part | None:
+    """Returns the part of a run's verdict about the system's own order; None if no operation carries one."""
+    agrees = found.order_agrees
+    if agrees is None:
+        return None
+    by_verdict: Mapping[Verdict, list[str | None]] = {
+        each: [key for key, analysis in found.keys.items() if analysis.order_agrees is each] for each in Verdict
+    }
+    details: dict[str, Value] = {str(each): len(keys) for each, keys in by_verdict.items()}
+    if agrees is not Verdict.VALID:
+        details["keys"] = by_verdict[agrees][:MAX_NAMED_KEYS]
+    return Part(name=PART, verdict=agrees, reason=found.order_reason, details=details)

@@ -1,0 +1,379 @@
+"""Finds answers from nowhere before any search: what must hold in every linearization, in little more than one pass.
+
+Operations of one class are alike in everything but their time. A model says of a class which values it needs, takes and makes
+(`Model.flow`); the kernel's opcodes say it of built-in models. Three conditions follow.
+
+- *phantom*: an operation returned, and a value that it needs can never have been made.
+- *future*: it returned before the value can have been made. The moment from when on a value can be there is the least over
+  those that make it of the later of two: when it began, and when all that it needs itself can be there. So this is a shortest
+  path in which each node waits for all its predecessors (Knuth, *A generalization of Dijkstra's algorithm*, Information
+  Processing Letters 6(1), 1977). Values that only need each other are never there.
+- *duplicate*: at some return more copies of a value have certainly been taken than operations that make one have begun.
+
+Of a counter, a read lies between the least and the greatest sum that real time allows (*too-low*, *too-high*).
+
+Each of these is a proof, whatever else happened. That none of them is found proves nothing.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from dataclasses import dataclass, replace
+from heapq import heapify, heappop, heappush
+from itertools import accumulate
+from typing import TYPE_CHECKING, Final
+
+from checker.identity import identity, revived
+from checker.models.opcodes import (
+    ADD,
+    APPEND,
+    CAS,
+    CONTAINS,
+    DEQUEUE,
+    ENQUEUE,
+    FETCH_ADD,
+    INCREMENT,
+    INFINITE,
+    PUT,
+    READ,
+    READ_COUNT,
+    READ_LIST,
+    READ_SET,
+    TXN,
+    WRITE,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Mapping, Sequence
+    from typing import TypeAlias
+
+    from checker.encode import Encoded
+    from checker.models import Code, Model
+    from harness.op import Value
+
+    Token: TypeAlias = Hashable
+
+ANALYZER: Final = "flow"
+PHANTOM: Final = "phantom"
+FUTURE: Final = "future"
+DUPLICATE: Final = "duplicate"
+SEARCH: Final = "search"  # what the kernel calls a contradiction of no kind of its own
+TOO_LOW: Final = "too-low"
+TOO_HIGH: Final = "too-high"
+_TOKENS: Final = frozenset(
+    {"register", "set", "grow-set", "fifo-queue", "unordered-queue", "sequence", "multi-register"}
+)
+_READ_MICRO: Final = 0
+_WRITE_MICRO: Final = 1
+_NAMED: Final = 12  # operations of a contradiction that are named
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lack:
+    """An operation whose answer cannot be.
+
+    Attributes:
+        kind: `phantom`, `future`, `duplicate`, `too-low` or `too-high`.
+        op: The position of the operation by whose return that is certain.
+        core: The positions of the operations that show it, `op` among them.
+        value: The value that is lacking; None of a counter.
+    """
+
+    kind: str
+    op: int
+    core: tuple[int, ...]
+    value: Value = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Needs:
+    """The flow of a class, by tokens; `anything` if it may make whatever value."""
+
+    needs: frozenset[Token] = frozenset()
+    takes: frozenset[Token] = frozenset()
+    makes: frozenset[Token] = frozenset()
+    anything: bool = False
+
+    @property
+    def all_needs(self) -> frozenset[Token]:
+        return self.needs | self.takes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Events:
+    """A history by classes.
+
+    Attributes:
+        family: The kernel's name of the model.
+        classes: The operations of each class as the kernel sees them.
+        members: By operation: its class, by its place in `classes`.
+        starts: By operation: when it began.
+        ends: By operation: when it ended, or `INFINITE`.
+        initial: The initial state as the kernel has it.
+    """
+
+    family: str
+    classes: Sequence[Code]
+    members: Sequence[int]
+    starts: Sequence[int]
+    ends: Sequence[int]
+    initial: Sequence[int]
+
+
+def lack(model: Model, encoded: Encoded) -> Lack | None:
+    """Returns the operation that shows first that a history is not linearizable; None if no condition does.
+
+    Args:
+        model: What the object does.
+        encoded: The history.
+
+    Raises:
+        ModelError: A value of the model's `flow` cannot be compared.
+    """
+    own = encoded.coder.step is not None
+    if own and not model.has_flow:
+        return None
+    places = {id(code): place for place, code in enumerate(encoded.classes)}
+    events = Events(
+        family=encoded.coder.family,
+        classes=encoded.classes,
+        members=[places[id(code)] for code in encoded.codes],
+        starts=encoded.starts,
+        ends=encoded.ends,
+        initial=encoded.initial,
+    )
+    if not own:
+        return lack_of(events)
+    flows = [_of_model(model, encoded, code) for code in encoded.classes]
+    found = _Flows(events, flows, [identity(value) for value in model.initial_values]).lack()
+    return None if found is None else replace(found, value=revived(found.value))
+
+
+def lack_of(events: Events) -> Lack | None:
+    """Returns the same for a built-in model; its values are numbers of which the operations tell.
+
+    Args:
+        events: The history.
+    """
+    if events.family == "counter":
+        return _count(events)
+    if events.family not in _TOKENS:
+        return None
+    initial: Iterable[Token] = events.initial[1:] if events.family == "unordered-queue" else events.initial
+    if events.family == "multi-register":
+        initial = enumerate(events.initial)
+    return _Flows(events, [_of_code(code) for code in events.classes], list(initial)).lack()
+
+
+def _of_model(model: Model, encoded: Encoded, code: Code) -> _Needs:
+    call = encoded.coder.call(code)
+    flow = model.flow(call)
+    if flow is None:
+        return _Needs(anything=True)
+    needs, takes, makes = (frozenset(map(identity, values)) for values in flow)
+    return _Needs(needs=needs, takes=takes, makes=makes)
+
+
+def _of_code(code: Code) -> _Needs:  # noqa: PLR0911 - one for each opcode
+    f = code.f
+    if f in {WRITE, ENQUEUE, ADD}:
+        return _Needs(makes=frozenset({code.a}))
+    if f == CAS:
+        return _Needs(needs=frozenset({code.a}), makes=frozenset({code.b}))
+    if f == READ or (f == CONTAINS and code.b):
+        return _Needs(needs=frozenset({code.a}))
+    if f == DEQUEUE:
+        return _Needs(takes=frozenset({code.a}))
+    if f in {APPEND, PUT}:
+        return _Needs(makes=frozenset(code.items))
+    if f in {READ_SET, READ_LIST}:
+        return _Needs(needs=frozenset(code.items))
+    return _of_transaction(code.items) if f == TXN else _Needs()
+
+
+def _of_transaction(items: Sequence[int]) -> _Needs:
+    needs: set[Token] = set()
+    written: dict[int, int] = {}
+    for kind, register, value in zip(items[::3], items[1::3], items[2::3], strict=True):
+        if kind == _WRITE_MICRO:
+            written[register] = value
+        elif kind == _READ_MICRO and register not in written:
+            needs.add((register, value))
+    return _Needs(needs=frozenset(needs), makes=frozenset(written.items()))
+
+
+class _Moments:
+    """From when on each class can take effect, and each value can be there.
+
+    Attributes:
+        moments: By class; `INFINITE` for never.
+        there: By value: the moment, and the class that makes it first; -1 for the initial values.
+        anything: From when on whatever value can be there.
+    """
+
+    def __init__(self, flows: Sequence[_Needs], starts: Sequence[int]) -> None:
+        self._flows = flows
+        self._starts = starts
+        self.moments = [INFINITE] * len(flows)
+        self.there: dict[Token, tuple[int, int]] = {}
+        self.anything = min((starts[place] for place, flow in enumerate(flows) if flow.anything), default=INFINITE)
+        self._waiting: dict[Token, list[int]] = {}
+        self._missing = [len(flow.all_needs) for flow in flows]
+        self._heap = [(starts[place], place) for place, missing in enumerate(self._missing) if not missing]
+        heapify(self._heap)
+        for place, flow in enumerate(flows):
+            for token in flow.all_needs:
+                self._waiting.setdefault(token, []).append(place)
+
+    def appear(self, tokens: Iterable[Token], moment: int, by: int) -> None:
+        """Takes notice of values that can be there from a moment on."""
+        for token in tokens:
+            if token in self.there:
+                continue
+            self.there[token] = (moment, by)
+            for place in self._waiting.get(token, ()):
+                self._missing[place] -= 1
+                if not self._missing[place]:
+                    heappush(self._heap, (max(moment, self._starts[place]), place))
+
+    def run(self) -> None:
+        """Lets the classes take effect, the earliest first."""
+        while self._heap and self._heap[0][0] <= self.anything:
+            moment, place = heappop(self._heap)
+            self.moments[place] = moment
+            self.appear(self._flows[place].makes, moment, place)
+
+
+class _Flows:
+    """The classes of one history, when the first of each began and ended."""
+
+    def __init__(self, events: Events, flows: Sequence[_Needs], initial: Sequence[Token]) -> None:
+        self._events = events
+        self._flows = flows
+        self._initial = initial
+        self._members = events.members
+        self._starts = [INFINITE] * len(flows)
+        self._ends = [INFINITE] * len(flows)
+        for place, start, end in zip(self._members, events.starts, events.ends, strict=True):
+            self._starts[place] = min(self._starts[place], start)
+            self._ends[place] = min(self._ends[place], end)
+
+    def lack(self) -> Lack | None:
+        """See the function."""
+        moments, there = self._moments()
+        late = [
+            (self._ends[place], place)
+            for place, moment in enumerate(moments)
+            if self._ends[place] != INFINITE and self._ends[place] < moment
+        ]
+        found = [self._late(min(late)[1], there)] if late else []
+        taken = self._taken_twice()
+        if taken is not None:
+            found.append(taken)
+        ends = self._events.ends
+        return min(found, key=lambda each: (ends[each.op], each.kind == DUPLICATE), default=None)
+
+    def _moments(self) -> tuple[list[int], dict[Token, tuple[int, int]]]:
+        """Returns by class from when on it can take effect, and by value from when on it can be there and by which class."""
+        work = _Moments(self._flows, self._starts)
+        work.appear(self._initial, -1, -1)
+        work.run()
+        anything = work.anything
+        # From then on every value can be there.
+        moments = [min(each, max(anything, start)) for each, start in zip(work.moments, self._starts, strict=True)]
+        return moments, work.there
+
+    def _late(self, place: int, there: Mapping[Token, tuple[int, int]]) -> Lack:
+        """Returns what is lacking to the first operation of a class to end."""
+        end = self._ends[place]
+        op = self._position(place, end=end)
+        needs = sorted(self._flows[place].all_needs, key=lambda token: there.get(token, (INFINITE, -1))[0])
+        token = needs[-1]
+        _, by = there.get(token, (INFINITE, -1))
+        if by < 0:
+            return Lack(kind=PHANTOM, op=op, core=(op,), value=token)
+        maker = self._position(by, start=self._starts[by])
+        if self._starts[by] < end:  # what makes it had begun, but cannot have taken effect by then
+            return Lack(kind=PHANTOM, op=op, core=(op,), value=token)
+        return Lack(kind=FUTURE, op=op, core=(maker, op), value=token)
+
+    def _taken_twice(self) -> Lack | None:
+        """Returns who took a copy of a value by whose return more are taken than can have been made."""
+        tokens = {token for flow in self._flows for token in flow.takes}
+        if not tokens or any(flow.anything for flow in self._flows):
+            return None
+        makers: dict[Token, list[tuple[int, int]]] = {token: [] for token in tokens}
+        takers: dict[Token, list[tuple[int, int]]] = {token: [] for token in tokens}
+        for i, (place, start, end) in enumerate(
+            zip(self._members, self._events.starts, self._events.ends, strict=True)
+        ):
+            flow = self._flows[place]
+            for token in flow.makes & tokens:
+                makers[token].append((start, i))
+            for token in flow.takes if end != INFINITE else ():
+                takers[token].append((end, i))
+        initial = Counter(self._initial)
+        found = [self._one_too_many(each, initial[each], sorted(makers[each]), sorted(takers[each])) for each in tokens]
+        ends = self._events.ends
+        return min((each for each in found if each is not None), key=lambda each: ends[each.op], default=None)
+
+    def _one_too_many(
+        self, token: Token, initial: int, made: Sequence[tuple[int, int]], taken: Sequence[tuple[int, int]]
+    ) -> Lack | None:
+        """Returns by which return more copies of one value are taken than can have been made; makers are sorted by start."""
+        for count, (end, i) in enumerate(taken):
+            source = count - initial
+            if source >= 0 and (source >= len(made) or made[source][0] > end):
+                core = [at for _, at in (*made[:source], *taken[: count + 1])]
+                return Lack(kind=DUPLICATE, op=i, core=tuple(core[-_NAMED:]), value=token)
+        return None
+
+    def _position(self, place: int, *, start: int | None = None, end: int | None = None) -> int:
+        times, wanted = (self._events.starts, start) if end is None else (self._events.ends, end)
+        return next(i for i, at in enumerate(self._members) if at == place and times[i] == wanted)
+
+
+def _count(events: Events) -> Lack | None:
+    """Returns the first answer of a counter that no sum allows."""
+    codes = [events.classes[place] for place in events.members]
+    rises: list[tuple[int, int, int]] = []
+    falls: list[tuple[int, int, int]] = []
+    for code, start, end in zip(codes, events.starts, events.ends, strict=True):
+        if code.f in {INCREMENT, FETCH_ADD} and code.a:
+            (rises if code.a > 0 else falls).append((start, end, code.a))
+    begun_rises, ended_rises = _sums(rises, 0), _sums(rises, 1)
+    begun_falls, ended_falls = _sums(falls, 0), _sums(falls, 1)
+    found: list[tuple[int, Lack]] = []
+    [initial] = events.initial
+    for i, (code, start, end) in enumerate(zip(codes, events.starts, events.ends, strict=True)):
+        if code.f not in {READ_COUNT, FETCH_ADD} or end == INFINITE:
+            continue
+        value, own = (code.a, 0) if code.f == READ_COUNT else (code.b, code.a)
+        least = initial + ended_rises.before(start) + begun_falls.until(end) - min(own, 0)
+        most = initial + begun_rises.until(end) + ended_falls.before(start) - max(own, 0)
+        if value < least or value > most:
+            kind = TOO_LOW if value < least else TOO_HIGH
+            found.append((end, Lack(kind=kind, op=i, core=(i,))))
+    return min(found, key=lambda each: each[0])[1] if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """What amounts come to by a moment."""
+
+    times: Sequence[int]
+    sums: Sequence[int]
+
+    def before(self, moment: int) -> int:
+        """Returns the sum of those before a moment."""
+        return self.sums[bisect_left(self.times, moment)]
+
+    def until(self, moment: int) -> int:
+        """Returns the sum of those until a moment, it included."""
+        return self.sums[bisect_right(self.times, moment)]
+
+
+def _sums(changes: Iterable[tuple[int, int, int]], by: int) -> _Sums:
+    ordered = sorted((change[by], change[2]) for change in changes)
+    return _Sums([time for time, _ in ordered], list(accumulate((amount for _, amount in ordered), initial=0)))

@@ -1,0 +1,372 @@
+"""Puts operations into an order that is given for some of them: a chain of steps, and between them what has no place yet.
+
+The operations of a step may come in any order, but all of a step come before those of the next one. What is in no step may
+come anywhere. An operation comes next only if none that is left, and that returned, ended before it began. So every order that
+is found agrees with real time, and every answer in it is one of `Model.step`: it is a linearization.
+
+The search goes depth first through configurations: how far the chain is done, which of the other operations are done, and the
+state. A configuration is entered once. At each one, in this order:
+
+- What only observes, and fits the state, is done at once. That excludes no order: an observation may come as early as real time
+  and its step allow, because it changes nothing for the others.
+- The operations of the current step are tried, then others that returned. What did not return comes last, since it need not
+  happen at all: first that after which something that returned is possible. Of those alike the one that began first is tried,
+  because they never end.
+
+How many operations that did not return may come in a row is bounded: by more in each round, and by nothing in the last one
+(iterative deepening; Korf, *Depth-first iterative-deepening*, Artificial Intelligence 27(1), 1985). Few are needed at a time,
+and what one round takes in vain is missing later.
+
+That is the just-in-time search of Lowe (*Testing for linearizability*, Concurrency and Computation 29(4), 2017) with the chain
+as a further order. Operations that returned are kept by their ends. Those that may come next all run at the moment of the least
+end. So there are never more of them than processes, and what is done beyond that end is a short set.
+"""
+
+from __future__ import annotations
+
+import time
+from array import array
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from checker.errors import ModelError
+from checker.identity import identity
+from checker.models.base import Inconsistent
+from checker.models.opcodes import INFINITE
+from harness.op import OpType
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator, Sequence
+
+    from checker.encode import Encoded
+    from checker.models.base import Call, Model, State
+
+CONFIGURATIONS: Final = 200_000
+CONFIGURATIONS_PER_OPERATION: Final = 20
+IN_A_ROW: Final = (1, 2, 4, 2**63)  # of one round after the other
+_REFUSED: Final = -1
+
+Path: TypeAlias = "tuple[int, Path] | None"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """What became of a search.
+
+    Attributes:
+        order: The operations that take effect, in their order, by position; None if none was found.
+        exhausted: Whether everything was tried.
+        refused: Without an order: the position of the operation that the furthest attempt could not go on with.
+        message: Why the model refuses it there.
+        done: How many operations were in their places before it.
+    """
+
+    order: Sequence[int] | None = None
+    exhausted: bool = True
+    refused: int | None = None
+    message: str = ""
+    done: int = 0
+
+
+class _At(NamedTuple):
+    """A configuration.
+
+    Attributes:
+        chain: The first place of the chain that is not done.
+        beyond: Which places behind it are done, as bits, the first one's lowest.
+        other: The first of the others that returned that is not done, by its end.
+        others: Which of them behind it are done, likewise.
+        crashed: Which operations that did not return are done, as bits.
+        state: The number of the state.
+        row: How many of those came since something that returned.
+    """
+
+    chain: int
+    beyond: int
+    other: int
+    others: int
+    crashed: int
+    state: int
+    row: int
+
+
+class _Line:
+    """Operations in the order of their ends, step by step.
+
+    Attributes:
+        operations: By place: the position of the operation.
+        until: By place: the first place of the next step.
+        least_end: By place: the least end of all from there on, in all steps; one more for the end.
+        candidates: By place: the places of its step that may be done while this is the first that is not.
+    """
+
+    def __init__(self, steps: Sequence[Sequence[int]], starts: array[int], ends: array[int]) -> None:
+        self.operations: list[int] = []
+        self.until: list[int] = []
+        self.candidates: list[Sequence[int]] = []
+        for step in steps:
+            first = len(self.operations)
+            by_end = sorted(step, key=ends.__getitem__)
+            self.operations += by_end
+            self.until += [first + len(by_end)] * len(by_end)
+            self.candidates += _running(by_end, first, starts, ends)
+        self.least_end = array("q", [INFINITE]) * (len(self.operations) + 1)
+        for place in range(len(self.operations) - 1, -1, -1):
+            self.least_end[place] = min(ends[self.operations[place]], self.least_end[place + 1])
+
+
+def _running(by_end: Sequence[int], first: int, starts: array[int], ends: array[int]) -> Iterator[Sequence[int]]:
+    """Yields for each operation the places of those that end no earlier, and began no later than it ends."""
+    if len(by_end) == 1:
+        yield (first,)
+        return
+    by_start = sorted(range(len(by_end)), key=lambda place: starts[by_end[place]])
+    begun = 0
+    running: dict[int, None] = {}
+    for place, operation in enumerate(by_end):
+        while begun < len(by_start) and starts[by_end[by_start[begun]]] <= ends[operation]:
+            if by_start[begun] >= place:
+                running[first + by_start[begun]] = None
+            begun += 1
+        yield tuple(running)
+        running.pop(first + place, None)
+
+
+class _Search:
+    """A search and its memory."""
+
+    def __init__(self, model: Model, encoded: Encoded, chain: Sequence[Sequence[int]], deadline_s: float) -> None:
+        self._model = model
+        self._deadline_s = deadline_s
+        self._starts = array("q", [op.invoke_index for op in encoded.operations])
+        self._ends = array("q", [end_of(encoded, i) for i in range(len(encoded.operations))])
+        in_chain = {position for step in chain for position in step}
+        others = [i for i in range(len(encoded.operations)) if i not in in_chain]
+        self._chain = _Line(chain, self._starts, self._ends)
+        self._others = _Line([[i for i in others if self._ends[i] != INFINITE]], self._starts, self._ends)
+        self._kind, self._calls = _kinds(model, encoded)
+        self._observes = [bool(model.observes(call)) for call in self._calls]
+        self._crashed = self._by_kind([i for i in others if self._ends[i] == INFINITE])
+        self._states: list[State] = [model.initial]
+        self._numbers: dict[Hashable, int] = {identity(model.initial): 0}
+        self._known: dict[tuple[int, int], int] = {}
+        self._most = CONFIGURATIONS + CONFIGURATIONS_PER_OPERATION * len(encoded.operations)
+        self._left = 0
+        self._until_s = deadline_s
+        self._in_a_row = 0
+        self._cut = False
+        self._furthest: tuple[int, int] = (-1, 0)
+        self._stuck: _At | None = None
+
+    def _by_kind(self, positions: Sequence[int]) -> list[list[tuple[int, int]]]:
+        """Returns operations that did not return, those alike together in the order of their begins, each with its bit."""
+        found: dict[int, list[tuple[int, int]]] = {}
+        for bit, i in enumerate(sorted(positions, key=self._starts.__getitem__)):
+            if not self._observes[self._kind[i]]:
+                found.setdefault(self._kind[i], []).append((i, 1 << bit))
+        return list(found.values())
+
+    def run(self) -> Placed:
+        """Searches, in rounds that share the budget; each but the last one takes half of the time that is left."""
+        found = Placed()
+        for done, self._in_a_row in enumerate(IN_A_ROW):
+            now_s = time.thread_time()
+            self._left = self._most // len(IN_A_ROW)
+            self._until_s = now_s + (self._deadline_s - now_s) / (2 if done + 1 < len(IN_A_ROW) else 1)
+            self._cut = False
+            found = self._round()
+            if found.order is not None or (found.exhausted and not self._cut):
+                break
+        return found
+
+    def _round(self) -> Placed:
+        path: Path = None
+        at, path = self._absorbed(_At(0, 0, 0, 0, 0, 0, 0), path)
+        seen = {at}
+        stack = [(at, path, self._next(at))]
+        while stack:
+            at, path, attempts = stack[-1]
+            if self._finished(at):
+                return Placed(order=_unlinked(path))
+            if self._left < 0 or time.thread_time() > self._until_s:
+                return self._failed(exhausted=False)
+            for operation, after in attempts:
+                entered, its_path = self._absorbed(after, (operation, path))
+                if entered not in seen:
+                    self._left -= 1
+                    seen.add(entered)
+                    stack.append((entered, its_path, self._next(entered)))
+                    break
+            else:
+                self._note(at)
+                stack.pop()
+        return self._failed(exhausted=True)
+
+    def _finished(self, at: _At) -> bool:
+        return at.chain == len(self._chain.operations) and at.other == len(self._others.operations)
+
+    def _limit(self, at: _At) -> int:
+        """Returns the least end of what has to be done yet; what begins later cannot come next."""
+        limit = self._others.least_end[at.other]
+        if at.chain < len(self._chain.operations):
+            limit = min(
+                limit,
+                self._ends[self._chain.operations[at.chain]],
+                self._chain.least_end[self._chain.until[at.chain]],
+            )
+        return limit
+
+    def _absorbed(self, at: _At, path: Path) -> tuple[_At, Path]:
+        """Does what only observes and fits the state."""
+        while True:
+            for operation, place, chained in self._returned(at, self._limit(at)):
+                kind = self._kind[operation]
+                if self._observes[kind] and self._step(at.state, kind) == at.state:
+                    at, path = _done(at, place, at.state, chained=chained), (operation, path)
+                    break
+            else:
+                return at, path
+
+    def _returned(self, at: _At, limit: int) -> Iterator[tuple[int, int, bool]]:
+        """Yields what may come next of the chain and of others that returned: operation, place, whether it is in the chain."""
+        starts = self._starts
+        for line, first, done, chained in (
+            (self._chain, at.chain, at.beyond, True),
+            (self._others, at.other, at.others, False),
+        ):
+            if first < len(line.operations):
+                for place in line.candidates[first]:
+                    operation = line.operations[place]
+                    if not done >> (place - first) & 1 and starts[operation] <= limit:
+                        yield operation, place, chained
+
+    def _next(self, at: _At) -> Iterator[tuple[int, _At]]:
+        """Yields what may come next, and where it leads to."""
+        limit = self._limit(at)
+        for operation, place, chained in self._returned(at, limit):
+            state = self._step(at.state, self._kind[operation])
+            if state != _REFUSED:
+                yield operation, _done(at, place, state, chained=chained)
+        possible = list(self._crashed_next(at, limit))
+        if possible and at.row >= self._in_a_row:
+            self._cut = True
+            return
+        rest = []
+        for each in possible:
+            if self._helps(each[1]):
+                yield each
+            else:
+                rest.append(each)
+        yield from rest
+
+    def _crashed_next(self, at: _At, limit: int) -> Iterator[tuple[int, _At]]:
+        """Yields what did not return and would change the state, the first of those alike, and where it leads to."""
+        for alike in self._crashed:
+            left = next((each for each in alike if not at.crashed & each[1]), None)
+            if left is None or self._starts[left[0]] > limit:
+                continue
+            state = self._step(at.state, self._kind[left[0]])
+            if state not in {_REFUSED, at.state}:
+                yield left[0], at._replace(crashed=at.crashed | left[1], state=state, row=at.row + 1)
+
+    def _helps(self, at: _At) -> bool:
+        """Says whether something that returned is possible."""
+        return any(
+            self._step(at.state, self._kind[operation]) != _REFUSED
+            for operation, *_ in self._returned(at, self._limit(at))
+        )
+
+    def _step(self, state: int, kind: int) -> int:
+        """Returns the number of the state after an operation, or `_REFUSED`."""
+        known = self._known.get((state, kind))
+        if known is not None:
+            return known
+        after = self._model.step(self._states[state], self._calls[kind])
+        number = _REFUSED
+        if not isinstance(after, Inconsistent):
+            try:
+                number = self._numbers.setdefault(identity(after), len(self._states))
+            except TypeError as error:
+                raise ModelError(f"model {self._model.name}: expected hashable states, found {after!r}") from error
+            if number == len(self._states):
+                self._states.append(after)
+        self._known[state, kind] = number
+        return number
+
+    def _note(self, at: _At) -> None:
+        """Remembers a configuration that leads nowhere, if it is the furthest one."""
+        far = (at.chain + at.beyond.bit_count(), at.other + at.others.bit_count())
+        if far > self._furthest:
+            self._furthest, self._stuck = far, at
+
+    def _failed(self, *, exhausted: bool) -> Placed:
+        at = self._stuck
+        if at is None:
+            return Placed(exhausted=exhausted)
+        limit = self._limit(at)
+        for operation, *_ in self._returned(at, limit):
+            after = self._model.step(self._states[at.state], self._calls[self._kind[operation]])
+            if isinstance(after, Inconsistent):
+                done = sum(self._furthest) + at.crashed.bit_count()
+                return Placed(exhausted=exhausted, refused=operation, message=after.message, done=done)
+        return Placed(exhausted=exhausted)
+
+
+def place(model: Model, encoded: Encoded, chain: Sequence[Sequence[int]], *, limit_s: float) -> Placed:
+    """Looks for a linearization that follows a chain of steps.
+
+    Args:
+        model: What the object does.
+        encoded: The history.
+        chain: The steps, as positions in the history. No operation of a step ended before one of an earlier step began.
+        limit_s: For how many seconds of processor time to search, so that a busy machine changes no answer.
+
+    Raises:
+        ModelError: The model has states that are not hashable.
+    """
+    return _Search(model, encoded, chain, time.thread_time() + limit_s).run()
+
+
+def end_of(encoded: Encoded, position: int) -> int:
+    """Returns the index by which an operation has taken effect; `INFINITE` if it did not return."""
+    operation = encoded.operations[position]
+    end = operation.complete_index
+    return INFINITE if operation.type is OpType.INFO or end is None else end
+
+
+def _kinds(model: Model, encoded: Encoded) -> tuple[array[int], list[Call]]:
+    """Returns a number for each operation, the same for those alike, and a call for each number."""
+    numbers: dict[Hashable, int] = {}
+    calls: list[Call] = []
+    kinds = array("q")
+    for operation, code in zip(encoded.operations, encoded.codes, strict=True):
+        # Calls of the kernel's own models say what failed and what is open by their code too, and Python's by theirs.
+        number = numbers.setdefault(code, len(calls))
+        if number == len(calls):
+            calls.append(model.call(operation))
+        kinds.append(number)
+    return kinds, calls
+
+
+def _done(at: _At, place: int, state: int, *, chained: bool) -> _At:
+    """Returns the configuration after an operation of the chain, or another one that returned."""
+    if chained:
+        return _At(*_without(at.chain, at.beyond, place), at.other, at.others, at.crashed, state, 0)
+    return _At(at.chain, at.beyond, *_without(at.other, at.others, place), at.crashed, state, 0)
+
+
+def _without(first: int, done: int, place: int) -> tuple[int, int]:
+    """Returns the first place that is not done, and the set of those done behind it, once another place is done."""
+    done |= 1 << (place - first)
+    # The lowest bits that are set are places in a row, which the first one moves past.
+    row = (~done & (done + 1)).bit_length() - 1
+    return first + row, done >> row
+
+
+def _unlinked(path: Path) -> list[int]:
+    order: list[int] = []
+    while path is not None:
+        operation, path = path
+        order.append(operation)
+    order.reverse()
+    return order

@@ -1,0 +1,284 @@
+"""Finds a small reason for an invalid history of a model that only Python knows, however long the search for the verdict took.
+
+A reason is a part of the history: a moment `begin`, and some operations that are *kept*. The others are relaxed:
+
+- an operation that ended before `begin` may have taken effect before `begin`, any number of times, or never;
+- any other one may take effect at any time, any number of times, or never;
+- a kept one that began before `begin` may take effect once, or never.
+
+The first try begins with the history itself, so that what is kept contradicts itself whatever the others do, and whenever: this
+is what a person understands best. Only then parts are tried that begin later.
+
+Whatever linearization the whole history has, the relaxed part has too: each step of it is a step of the part. So if the relaxed
+part has none, neither has the whole history, whatever the model is; and the kept operations alone have none.
+
+The search of a relaxed part is the kernel's. Its states are sets of the model's states: all in which the object can be, given
+that the relaxed operations are free. They are made as they are asked for. Where a model has too many states to know all in
+which the object can be at `begin`, the configurations of the search at that moment say it, if they are few enough to be known
+all.
+
+The part grows from the operation that cannot be: first what had ended before it began, nearest first, then also what was open
+beside it. What is found is made smaller by delta debugging (Zeller and Hildebrandt, 2002). Each attempt has its own small
+limit.
+"""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from checker._kernel import Problem
+from checker.models.opcodes import CUSTOM, INFINITE
+from checker.solving import Limits, solve
+from harness.op import OpType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from checker.encode import Encoded
+
+ANALYZER: Final = "relaxed"
+_ATTEMPT: Final = 0.15  # the part of the time that one attempt may take
+_MOST_STATES: Final = 2000
+_MOST_STEPS: Final = 50_000  # of the model, to know all states in which the object can be
+_STATES_S: Final = 0.3  # how long that may take
+_MOST_CONFIGS: Final = 10  # as many as the kernel reports; so many may not be all
+_WIDEST: Final = 512
+_ILLEGAL: Final = -1
+_FIRST: Final = -1  # the moment before everything
+
+
+class _TooMany(Exception):  # noqa: N818 - it is no error: the attempt is given up
+    """The object can be in more states than are looked at."""
+
+
+def smallest(encoded: Encoded, op: int, deadline_s: float) -> list[int] | None:
+    """Returns a small part of an invalid history that has no linearization either, by positions; None if none is found in time.
+
+    Args:
+        encoded: The history, of a model that only Python knows.
+        op: The operation by whose return no linearization is left.
+        deadline_s: When the search for the part has to end, on the clock `time.monotonic`.
+    """
+    return _Reasons(encoded, op, deadline_s).smallest()
+
+
+def refutes(encoded: Encoded, op: int, kept: Sequence[int], deadline_s: float) -> bool:
+    """Says whether a few operations contradict each other whatever the others do, and whenever; see `smallest`.
+
+    Args:
+        encoded: The history.
+        op: As in `smallest`.
+        kept: The positions of the operations, `op` among them.
+        deadline_s: As in `smallest`; no answer in time is a no.
+    """
+    return _Reasons(encoded, op, deadline_s).contradicts(kept, _FIRST)
+
+
+class _Reasons:
+    """Parts of one history up to the return of one operation."""
+
+    def __init__(self, encoded: Encoded, op: int, deadline_s: float) -> None:
+        self._encoded = encoded
+        self._op = op
+        self._deadline_s = deadline_s
+        self._attempt_s = max((deadline_s - time.monotonic()) * _ATTEMPT, 0.0)
+        operations = encoded.operations
+        last = operations[op].complete_index
+        self._last = INFINITE if last is None else last
+        self._start = [each.invoke_index for each in operations]
+        self._end = [_end(each.type, each.complete_index, self._last) for each in operations]
+        self._class = [code.a for code in encoded.codes]
+        self._closures: dict[tuple[int, ...], dict[int, frozenset[int]]] = {}  # by free classes, by state
+        self._there = [i for i in range(len(operations)) if self._start[i] <= self._last]
+        self._counts = Counter(self._class[i] for i in self._there)
+        self._begins: dict[int, frozenset[int] | None] = {}
+        # Whether the object can be in more states than are looked at, if nothing is known of the time.
+        self._many = False
+
+    def smallest(self) -> list[int] | None:
+        """See the function."""
+        found = self._grown()
+        if found is None:
+            return None
+        return sorted(self._shrunk(*found), key=lambda i: (self._start[i], i))
+
+    def _grown(self) -> tuple[list[int], int] | None:
+        """Returns the first part with a contradiction, and when it begins."""
+        began = self._start[self._op]
+        before = sorted((i for i in self._there if self._end[i] < began), key=self._end.__getitem__, reverse=True)
+        beside = [i for i in self._there if self._end[i] >= began and i != self._op]
+        widths = [0]
+        while widths[-1] < min(len(before), _WIDEST):
+            widths.append(min(max(2 * widths[-1], 1), len(before)))
+        for width in widths:
+            kept = [self._op, *before[:width]]
+            if self._many:
+                break
+            if self.contradicts(kept, _FIRST):
+                return kept, _FIRST
+        for width in widths:
+            begin = min(self._start[i] for i in [self._op, *before[:width]])
+            for kept in ([self._op, *before[:width]], [self._op, *before[:width], *beside]):
+                if self.contradicts(kept, begin):
+                    return kept, begin
+        return None
+
+    def _shrunk(self, kept: list[int], begin: int) -> list[int]:
+        """Keeps fewer operations, and begins later, as long as the contradiction stays."""
+        size = max(len(kept) // 2, 1)
+        while self._time_left() > 0:
+            place, removed = 0, False
+            while place < len(kept) and self._time_left() > 0:
+                chunk = kept[place : place + size]
+                trial = [i for i in kept if i == self._op or i not in chunk]
+                if len(trial) < len(kept) and (later := self._begin_of(trial, begin)) is not None:
+                    kept, begin, removed = trial, later, True
+                else:
+                    place += size
+            if size == 1 and not removed:
+                break
+            size = max(size // 2, 1)
+        return kept
+
+    def _begin_of(self, kept: Sequence[int], begin: int) -> int | None:
+        """Returns when a part begins that contradicts itself; None if it does not."""
+        later = begin if begin == _FIRST else max(begin, min(self._start[i] for i in kept))
+        return later if self.contradicts(kept, later) else None
+
+    def contradicts(self, kept: Sequence[int], begin: int) -> bool:
+        """Says whether a relaxed part certainly has no linearization."""
+        left_s = self._time_left()
+        if left_s <= 0:
+            return False
+        free = self._free(frozenset(kept), begin)
+        try:
+            states = self._states_at(begin)
+            if states is None:
+                return False
+            relaxed = _Relaxed(self, states, free, self._closures.setdefault(free, {}))
+            [outcome] = solve(
+                [self._problem(relaxed, kept, begin)], Limits(time_limit_s=min(left_s, self._attempt_s), threads=1)
+            )
+        except _TooMany:
+            self._many = self._many or begin == _FIRST
+            return False
+        return outcome["verdict"] == "invalid"
+
+    def _free(self, kept: frozenset[int], begin: int) -> tuple[int, ...]:
+        """Returns the classes of operations that are not kept and did not end before a moment."""
+        if begin == _FIRST:
+            left = self._counts.copy()
+            left.subtract(self._class[i] for i in kept)
+            return tuple(sorted(cls for cls, count in left.items() if count))
+        return tuple(sorted({self._class[i] for i in self._there if i not in kept and self._end[i] >= begin}))
+
+    def _problem(self, relaxed: _Relaxed, kept: Sequence[int], begin: int) -> Problem:
+        starts = array("q", [max(self._start[i], begin) for i in kept])
+        ends = array("q", [INFINITE if self._start[i] < begin else self._end[i] for i in kept])
+        classes = array("q", [self._class[i] for i in kept])
+        none = array("q", bytes(8 * len(kept)))
+        codes = bytes([CUSTOM]) * len(kept)
+        observers = bytes(max(classes) + 1)  # of sets of states none is an observer: who answers tells states apart
+        return Problem("custom", codes, classes, none, starts, ends, initial=[], step=relaxed.step, observers=observers)
+
+    def _states_at(self, begin: int) -> frozenset[int] | None:
+        """Returns states among which are all in which the object can be at a moment; None if they are not known."""
+        if begin not in self._begins:
+            classes = sorted({self._class[i] for i in self._there if self._start[i] < begin})
+            try:
+                self._begins[begin] = self._by_search(begin) if self._many else self.closure([0], classes)
+            except _TooMany:
+                self._many = True
+                self._begins[begin] = self._by_search(begin)
+        return self._begins[begin]
+
+    def _by_search(self, begin: int) -> frozenset[int] | None:
+        """Returns the states of the search's configurations at a moment, if they are all known.
+
+        What comes later is there as open, so that states which it can tell apart are never taken for one.
+        """
+        limits = Limits(algorithm="linear", time_limit_s=min(max(self._time_left(), 1e-3), self._attempt_s))
+        [outcome] = solve([self._encoded.part(self._there, begin - 1)], limits)
+        if outcome["verdict"] != "valid" or len(outcome["configs"]) >= _MOST_CONFIGS:
+            return None
+        states = set()
+        for path, _, _ in outcome["configs"]:
+            state = 0
+            for place in path:
+                state = self.after(state, self._class[self._there[place]])
+            states.add(state)
+        return frozenset(states)
+
+    def after(self, state: int, cls: int) -> int:
+        """Returns the number of the state after an operation of a class, or -1."""
+        step = self._encoded.coder.step
+        return _ILLEGAL if step is None else step(state, cls)
+
+    def closure(self, states: Iterable[int], classes: Sequence[int]) -> frozenset[int]:
+        """Returns all states that operations of these classes lead to.
+
+        Raises:
+            _TooMany: They are too many, or time is over.
+        """
+        reached = set(states)
+        work = list(reached)
+        steps = 0
+        end_s = min(time.monotonic() + _STATES_S, self._deadline_s)
+        while work:
+            state = work.pop()
+            steps += len(classes)
+            if len(reached) > _MOST_STATES or steps > _MOST_STEPS or time.monotonic() > end_s:
+                raise _TooMany
+            for cls in classes:
+                after = self.after(state, cls)
+                if after != _ILLEGAL and after not in reached:
+                    reached.add(after)
+                    work.append(after)
+        return frozenset(reached)
+
+    def _time_left(self) -> float:
+        return self._deadline_s - time.monotonic()
+
+
+class _Relaxed:
+    """The model of a relaxed part: its states are numbers of sets of the model's states."""
+
+    def __init__(
+        self, reasons: _Reasons, states: frozenset[int], free: Sequence[int], closures: dict[int, frozenset[int]]
+    ) -> None:
+        self._reasons = reasons
+        self._free = free
+        self._closures = closures  # known already, from other parts with the same free classes
+        first = self._closed(states)
+        self._sets = [first]
+        self._numbers = {first: 0}
+
+    def step(self, state: int, cls: int) -> int:
+        """Answers the kernel: the number of the next set, or -1."""
+        after = self._closed(
+            found for each in self._sets[state] if (found := self._reasons.after(each, cls)) != _ILLEGAL
+        )
+        if not after:
+            return _ILLEGAL
+        number = self._numbers.setdefault(after, len(self._sets))
+        if number == len(self._sets):
+            self._sets.append(after)
+        return number
+
+    def _closed(self, states: Iterable[int]) -> frozenset[int]:
+        closed: set[int] = set()
+        for state in states:
+            if state not in closed:
+                found = self._closures.get(state)
+                if found is None:
+                    found = self._closures[state] = self._reasons.closure([state], self._free)
+                closed |= found
+        return frozenset(closed)
+
+
+def _end(kind: OpType, end: int | None, last: int) -> int:
+    """Returns when an operation ended, as far as things had gone by the last return that counts."""
+    return INFINITE if kind is OpType.INFO or end is None or end > last else end

@@ -1,0 +1,182 @@
+"""`labrys check --model module:Class`: a model from a file of the user's, and what it says of the search."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+import pytest
+
+from checker.command import check
+from checker.deciders import Wanted
+from harness.errors import ExitCode, InputError
+from tests.judges import Ids
+from tests.own_models import lines, operation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+PLACE = "tests.own_models:MaxRegister"
+GOOD = [operation(0, "max", 5, 0, 1, 5), operation(1, "read", None, 2, 3, 5), operation(1, "max", 3, 4, None)]
+BAD = [operation(0, "max", 5, 0, 1, 5), operation(1, "read", None, 2, 3, 0)]
+MODULE = """
+from checker.models import Call, Inconsistent, Model
+import {imported}
+
+class Latch(Model):
+    name = "latch"
+    initial = False
+
+    def step(self, state, op: Call):
+        return state or op.f == "set"
+"""
+
+
+class Ran(NamedTuple):
+    """What a command left."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
+    """Runs `labrys check`; errors are raised."""
+
+    def go(*arguments: object, **context: Any) -> Ran:
+        code = check.main([*map(str, arguments)], standalone_mode=False, **context)
+        out, err = capsys.readouterr()
+        return Ran(code, out, err)
+
+    return go
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Callable[..., Path]:
+    """Writes a history."""
+
+    def make(operations: Any, name: str = "history.jsonl") -> Path:
+        path = tmp_path / name
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines(operations)))
+        return path
+
+    return make
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The working folder, whose modules are forgotten afterwards."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+
+
+def test_a_model_of_the_user_decides(run: Callable[..., Ran], file: Callable[..., Path]) -> None:
+    """Verdict, name, explanation and exit code are those of the model that the place names."""
+    assert run(file(GOOD), "--model", PLACE).code == ExitCode.VALID
+    ran = run(file(BAD), "--model", PLACE, "--format", "json")
+    found = json.loads(ran.out)
+    assert (ran.code, found["valid"], found["model"]) == (ExitCode.INVALID, False, "max-register")
+    assert found["explanation"] == (
+        "Process 1's read of 0 at 0.003 s is not possible after process 0's max of 5 (0.000 s to 0.001 s): the maximum is 5."
+    )
+
+
+def test_the_initial_state_is_the_model_s_to_take(run: Callable[..., Ran], file: Callable[..., Path]) -> None:
+    """A model whose `__init__` has `initial` gets it; another one refuses it, and says what to do."""
+    seven = [operation(0, "read", None, 0, 1, 7)]
+    assert run(file(seven), "--model", PLACE, "--initial", "7").code == ExitCode.VALID
+    with pytest.raises(InputError, match="it takes no initial state; leave --initial out, or give"):
+        run(file(seven), "--model", "tests.own_models:BoundedStack", "--initial", "7")
+
+
+def test_a_module_in_the_working_folder_is_found(
+    run: Callable[..., Ran], file: Callable[..., Path], folder: Path
+) -> None:
+    """No packaging and no PYTHONPATH is needed."""
+    (folder / "own_latch.py").write_text(MODULE.format(imported="json"))
+    assert run(file(GOOD), "--model", "own_latch:Latch").code == ExitCode.VALID
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("nothing_here:Latch", "expected nothing_here.py in the working folder"),
+        ("tests.own_models:Missing", "expected MODULE:CLASS, with a class that the module tests.own_models has"),
+        ("own_models.py:Latch", "name the module, not its file: own_models:Latch"),
+        ("folder/own_models.py:Latch", "name the module, not its file: own_models:Latch"),
+        ("tests.own_models:", "expected MODULE:CLASS"),
+        (":Latch", "cannot be loaded from :Latch"),
+        ("tests.own_models:draw", "is no class below checker.models.Model; docs/checker.md shows one"),
+        ("tests.own_models:WithoutStep", r"lacks the method step\(state, op\); docs/checker.md shows one"),
+        ("tests.own_models:Demanding", "its `__init__` needs size; give each parameter a default value"),
+        ("tests.own_models:Broken", r"step \(.*own_models.py:\d+\) failed: ZeroDivisionError.*; correct the model"),
+        ("own_needs:Latch", "ModuleNotFoundError: No module named 'nothing_there'; correct the module, `python -c"),
+        ("own_ends:Latch", "SystemExit: 0; correct the module"),
+    ],
+)
+def test_a_broken_place_is_a_sentence(
+    run: Callable[..., Ran], file: Callable[..., Path], folder: Path, place: str, said: str
+) -> None:
+    """With the way out, and the exit code of bad input."""
+    (folder / "own_needs.py").write_text(MODULE.format(imported="nothing_there"))
+    (folder / "own_ends.py").write_text("raise SystemExit(0)\n")
+    with pytest.raises(InputError, match=said) as caught:
+        run(file(GOOD), "--model", place)
+    assert caught.value.exit_code == ExitCode.BAD_ARGUMENTS
+
+
+def test_a_file_of_defaults_never_names_a_module(run: Callable[..., Ran], file: Callable[..., Path]) -> None:
+    """`labrys.toml` comes with a folder; a module of it would be code that nobody asked for."""
+    with pytest.raises(click.BadParameter, match="labrys never takes from a file"):
+        run(file(GOOD), default_map={"model": PLACE})
+    with pytest.raises(InputError, match="labrys never takes from a file"):
+        Wanted(model=PLACE, by_place=False).of_history()
+
+
+def test_a_run_s_folder_never_names_a_module(run: Callable[..., Ran], tmp_path: Path) -> None:
+    """What test.json says is looked up among the installed workloads."""
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "history.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines(GOOD)))
+    (tmp_path / "run" / "test.json").write_text(json.dumps({"workload": "tests.judges:Ids", "options": {}}))
+    with pytest.raises(InputError, match="labrys never takes from a file"):
+        run(tmp_path / "run")
+    assert run(tmp_path / "run", "--model", PLACE).code == ExitCode.VALID
+
+
+def test_a_workload_may_name_a_model_beside_it(
+    run: Callable[..., Ran], file: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its code says the place, not a file."""
+    monkeypatch.setattr(Ids, "model", PLACE)
+    ran = run(file(BAD), "--workload", "tests.judges:Ids")
+    assert ran.code == ExitCode.INVALID
+    assert "(max-register, 2 operations" in ran.out
+
+
+def test_the_search_is_told_of_in_every_format(run: Callable[..., Ran], file: Callable[..., Path]) -> None:
+    """Lines of text after the verdict, for several files too; an object in JSON; a map in EDN."""
+    path = file(GOOD)
+    for files in ([path], [path, file(GOOD, "other.jsonl")]):
+        out = run(*files, "--model", PLACE, "--explain-model").out
+        assert out.count("Looked at: 3 operations, 1 of which only observe; 3 classes, ") == len(files)
+        assert out.count("Algorithm: jit-dfs; ") == len(files)
+        assert "1 operation never returned" in out
+    found = json.loads(run(path, "--model", PLACE, "--explain-model", "--format", "json").out)["search"]
+    assert (found["classes"], found["observers"], found["crashed"]) == (3, 1, {"max of 3": 1})
+    assert found["widest"] == {"operations": 1, "invoke_index": 0}
+    assert ":search {" in run(path, "--model", PLACE, "--explain-model", "--format", "edn").out
+    assert "search" not in json.loads(run(path, "--model", PLACE, "--format", "json").out)
+
+
+def test_a_checker_of_a_workload_has_no_model_to_explain(run: Callable[..., Ran], file: Callable[..., Path]) -> None:
+    """What would change nothing is refused."""
+    with pytest.raises(InputError, match="--explain-model: models alone take this"):
+        run(file(GOOD), "--workload", "tests.judges:Ids", "--explain-model")

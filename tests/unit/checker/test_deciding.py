@@ -1,0 +1,74 @@
+"""What decides by turns: operations that are objects and those that are arrays go the same way, within the limits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from checker.coding import KernelColumns
+from checker.deciding import Objects, decide_all
+from checker.encode import encode
+from checker.solving import Limits
+from checker.tables import Arrays
+from tests.own_models import SilentMaxRegister, max_history, operation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from checker.encode import Encoded
+
+HISTORIES = 120
+SAID = ("verdict", "op", "kind", "analyzer", "core")
+
+
+def arrays(encoded: Encoded) -> Arrays:
+    """Returns the same history as arrays."""
+    codes = encoded.codes
+    part = KernelColumns(
+        np.array([code.f for code in codes], np.uint8),
+        np.array([code.a for code in codes], np.int64),
+        np.array([code.b for code in codes], np.int64),
+        np.array(encoded.starts, np.int64),
+        np.array(encoded.ends, np.int64),
+    )
+    return Arrays(encoded.coder.family, part, encoded.initial)
+
+
+@pytest.mark.parametrize("name", ["register", "cas-register", "counter", "fifo-queue", "unordered-queue"])
+def test_arrays_say_what_objects_say(draw: Callable[..., Any], name: str) -> None:
+    """Verdict, operation, kind, analyzer and core; with each of the ways to decide."""
+    random = Random(f"arrays {name}")
+    analyzers: Counter[str] = Counter()
+    for _ in range(HISTORIES):
+        model, operations = draw(name, random)
+        encoded = encode(model, operations)
+        if encoded.codes:
+            [ours] = decide_all([Objects(model, encoded)], Limits(threads=1))
+            [theirs] = decide_all([arrays(encoded)], Limits(threads=1))
+            assert {name: ours[name] for name in SAID} == {name: theirs[name] for name in SAID}, operations  # type: ignore[literal-required]
+            analyzers[ours["analyzer"]] += 1
+    assert analyzers["flow"]
+    assert len(analyzers) > 2
+
+
+def test_the_time_limit_is_for_all_turns_together() -> None:
+    """An own model whose search is stuck has its trial, its reason and the rest within the limit; here no reason is found."""
+    model = SilentMaxRegister()
+    operations = max_history(Random("limit"), 400, wrong=10_000)
+    encoded = encode(model, operations)
+    [outcome] = decide_all([Objects(model, encoded)], Limits(time_limit_s=1e-9, threads=1))
+    assert (outcome["verdict"], outcome["cause"]) in {("unknown", "timeout"), ("valid", None)}
+
+
+def test_one_failure_is_enough_where_that_is_asked_for() -> None:
+    """What is left then is cancelled, and not unsuited."""
+    model = SilentMaxRegister()
+    bad = encode(model, [operation(0, "max", 5, 0, 1, 5), operation(1, "read", None, 2, 3, 0)])
+    good = encode(model, max_history(Random("fast"), 50, wrong=1_000))
+    found = decide_all([Objects(model, bad), Objects(model, good)], Limits(threads=1), fail_fast=True)
+    assert found[0]["verdict"] == "invalid"
+    assert found[1]["unsuited"] is None

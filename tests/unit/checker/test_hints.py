@@ -1,0 +1,394 @@
+"""The order that a system tells: taken where it is a legal one, refused where it is not, and never believed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import checker.checking
+from benchmarks.checker.hinted import MaxRegister, bank, failing_store, max_register, without_hints
+from checker import brute
+from checker.analysis import analysis
+from checker.certificate import replay
+from checker.checking import Request, check_file
+from checker.deciders import Wanted
+from checker.encode import encode
+from checker.formats.jepsen import write_history
+from checker.formats.pairing import events_of
+from checker.formats.parquet import write_operations
+from checker.hints import PART, examine, part_of
+from checker.identity import identity
+from checker.independent import check_keys
+from checker.models import Call, Inconsistent, Model, names
+from checker.presentation import as_edn, as_json, as_text
+from harness.event_lines import LineEncoder
+from harness.op import Operation, OpType
+from harness.verdict import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+HISTORIES = 60
+REQUEST = Request(
+    wanted=Wanted(model="register"),
+    initial=None,
+    conventions={},
+    keyed=None,
+    algorithm="auto",
+    time_limit_s=None,
+    memory_limit=None,
+    cross_check=False,
+    certificate=False,
+)
+
+
+class Automaton(Model):
+    """A random object: what each function does in each state is drawn; some functions observe in every state."""
+
+    name = "automaton"
+    initial = 0
+
+    def __init__(self, random: Random) -> None:
+        states, functions = random.randint(2, 6), random.randint(2, 5)
+        self.functions = [f"f{number}" for number in range(functions)]
+        self._observing = {f for f in self.functions if random.random() < 0.4}
+        self._after = {
+            (state, f): None if random.random() < 0.3 else state if f in self._observing else random.randrange(states)
+            for state in range(states)
+            for f in self.functions
+        }
+
+    def step(self, state: int, op: Call) -> int | Inconsistent:
+        """See `Model`."""
+        after = self._after[state, op.f]
+        return Inconsistent(f"no {op.f} in {state}") if after is None else after
+
+    def observes(self, op: Call) -> bool:
+        """See `Model`."""
+        return op.f in self._observing
+
+
+def draw_of(automaton: Automaton, random: Random, *, longest: int = 7) -> list[Operation]:
+    """Returns a history of a random object: legal in the order of middles but for what is drawn at random."""
+    state = automaton.initial
+    operations = []
+    free = dict.fromkeys(range(random.randint(1, 4)), -1)
+    for number in range(random.randint(1, longest)):
+        if not free:
+            break
+        process = random.choice(list(free))
+        possible = [
+            f for f in automaton.functions if not isinstance(automaton.step(state, _call(f)), Inconsistent)
+        ] or automaton.functions
+        f = random.choice(possible if random.random() < 0.9 else automaton.functions)
+        kind = random.choices([OpType.OK, OpType.INFO, OpType.FAIL], [80, 15, 5])[0]
+        middle = max(10 * number, free[process] + 1)
+        start, end = random.randint(free[process] + 1, middle), middle + random.randrange(25)
+        operations.append(_operation(process, f, kind, 100 * start + number, 100 * end + 50 + number))
+        free[process] = end
+        if kind is OpType.INFO:
+            del free[process]
+        after = automaton.step(state, _call(f))
+        if kind is not OpType.FAIL and not isinstance(after, Inconsistent) and random.random() < 0.9:
+            state = after
+    return sorted(operations, key=lambda op: op.invoke_index)
+
+
+def _call(f: str) -> Call:
+    return Call(f=f, value=None, argument=None, result=None, ok=True)
+
+
+def _operation(process: int, f: str, kind: OpType, start: int, end: int, **fields: Any) -> Operation:
+    return Operation(
+        **{
+            "process": process,
+            "f": f,
+            "value": None,
+            "result": None,
+            "type": kind,
+            "start_ns": start,
+            "end_ns": end,
+            "invoke_index": start,
+            "complete_index": end,
+            **fields,
+        }
+    )
+
+
+def follows(object_: Model, operations: Sequence[Operation]) -> bool:
+    """Says by trying every order whether one is legal and ascends by place, as `checker.hints` states the rule."""
+    known = encode(object_, operations).operations
+    calls = [object_.call(op) for op in known]
+    places = [op.order for op in known]
+    ends = [op.complete_index if op.type is not OpType.INFO else None for op in known]
+    must = {i for i, end in enumerate(ends) if end is not None or places[i] is not None}
+    seen = set()
+    stack: list[tuple[frozenset[int], Any]] = [(frozenset(), object_.initial)]
+    while stack:
+        done, state = stack.pop()
+        if must <= done:
+            return True
+        left = [i for i in range(len(known)) if i not in done]
+        first_end = min((end for i in left if (end := ends[i]) is not None), default=2**63)
+        for i in left:
+            mine = places[i]
+            waits = mine is not None and any((its := places[j]) is not None and its < mine for j in left)
+            if waits or known[i].invoke_index > first_end:
+                continue
+            after = object_.step(state, calls[i])
+            key = (done | {i}, identity(after) if not isinstance(after, Inconsistent) else None)
+            if not isinstance(after, Inconsistent) and key not in seen:
+                seen.add(key)
+                stack.append((key[0], after))
+    return False
+
+
+def hold(object_: Model, operations: Sequence[Operation]) -> Verdict | None:
+    """Holds what is said of a small history with hints to every order; returns whether the hints agree."""
+    truth = Verdict.VALID if brute.linearizable(object_, operations) else Verdict.INVALID
+    found = analysis(object_, operations, certificate=True, counterexample=False)
+    assert found.valid is truth, operations
+    if truth is Verdict.VALID:
+        assert found.certificate is not None
+        replay(object_, operations, found.certificate)
+    encoded = encode(object_, operations)
+    if all(op.order is None for op in encoded.operations):
+        assert found.order_agrees is None
+        assert not found.order_reason
+        return None
+    legal = follows(object_, operations)
+    assert found.order_agrees is (Verdict.VALID if legal else Verdict.INVALID), (found.order_reason, operations)
+    assert found.order_reason.endswith(".")
+    assert (found.analyzer == "hints") is legal
+    return found.order_agrees
+
+
+def told(order: Sequence[Operation], random: Random, *, share: float) -> dict[int, int]:
+    """Returns, by invoke, numbers that a system may tell of an order: ascending, with gaps, below zero or huge."""
+    number = random.choice([0, -(2**63), 2**62])
+    numbers = {}
+    for op in order:
+        number += random.randint(1, 3)
+        if random.random() < share:
+            numbers[op.invoke_index] = number
+    return numbers
+
+
+def hinted(operations: Sequence[Operation], numbers: dict[int, int]) -> list[Operation]:
+    """Returns operations with orders, by invoke."""
+    return [replace(op, order=numbers.get(op.invoke_index)) for op in operations]
+
+
+def test_right_hints_decide_random_objects_and_wrong_ones_change_no_verdict() -> None:
+    """Of each history: hints from a linearization agree, and drawn ones agree exactly if some order follows them."""
+    random = Random("automata")
+    seen = set()
+    for _ in range(400):
+        automaton = Automaton(random)
+        operations = draw_of(automaton, random)
+        order = brute.linearization(automaton, operations)
+        if isinstance(order, list):
+            right = hinted(operations, told(order, random, share=random.choice([0.3, 0.7, 1.0])))
+            assert hold(automaton, right) in {Verdict.VALID, None}
+        drawn = {op.invoke_index: random.randint(-2, 2) for op in operations if random.random() < 0.7}
+        seen.add(hold(automaton, hinted(operations, drawn)))
+    assert seen == {Verdict.VALID, Verdict.INVALID, None}
+
+
+@pytest.mark.parametrize("name", names())
+def test_hints_decide_every_built_in_model(draw: Callable[..., Any], name: str) -> None:
+    """The same for the models that the kernel knows."""
+    random = Random(f"hints {name}")
+    for number in range(HISTORIES):
+        object_, operations = draw(name, random, unique=number % 2 == 0)
+        if not operations:
+            continue
+        order = brute.linearization(object_, operations)
+        if isinstance(order, list):
+            right = hinted(operations, told(order, random, share=random.choice([0.5, 1.0])))
+            assert hold(object_, right) in {Verdict.VALID, None}
+        drawn = {op.invoke_index: random.randint(0, 5) for op in operations if random.random() < 0.8}
+        hold(object_, hinted(operations, drawn))
+
+
+def test_what_would_need_two_at_once_is_found_in_a_later_round() -> None:
+    """Several operations in a row that never returned are needed before one that did, more than the first rounds allow."""
+
+    class Sum(Model):
+        name = "sum"
+        initial = 0
+
+        def step(self, state: int, op: Call) -> int | Inconsistent:
+            if op.f == "add":
+                return state + int(op.argument)
+            return state if op.result == state else Inconsistent(f"read {op.result}, but the sum is {state}")
+
+        def observes(self, op: Call) -> bool:
+            return op.f == "read"
+
+    adds = [_operation(i, "add", OpType.INFO, i, 100, value=10**i) for i in range(7)]
+    for needed in ([0], [1, 3], [0, 1, 2, 4, 6], range(7)):
+        total = sum(10**i for i in needed)
+        found = analysis(Sum(), [*adds, _operation(9, "read", OpType.OK, 20, 30, result=total, order=4)])
+        assert (found.valid, found.analyzer, found.order_agrees) == (Verdict.VALID, "hints", Verdict.VALID)
+    found = analysis(Sum(), [*adds, _operation(9, "read", OpType.OK, 20, 30, result=2, order=4)])
+    assert (found.valid, found.order_agrees) == (Verdict.INVALID, Verdict.INVALID)
+    assert "read 2, but the sum is" in found.order_reason
+
+
+WRITES = [
+    _operation(0, "write", OpType.OK, 0, 1, value=1, result=1, order=-3),
+    _operation(1, "write", OpType.OK, 2, 3, value=2, result=2, order=8),
+]
+TURNED = [replace(WRITES[0], order=8), replace(WRITES[1], order=-3)]
+
+
+def test_an_order_against_real_time_names_both_operations_and_decides_nothing() -> None:
+    """Two writes one after the other, numbered the other way round: valid, but not in the system's own order."""
+    first = _operation(0, "write", OpType.OK, 0, 10, value=1, order=8)
+    second = _operation(1, "write", OpType.OK, 20, 30, value=2, order=-3)
+    found = analysis("register", [first, second])
+    assert (found.valid, found.order_agrees) == (Verdict.VALID, Verdict.INVALID)
+    assert found.analyzer != "hints"
+    assert found.order_reason == (
+        "The system's own order is not a legal one: it puts process 1's write of 2 (0.00000002 s to 0.00000003 s) at -3 before "
+        "process 0's write of 1 (0.00000000 s to 0.00000001 s) at 8, which ended before the first one began."
+    )
+    assert found.to_json()["order_agrees"] is False
+
+
+def test_an_answer_that_the_order_makes_impossible_is_named_with_the_models_reason() -> None:
+    """A read is numbered behind a write that it has not seen."""
+    history = [
+        _operation(0, "max", OpType.OK, 0, 10, value=3, order=1),
+        _operation(1, "max", OpType.OK, 1, 11, value=7, order=2),
+        _operation(2, "read", OpType.OK, 2, 12, result=3, order=3),
+    ]
+    found = analysis(MaxRegister(), history)
+    assert (found.valid, found.order_agrees) == (Verdict.VALID, Verdict.INVALID)
+    assert found.order_reason.endswith("is not possible: read 3, but the greatest value is 7.")
+    assert "after 2 operations, process 2's read of 3" in found.order_reason
+    assert "at 3" in found.order_reason
+    right = [history[0], history[1], replace(history[2], order=1)]
+    assert analysis(MaxRegister(), right).order_agrees is Verdict.VALID
+
+
+def test_an_algorithm_that_is_asked_for_decides_and_the_order_is_told_beside_it() -> None:
+    """Hints do not take the place of what a person chose, and a second opinion is asked about them as about all."""
+    model, history = max_register(count=200, processes=4)
+    for algorithm in ("wgl", "linear", "search"):
+        found = analysis(model, history, algorithm=algorithm)
+        assert (found.valid, found.order_agrees) == (Verdict.VALID, Verdict.VALID)
+        assert found.analyzer != "hints"
+    found = analysis(model, history, cross_check=True)
+    assert (found.valid, found.analyzer) == (Verdict.VALID, "hints")
+
+
+def test_an_invalid_history_is_invalid_whatever_the_system_says() -> None:
+    """Of an invalid history no order is legal; the verdict and its counterexample are those without hints."""
+    random = Random("invalid")
+    model, history = max_register(count=60, processes=4)
+    wrong = [
+        replace(op, result=op.result - 1) if op.f == "read" and op.result and number > 50 else op
+        for number, op in enumerate(history)
+    ]
+    plain = analysis(model, without_hints(wrong))
+    assert plain.valid is Verdict.INVALID
+    for _ in range(5):
+        numbers = [random.choice([None, random.randint(-5, 5), -(2**63), 2**63 - 1]) for _ in wrong]
+        found = analysis(model, [replace(op, order=number) for op, number in zip(wrong, numbers, strict=True)])
+        assert (found.valid, found.order_agrees) == (Verdict.INVALID, Verdict.INVALID)
+        assert found.op is not None
+        assert plain.op is not None
+        assert found.op.invoke_index == plain.op.invoke_index
+
+
+def test_a_history_that_the_search_cannot_decide_is_decided_by_its_order() -> None:
+    """Half of the requests failed without an answer, and a bank: in milliseconds by hints, not in a second without them."""
+    for model, history in (failing_store(), bank(), bank(crashed=0.02)):
+        found = analysis(model, history, certificate=True, time_limit=60)
+        assert (found.valid, found.analyzer) == (Verdict.VALID, "hints")
+        assert found.certificate is not None
+        replay(model, history, found.certificate)
+        plain = analysis(model, without_hints(history), time_limit=0.3)
+        assert (plain.valid, plain.cause, plain.order_agrees) == (Verdict.UNKNOWN, "timeout", None)
+
+
+def test_a_budget_that_ends_says_so_and_leaves_time_for_the_verdict() -> None:
+    """Where the search for an order is cut short, what is known about it is `unknown`, and the verdict comes without it."""
+    model, history = bank(crashed=0.1)
+    encoded = encode(model, history)
+    found = examine(model, history, encoded, limit_s=0.0)
+    assert found is not None
+    assert found.agrees is Verdict.UNKNOWN
+    assert found.reason.startswith("It is not known whether the system's own order is a legal one: the budget ended")
+    register = [_operation(0, "write", OpType.OK, 0, 1, value=1, order=5)]
+    [only] = [examine(MaxRegister(), without_hints(register), encode(MaxRegister(), []), limit_s=0.0)]
+    assert only is None
+
+
+def test_each_key_is_held_to_its_own_order_and_the_worst_one_decides() -> None:
+    """Keys without orders say nothing; one that disagrees is named; the part counts them."""
+
+    def write(key: str, process: int, start: int, order: int | None) -> Operation:
+        return _operation(process, "write", OpType.OK, start, start + 1, value=process, key=key, order=order)
+
+    agrees = [write("a", 0, 0, 1), write("a", 1, 10, 2), write("c", 4, 40, None)]
+    found = check_keys("register", agrees)
+    assert found.order_agrees is Verdict.VALID
+    part = part_of(found)
+    assert part is not None
+    assert (part.name, part.verdict, part.details) == (PART, Verdict.VALID, {"valid": 1, "unknown": 0, "invalid": 0})
+    assert part.reason == "The system's own order is a legal one on all keys whose operations carry one: 1 of 2."
+    found = check_keys("register", [*agrees, write("b", 2, 20, 4), write("b", 3, 30, 3)])
+    assert (found.valid, found.order_agrees) == (Verdict.VALID, Verdict.INVALID)
+    assert found.order_reason.startswith("Key b: The system's own order is not a legal one: ")
+    assert found.to_json()["order_agrees"] is False
+    part = part_of(found)
+    assert part is not None
+    assert (part.verdict, part.details["keys"]) == (Verdict.INVALID, ["b"])
+    nothing = check_keys("register", without_hints(agrees))
+    assert (nothing.order_agrees, nothing.order_reason, part_of(nothing)) == (None, "", None)
+    assert "order_agrees" not in nothing.to_json()
+
+
+def test_every_way_in_and_out_tells_of_the_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """JSONL, EDN and Parquet, short and long, give the same; so do the text, the JSON and the EDN of `labrys check`."""
+    monkeypatch.setattr(checker.checking, "LONG_ROWS", 1)
+    write_operations(tmp_path / "right.parquet", WRITES, run="r")
+    write_operations(tmp_path / "wrong.parquet", TURNED, run="r")
+    write_history(tmp_path / "right.edn", events_of(WRITES))
+    write_history(tmp_path / "wrong.edn", events_of(TURNED))
+    for name, operations in (("right.jsonl", WRITES), ("wrong.jsonl", TURNED)):
+        lines = ['{"format":"labrys-history","version":1}', *map(LineEncoder().event, events_of(operations))]
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+    for suffix in ("jsonl", "edn", "parquet"):
+        agrees = [
+            json.loads(as_json(list(check_file(str(tmp_path / f"{name}.{suffix}"), REQUEST))))
+            for name in ("right", "wrong")
+        ]
+        assert [(found["valid"], found["order_agrees"]) for found in agrees] == [(True, True), (True, False)], suffix
+        assert agrees[0]["analyzer"] == "hints"
+        assert agrees[1]["order_reason"].startswith(
+            "The system's own order is not a legal one: it puts process 1's write"
+        )
+    wrong = list(check_file(str(tmp_path / "wrong.jsonl"), REQUEST))
+    assert agrees[1]["order_reason"] in as_text(wrong)
+    assert ":order-agrees false" in as_edn(wrong)
+    assert ':order-reason "The system' in as_edn(wrong)
+
+
+def test_the_benchmarks_histories_are_what_they_say() -> None:
+    """3,000 requests of which half have no answer, and about 400 transfers between five accounts."""
+    _, store = failing_store()
+    crashed = sum(op.type is OpType.INFO for op in store)
+    assert len(store) == 3000
+    assert 1400 < crashed < 1600
+    assert all((op.order is None) == (op.type is OpType.INFO) for op in store)
+    _, accounts = bank()
+    assert 370 < sum(op.f == "transfer" for op in accounts) < 430

@@ -1,0 +1,199 @@
+"""Models of a user's own: decided as the brute force does, refuted by what must hold, and explained in their own words."""
+
+from __future__ import annotations
+
+import time
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from checker import brute, relaxing
+from checker.analysis import analysis
+from checker.encode import encode
+from checker.errors import ModelError
+from checker.independent import check_keys
+from checker.necessary import lack
+from checker.solving import Limits, solve
+from harness.verdict import Verdict
+from tests.own_models import (
+    BoundedStack,
+    LeaseLock,
+    Liar,
+    MaxRegister,
+    SilentMaxRegister,
+    draw,
+    max_history,
+    operation,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from checker.models import Model
+
+HISTORIES = 250
+OWN: list[Callable[[], Model]] = [MaxRegister, SilentMaxRegister, BoundedStack, LeaseLock]
+# What no near-linear analyzer decides, or not with repeated values.
+NATIVE = [
+    "register",
+    "cas-register",
+    "multi-register",
+    "set",
+    "counter",
+    "fifo-queue",
+    "unordered-queue",
+    "list-append",
+    "kv",
+]
+
+
+@pytest.mark.parametrize("make", OWN)
+def test_an_own_model_is_decided_as_the_brute_force_does(make: Callable[[], Model]) -> None:
+    """Verdict, first failing operation, certificate and counterexample are right."""
+    random = Random(f"decided {make}")
+    seen = set()
+    for _ in range(HISTORIES):
+        model = make()
+        operations = draw(model, random)
+        if not operations:
+            continue
+        found = analysis(model, operations, certificate=True)
+        truth = Verdict.VALID if brute.linearizable(model, operations) else Verdict.INVALID
+        seen.add(truth)
+        assert found.valid is truth, operations
+        if truth is Verdict.INVALID:
+            plain = analysis(model, operations, algorithm="linear", counterexample=False)
+            assert found.op == plain.op, operations
+            assert found.culprit == found.op
+            assert brute.linearizable(model, found.counterexample) is False, operations
+            assert found.explanation
+    assert seen == {Verdict.VALID, Verdict.INVALID}
+
+
+@pytest.mark.parametrize("make", OWN)
+def test_a_small_reason_is_never_found_in_a_valid_history(make: Callable[[], Model]) -> None:
+    """Whichever return is asked about: relaxing loses linearizations of no history."""
+    random = Random(f"relaxed {make}")
+    found_some = 0
+    for _ in range(HISTORIES // 2):
+        model = make()
+        operations = draw(model, random)
+        encoded = encode(model, operations)
+        valid = brute.linearizable(model, operations)
+        for op, end in enumerate(encoded.ends):
+            if operations and encoded.operations[op].complete_index == end:
+                kept = relaxing.smallest(encoded, op, time.monotonic() + 5)
+                assert not (kept and valid), operations
+                if kept:
+                    found_some += 1
+                    small = [encoded.operations[i] for i in kept]
+                    assert brute.linearizable(model, small) is False, operations
+    assert found_some > 10
+
+
+@pytest.mark.parametrize("name", [*NATIVE, *(make.__name__ for make in OWN if make is not LeaseLock)])
+def test_what_must_hold_holds_in_every_valid_history(draw: Callable[..., Any], name: str) -> None:
+    """A lack is a proof: the brute force finds no order, up to the return that is named, and of the core alone."""
+    from tests import own_models  # noqa: PLC0415 - `draw` is a fixture here
+
+    random = Random(f"lack {name}")
+    kinds = set()
+    for number in range(2 * HISTORIES):
+        if name in NATIVE:
+            model, operations = draw(name, random, ties=number % 3 == 0)
+        else:
+            model = getattr(own_models, name)()
+            operations = own_models.draw(model, random)
+        found = lack(model, encode(model, operations))
+        if found is not None:
+            kinds.add(found.kind)
+            assert brute.linearizable(model, operations) is False, operations
+            encoded = encode(model, operations)
+            end = encoded.ends[found.op]
+            assert found.op in found.core
+            until = [i for i, start in enumerate(encoded.starts) if start <= end]
+            [outcome] = solve([encoded.part(until, end)], Limits(algorithm="linear"))
+            assert outcome["verdict"] == "invalid", operations
+    assert kinds or name in {"SilentMaxRegister", "kv"}
+
+
+def test_each_condition_names_the_operations_that_show_it() -> None:
+    """Phantom, future and duplicate, each in a sentence with the value and the operations."""
+    put, pop = operation(0, "push", 1, 0, 5), operation(1, "pop", None, 6, 7, 1)
+    again, late = operation(2, "pop", None, 8, 9, 1), operation(3, "push", 2, 20, 22)
+    early = operation(2, "pop", None, 10, 12, 2)
+    cases = [
+        ([pop], "phantom", "Process 1's pop of nil", "needs 1, but no operation can have made it by then."),
+        ([put, early, late], "future", "needs 2", "push of 2, the first to make it, began only at 0.020 s."),
+        ([put, pop, again], "duplicate", "needs 1", "by then it had been taken as often as it can have been made."),
+    ]
+    for operations, kind, *texts in cases:
+        found = analysis(BoundedStack(), operations)
+        assert (found.valid, found.analyzer, found.kind) == (Verdict.INVALID, "flow", kind)
+        for text in texts[1:] if kind == "phantom" else texts:
+            assert text in found.explanation
+
+
+def test_an_earlier_contradiction_goes_before_a_lack() -> None:
+    """`op` is the first return by which no linearization is left, though a lack is found first."""
+    operations = [
+        operation(0, "max", 5, 0, 1, 5),
+        operation(1, "read", None, 2, 3, 0),
+        operation(1, "read", None, 4, 5, 99),
+    ]
+    found = analysis(MaxRegister(), operations)
+    assert (found.valid, found.op) == (Verdict.INVALID, operations[1])
+    assert "is not possible after process 0's max of 5" in found.explanation
+    assert found.explanation.endswith("the maximum is 5.")
+
+
+def test_the_history_of_the_issue_is_refuted_and_explained_at_once() -> None:
+    """A read of 0 among 2,000 operations by 20 processes: two operations show it, with the model's words."""
+    operations = max_history(Random("issue"), 2_000, wrong=1_000)
+    [wrong] = [op for op in operations if op.f == "read" and op.result == 0 and op.invoke_index > 500]
+    for model in (MaxRegister(), SilentMaxRegister()):
+        found = check_keys(model, operations, time_limit=200).worst
+        assert found is not None
+        assert (found.valid, found.op, found.culprit) == (Verdict.INVALID, wrong, wrong)
+        assert len(found.counterexample) <= 3
+        assert brute.linearizable(model, found.counterexample) is False
+        assert "the maximum is" in found.explanation
+
+
+def test_a_reason_that_needs_the_order_of_releases_begins_late() -> None:
+    """Two leases at one time: what happened long before is left out, what was open is not guessed."""
+    operations = []
+    for token in range(1, 40):
+        operations.append(operation(0, "acquire", None, 10 * token, 10 * token + 1, token))
+        operations.append(operation(0, "release", token, 10 * token + 4, 10 * token + 5))
+    operations += [operation(0, "acquire", None, 1000, 1001, 40), operation(1, "acquire", None, 1002, 1003, 41)]
+    found = analysis(LeaseLock(), operations)
+    assert found.valid is Verdict.INVALID
+    assert len(found.counterexample) < 10
+    assert "is not possible" in found.explanation
+
+
+def test_a_flow_that_step_contradicts_is_refused() -> None:
+    """A wrong `flow` gives no wrong verdict where the brute force can look."""
+    with pytest.raises(ModelError, match="by its `step` it can; correct `flow`"):
+        analysis(Liar(), [operation(0, "read", None, 0, 1, 0)])
+
+
+def test_the_effort_of_the_slowest_key() -> None:
+    """Classes, observers, what was open at once and what never returned are counted."""
+    operations = [
+        operation(0, "max", 5, 0, 4, 5),
+        operation(1, "read", None, 1, 3, 5),
+        operation(2, "max", 7, 2, None),
+        operation(1, "read", None, 5, 6, 5),
+    ]
+    found = check_keys(MaxRegister(), operations, explain_model=True).search
+    assert found is not None
+    assert (found.operations, found.classes, found.observers, found.widest) == (4, 3, 2, 2)
+    assert found.widest_at == operations[1]
+    assert found.crashed == {"max of 7": 1}
+    told = "\n".join(found.lines())
+    assert "4 operations, 2 of which only observe; 3 classes" in told
+    assert "1 operation never returned and may take effect at any later time: 1 of max of 7." in told
+    assert check_keys(MaxRegister(), operations).search is None
