@@ -34,7 +34,7 @@ demo: setup $(JAR)
 	    --nemesis partition-random-halves --rate 15 --time-limit 60
 
 test: setup $(JAR) build/kernel-test.stamp build/node-test.stamp
-	$(BIN)/pytest --numprocesses 2
+	$(BIN)/pytest --numprocesses 3 --durations 25
 
 lint: setup
 	$(BIN)/ruff check $(PYTHON)
