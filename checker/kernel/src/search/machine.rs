@@ -195,8 +195,10 @@ pub struct Table<O> {
     failed: bool,
 }
 
-/// Entries of the largest table that a closure may have.
-const LARGEST: usize = 1 << 22;
+/// What a closure may have, at most: states, entries of its table, and bytes that its states take.
+const MOST_STATES: usize = 1 << 16;
+const MOST_ENTRIES: usize = 1 << 20;
+const MOST_BYTES: usize = 64 << 20;
 const UNASKED: u32 = u32::MAX - 1;
 const DENSE_CLASSES: usize = 256;
 
@@ -292,7 +294,8 @@ impl<O: Oracle> Machine for Table<O> {
         let classes = self.classes;
         let mut left = asks;
         while self.explored < self.origin.len() {
-            if self.origin.len() * classes > LARGEST {
+            let states = self.origin.len();
+            if states > MOST_STATES || states * classes > MOST_ENTRIES || self.oracle.bytes() > MOST_BYTES {
                 return Closure::Never;
             }
             if left < classes as u64 {

@@ -89,6 +89,8 @@ const FIRST_BUDGET: u64 = 64;
 const CLOSURE_SHARE: u64 = 4;
 /// How many times the steps so far a search may take that only has to find the first return.
 const BLIND_SHARE: u64 = 4;
+/// How many answers of a model tests may ask for before anything is searched.
+const SMALL: u64 = 1000;
 /// How many configurations are reported.
 const MAX_CONFIGS: usize = 10;
 
@@ -246,7 +248,7 @@ impl Reducer {
             return None;
         }
         let asks = match self.allowed.start {
-            Start::Whole => u64::MAX,
+            Start::Whole => SMALL,
             Start::Local => 0,
             Start::Later => meter.steps / (machine.cost() * CLOSURE_SHARE),
         };
@@ -274,7 +276,10 @@ impl Reducer {
         }
         Some(match self.automaton.take() {
             Some(automaton) => Reduced::whole(plan, &automaton, self.allowed),
-            None => Reduced::local(plan, self.allowed, meter.steps),
+            None => {
+                let allowance = if self.allowed.start == Start::Local { u64::MAX } else { meter.steps };
+                Reduced::local(plan, self.allowed, allowance)
+            }
         })
     }
 }

@@ -62,7 +62,7 @@ pub struct Allowed {
 pub enum Start {
     /// When a first attempt did not decide, for a share of the time that the search takes.
     Later,
-    /// Before anything is searched, at the whole model, whatever it costs; for tests.
+    /// Before anything is searched, at the whole model if it is small; for tests.
     Whole,
     /// Before anything is searched, at local segments, whatever they cost; for tests.
     Local,
@@ -171,8 +171,9 @@ const LOOK_UPS: u64 = 16;
 const LEAST_SPAN: usize = 16;
 /// From the first return of a local segment to its horizon, in spans.
 const REACH: usize = 3;
-/// Entries in the table of a local segment, at most.
-const LARGEST_LOCAL: usize = 1 << 14;
+/// What a local segment may have, at most: states, and entries in its table.
+const MOST_STATES: usize = 1 << 10;
+const MOST_ENTRIES: usize = 1 << 14;
 /// How often a local segment is made again because the search met another state in it.
 const MOST_SEEDS: usize = 8;
 
@@ -273,7 +274,8 @@ impl Reduced {
     /// Lets more steps be spent on local segments.
     pub fn earn(&self, steps: u64) {
         if let Kind::Local(local) = &self.kind {
-            local.borrow_mut().allowance += steps;
+            let mut local = local.borrow_mut();
+            local.allowance = local.allowance.saturating_add(steps);
         }
     }
 
@@ -321,7 +323,7 @@ impl Local {
         let before = machine.asked();
         let last = before.saturating_add(self.allowance / machine.cost());
         let reached = reach(machine, &classes, &seeds, last);
-        let entries = reached.as_ref().map_or(LARGEST_LOCAL, |(rows, _)| rows.len() * classes.len());
+        let entries = reached.as_ref().map_or(MOST_ENTRIES, |(rows, _)| rows.len() * classes.len());
         let cost = (machine.asked() - before) * machine.cost() + entries as u64;
         if allowed.start != Start::Local {
             self.allowance = self.allowance.saturating_sub(cost);
@@ -371,7 +373,8 @@ fn reach<M: Machine>(
     let mut next = Vec::new();
     let mut place = 0;
     while place < states.len() {
-        if states.len() * classes.len() > LARGEST_LOCAL || machine.asked() > last || machine.failed() {
+        let many = states.len() > MOST_STATES || states.len() * classes.len() > MOST_ENTRIES;
+        if many || machine.asked() > last || machine.failed() {
             return None;
         }
         for &class in classes {
