@@ -17,6 +17,7 @@ FINDINGS = Path(__file__).parents[2] / "data" / "findings"
 DROPPED = FINDINGS / "dledger-0.4.0-log-dropped"
 STUCK = FINDINGS / "dledger-0.4.0-followers-stuck"
 SET_DROPPED = FINDINGS / "dledger-log-0.4.0-log-dropped"
+PARTITIONS = FINDINGS / "dledger-log-0.4.0-partitions"
 
 
 def test_the_writes_that_dledger_lost_are_found_lost() -> None:
@@ -71,6 +72,7 @@ def test_where_the_service_ended_no_write_is_acknowledged_and_no_read_is_wrong()
         (DROPPED, ["n1", "n2", "n3", "n4", "n5"], {"leader-kill", "leader-pause"}),
         (STUCK, ["n1", "n2", "n3"], {"partition-leader"}),
         (SET_DROPPED, ["n1", "n2", "n3", "n4", "n5"], {"leaders-kill"}),
+        (PARTITIONS, ["n1", "n2", "n3", "n4", "n5"], {"partition-random-halves"}),
     ],
 )
 def test_the_plan_of_a_finding_can_be_read(finding: Path, nodes: list[str], kinds: set[str]) -> None:
