@@ -288,6 +288,10 @@ fn compete(problem: &Problem, want_order: bool, limits: &Limits) -> Outcome {
     match (ours.definite(), classical.definite()) {
         (true, true) => {
             assert!(ours.progress == classical.progress, "{} and wgl disagree", ours.analyzer);
+            // An analyzer that was sure may have been stopped before it knew the first return.
+            if ours.op == NONE {
+                ours.op = classical.op;
+            }
             ours
         }
         (true, false) => ours,
