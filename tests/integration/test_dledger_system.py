@@ -17,6 +17,7 @@ from clusters.systems.dledger.system import DLedgerSystem
 from harness.cluster import on_all
 from harness.errors import CommandFailed, InfrastructureError, NodeError
 from harness.op import Fail, Invocation, Ok
+from tests.outcomes import without_order
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterator
@@ -66,7 +67,7 @@ def run(main: Coroutine[None, None, T]) -> T:
 async def ask(client: Client, *operations: tuple[str, str, Value]) -> list[Outcome]:
     """Carries out operations `(f, key, value)` one after the other."""
     try:
-        return [await client.invoke(Invocation(f, value, key)) for f, key, value in operations]
+        return [without_order(await client.invoke(Invocation(f, value, key))) for f, key, value in operations]
     finally:
         await client.close()
 

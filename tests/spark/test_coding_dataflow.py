@@ -59,7 +59,7 @@ NO_PAIRS = (
 def operations(spark: SparkSession, rows: list[tuple[Any, ...]]) -> DataFrame:
     """Returns operations of one key from f, type, value and result."""
     filled = [
-        ("run", "k", 0, f, kind, 0, 1, value, result, None, None, None, None, 2 * place, 2 * place + 1, None)
+        ("run", "k", 0, f, kind, 0, 1, value, result, None, None, None, None, 2 * place, 2 * place + 1, None, None)
         for place, (f, kind, value, result) in enumerate(rows)
     ]
     return spark.createDataFrame(filled, OPERATIONS)
