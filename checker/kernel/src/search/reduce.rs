@@ -279,7 +279,7 @@ impl Reduced {
         }
     }
 
-    /// Counts local segments.
+    /// How often what applied, and how many local segments were made.
     pub fn finish(&self) -> Counts {
         let mut counts = self.counts.get();
         if let Kind::Local(local) = &self.kind {
