@@ -35,10 +35,24 @@ if TYPE_CHECKING:
     Flags = NDArray[np.bool_]
     Pieces = Mapping[str, Integers]
 
-# `h` the key; `at` where in the timeline it is; `head` the value that the first compare-and-set expects, or how else it
-# begins; `first` and `tail` its first and its last value; `waits` how many who expect the tail are not accounted for; `alive`
-# whether it certainly took effect; `ends` the least end of its operations and `ends_v` its value; `starts` the greatest start.
-COLUMNS: Final = ("h", "at", "head", "first", "tail", "waits", "alive", "ends", "ends_v", "starts", "starts_v")
+# `address` is the number of the run and key. `write_start` is where the write of the first value starts, -1 for the initial
+# value: by it pieces are put in the order of time. `previous_value` is the value that the first compare-and-set expects, or
+# says how else the piece begins; `first_value` and `last_value` are its own. `waits` is how many who expect the last value are
+# not accounted for; `alive` is whether the piece certainly took effect. `least_end` is the least end of its operations, and
+# `least_end_value` the value of that operation; `greatest_start` is the greatest start, likewise.
+COLUMNS: Final = (
+    "address",
+    "write_start",
+    "previous_value",
+    "first_value",
+    "last_value",
+    "waits",
+    "alive",
+    "least_end",
+    "least_end_value",
+    "greatest_start",
+    "greatest_start_value",
+)
 # Two questions may be asked along: from when on something is seen that began after a certain index. `since` is the least such
 # end so far, `opened` whether a compare-and-set of the piece began after it, so that all that follows shows it.
 MARKS: Final = ("since_0", "opened_0", "since_1", "opened_1")
@@ -49,15 +63,17 @@ UNWRITTEN: Final = NEVER - 1  # with a value that nobody wrote
 LOOSE: Final = NEVER - 2  # with something that contradicts and was told of
 _LEAST_WORD: Final = LOOSE
 
-# What a row says; of several contradictions the kernel tells of the one that comes first here.
+# The `outcome` of a row; of several contradictions the kernel tells of the one that comes first here.
 OPEN: Final = 0  # a piece whose neighbours are still to come
 BLOCK: Final = 1  # a whole chain
-PHANTOM: Final = 2  # one took effect on a value that nobody wrote: something of `ends_v` shows it by the return `ends`
-LOST: Final = (
-    3  # two took effect on one value, of which something of `starts_v` and `ends_v` shows it by the return `ends`
-)
-CIRCLE: Final = 4  # there is no first one: something of `ends_v` shows it by the return `ends`
-ORDER: Final = 5  # something of the value `ends_v` ends before something of the earlier value `starts_v` starts
+# One took effect on a value that nobody wrote: something of `least_end_value` shows it by the return `least_end`.
+PHANTOM: Final = 2
+# Two took effect on one value: something of `greatest_start_value` and of `least_end_value` shows it by the return `least_end`.
+# `greatest_start` is then the first return that shows the former.
+LOST: Final = 3
+CIRCLE: Final = 4  # there is no first one: something of `least_end_value` shows it by the return `least_end`
+# Something of `least_end_value` ends before something of the earlier value `greatest_start_value` starts.
+ORDER: Final = 5
 UNSOLVED: Final = 6  # nothing can be said of the key
 CONTRADICTIONS: Final = (PHANTOM, LOST, CIRCLE, ORDER)
 
@@ -68,7 +84,7 @@ class Contracted:
 
     Attributes:
         left: Those that wait for others.
-        done: Rows with a `kind`: blocks and contradictions.
+        done: Rows with an `outcome`: blocks and contradictions.
     """
 
     left: Pieces
@@ -94,13 +110,13 @@ class _Work:
     def __init__(self, pieces: Pieces, *, whole: bool) -> None:
         self._whole = whole
         self._pieces = pieces
-        self._h = pieces["h"]
-        self._head = pieces["head"].copy()
+        self._address = pieces["address"]
+        self._previous = pieces["previous_value"].copy()
         self._alive = pieces["alive"].astype(bool)
         self._rest = pieces["waits"].copy()
-        self._parent = _owners(self._h, pieces["tail"], self._head)
-        self._gone = np.zeros(len(self._h), bool)
-        self._before = np.full(len(self._h), -1)
+        self._parent = _owners(self._address, pieces["last_value"], self._previous)
+        self._gone = np.zeros(len(self._address), bool)
+        self._before = np.full(len(self._address), -1)
         self._told: list[dict[str, Integers]] = []
 
     def settle(self) -> None:
@@ -125,24 +141,24 @@ class _Work:
 
     def link(self) -> None:
         """Finds which piece follows on which; tells of those of which none can."""
-        parent, ends = self._parent, self._pieces["ends"]
+        parent, ends = self._parent, self._pieces["least_end"]
         kids = np.flatnonzero(self._alive & (parent >= 0))
         kids = kids[np.lexsort((ends[kids], parent[kids]))]
         above = parent[kids]
         second = np.zeros(len(kids), bool)
         second[1:] = above[1:] == above[:-1]
         lost = np.flatnonzero(second & ~np.roll(second, 1))
-        nowhere = self._head[above] == UNWRITTEN
+        nowhere = self._previous[above] == UNWRITTEN
         phantom = np.flatnonzero(nowhere & ~second)
         if len(lost) or len(phantom):
             least = self._shown()
             one, two = kids[lost - 1], kids[lost]
             shown = np.maximum(ends[least[one]], ends[least[two]])
-            self._tell(LOST, two, ends=shown, **self._values(least[one], least[two]))
+            self._tell(LOST, two, least_end=shown, **self._values(least[one], least[two]))
             seen = least[kids[phantom]]
-            self._tell(PHANTOM, kids[phantom], ends=ends[seen], **self._values(seen, seen))
+            self._tell(PHANTOM, kids[phantom], least_end=ends[seen], **self._values(seen, seen))
         loose = second | nowhere
-        self._head[kids[loose]] = LOOSE
+        self._previous[kids[loose]] = LOOSE
         np.subtract.at(self._rest, above[loose], 1)
         kids, above = kids[~loose], above[~loose]
         sure = (self._rest[above] == 1) | self._whole
@@ -151,7 +167,7 @@ class _Work:
 
     def _shown(self) -> Integers:
         """Returns for each piece which of those that rest on it, or itself, ends first and so shows it first."""
-        order = np.argsort(self._pieces["ends"], kind="stable")
+        order = np.argsort(self._pieces["least_end"], kind="stable")
         rank, above = _inverse(order), np.where(self._alive, self._parent, -1)
         for _ in range(len(rank).bit_length() + 1):
             below = np.flatnonzero(above >= 0)
@@ -162,8 +178,12 @@ class _Work:
         return order[rank]
 
     def _values(self, one: Integers, two: Integers) -> Mapping[str, Integers]:
-        values = self._pieces["ends_v"]
-        return {"starts": self._pieces["ends"][one], "starts_v": values[one], "ends_v": values[two]}
+        values = self._pieces["least_end_value"]
+        return {
+            "greatest_start": self._pieces["least_end"][one],
+            "greatest_start_value": values[one],
+            "least_end_value": values[two],
+        }
 
     def joined(self) -> Contracted:
         """Puts together what follows on each other."""
@@ -176,8 +196,8 @@ class _Work:
         starting[1:] = top[order][1:] != top[order][:-1]
         self._tell_order(order, starting)
         whole = self._reduced(order, np.flatnonzero(starting))
-        closed = (whole["head"] >= _LEAST_WORD) & ((whole["waits"] == 0) | self._whole)
-        blocks = closed & (whole["head"] == ROOTED)
+        closed = (whole["previous_value"] >= _LEAST_WORD) & ((whole["waits"] == 0) | self._whole)
+        blocks = closed & (whole["previous_value"] == ROOTED)
         done = [_said(BLOCK, _taken(whole, blocks)), *self._told]
         left = ~closed
         if self._whole:
@@ -188,24 +208,24 @@ class _Work:
             left=_taken(whole, left), done={name: np.concatenate([part[name] for part in done]) for name in names}
         )
 
-    def _tell(self, kind: int, places: Integers, **others: Integers) -> None:
+    def _tell(self, outcome: int, places: Integers, **others: Integers) -> None:
         if len(places):
-            self._told.append(_said(kind, {**_taken(self._pieces, places), **others}))
+            self._told.append(_said(outcome, {**_taken(self._pieces, places), **others}))
 
     def _tell_circles(self, places: Integers) -> None:
         """Tells of each circle by the one of its returns that shows it first."""
         if not len(places):
             return
-        least, above = np.arange(len(self._h)), self._before.copy()
+        least, above = np.arange(len(self._address)), self._before.copy()
         above[above < 0] = np.flatnonzero(above < 0)
         for _ in range(len(places).bit_length() + 1):
             least, above = np.minimum(least, least[above]), above[above]
-        order = places[np.lexsort((self._pieces["ends"][places], least[places]))]
+        order = places[np.lexsort((self._pieces["least_end"][places], least[places]))]
         self._tell(CIRCLE, order[np.unique(least[order], return_index=True)[1]])
 
     def _tell_order(self, order: Integers, starting: Flags) -> None:
         """Tells for each key of one who ends before someone of an earlier value starts: where that someone starts first."""
-        starts, ends = self._pieces["starts"], self._pieces["ends"]
+        starts, ends = self._pieces["greatest_start"], self._pieces["least_end"]
         by_start = np.argsort(starts[order], kind="stable")
         stretch = np.cumsum(starting) * len(order)
         running = np.maximum.accumulate(_inverse(by_start) + stretch) - stretch
@@ -215,11 +235,12 @@ class _Work:
         if not len(bad):
             return
         late, early = order[bad], before[bad]
-        first = np.lexsort((bad, starts[early], self._h[late]))
+        first = np.lexsort((bad, starts[early], self._address[late]))
         late, early = late[first], early[first]
-        each = np.unique(self._h[late], return_index=True)[1]
+        each = np.unique(self._address[late], return_index=True)[1]
         late, early = late[each], early[each]
-        self._tell(ORDER, late, starts=starts[early], starts_v=self._pieces["starts_v"][early])
+        values = self._pieces["greatest_start_value"]
+        self._tell(ORDER, late, greatest_start=starts[early], greatest_start_value=values[early])
 
     def _reduced(self, order: Integers, heads: Integers) -> Pieces:
         """Returns a piece for each stretch of pieces that begins at one of `heads`."""
@@ -227,44 +248,44 @@ class _Work:
         if not len(order):
             return _taken(pieces, order)
         tops, lasts = order[heads], order[np.append(heads[1:], len(order)) - 1]
-        by_start, by_end = (np.argsort(pieces[name][order], kind="stable") for name in ("starts", "ends"))
+        by_start, by_end = (np.argsort(pieces[name][order], kind="stable") for name in ("greatest_start", "least_end"))
         latest = order[by_start[np.maximum.reduceat(_inverse(by_start), heads)]]
         soonest = order[by_end[np.minimum.reduceat(_inverse(by_end), heads)]]
         whole = {
-            "h": self._h[tops],
-            "at": pieces["at"][tops],
-            "head": self._head[tops],
-            "first": pieces["first"][tops],
-            "tail": pieces["tail"][lasts],
+            "address": self._address[tops],
+            "write_start": pieces["write_start"][tops],
+            "previous_value": self._previous[tops],
+            "first_value": pieces["first_value"][tops],
+            "last_value": pieces["last_value"][lasts],
             "waits": self._rest[lasts],
             "alive": self._alive[tops].astype(np.int64),
-            "ends": pieces["ends"][soonest],
-            "ends_v": pieces["ends_v"][soonest],
-            "starts": pieces["starts"][latest],
-            "starts_v": pieces["starts_v"][latest],
+            "least_end": pieces["least_end"][soonest],
+            "least_end_value": pieces["least_end_value"][soonest],
+            "greatest_start": pieces["greatest_start"][latest],
+            "greatest_start_value": pieces["greatest_start_value"][latest],
         }
         lengths = np.diff(np.append(heads, len(order)))
         for mark in range(2) if MARKS[0] in pieces else ():
             since, opened = pieces[f"since_{mark}"][order], pieces[f"opened_{mark}"][order]
             count = np.cumsum(opened) - opened
             follows = count > np.repeat(count[heads], lengths)
-            shown = np.where(follows, np.minimum(since, pieces["ends"][order]), since)
+            shown = np.where(follows, np.minimum(since, pieces["least_end"][order]), since)
             whole[f"since_{mark}"] = np.minimum.reduceat(shown, heads)
             whole[f"opened_{mark}"] = np.maximum.reduceat(opened, heads)
         return whole
 
 
-def _owners(h: Integers, tail: Integers, head: Integers) -> Integers:
-    """Returns for each piece which other one its head is the tail of; -1 for none."""
-    size = len(h)
+def _owners(address: Integers, last_value: Integers, previous_value: Integers) -> Integers:
+    """Returns for each piece the one whose last value is its previous value; -1 for none."""
+    size = len(address)
     if not size:
         return np.zeros(0, np.int64)
-    values, ids = np.unique(np.concatenate([tail, head]), return_inverse=True)
-    ids = ids + np.tile(np.unique(h, return_inverse=True)[1], 2) * len(values)
-    tails, heads = ids[:size], ids[size:]
-    order = np.argsort(tails, kind="stable")
-    found = order[np.minimum(np.searchsorted(tails[order], heads), size - 1)]
-    return np.where(tails[found] == heads, found, -1)
+    values, ids = np.unique(np.concatenate([last_value, previous_value]), return_inverse=True)
+    ids = ids + np.tile(np.unique(address, return_inverse=True)[1], 2) * len(values)
+    last, previous = ids[:size], ids[size:]
+    order = np.argsort(last, kind="stable")
+    found = order[np.minimum(np.searchsorted(last[order], previous), size - 1)]
+    return np.where(last[found] == previous, found, -1)
 
 
 def _ranked(before: Integers) -> tuple[Integers, Integers, Flags]:
@@ -290,5 +311,5 @@ def _taken(pieces: Pieces, which: NDArray[Any]) -> dict[str, Integers]:
     return {name: column[which] for name, column in pieces.items()}
 
 
-def _said(kind: int, rows: Mapping[str, Integers]) -> dict[str, Integers]:
-    return {"kind": np.full(len(rows["h"]), kind, np.int64), **rows}
+def _said(outcome: int, rows: Mapping[str, Integers]) -> dict[str, Integers]:
+    return {"outcome": np.full(len(rows["address"]), outcome, np.int64), **rows}

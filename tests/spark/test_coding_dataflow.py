@@ -5,10 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
 from checker.models import model as model_of
 from checker.models.opcodes import CAS, CAS_FAIL, READ, WRITE
+from results.pipeline.decide.clusters import AFTER
 from results.pipeline.decide.coding import GENERAL, NIL, coded, coding_of
+from results.pipeline.decide.columns import CODED, schema_of
+from results.pipeline.decide.scan import Scan, Scanning
+from results.pipeline.decide.zones import scanned
 from results.pipeline.schema import OPERATIONS
 
 if TYPE_CHECKING:
@@ -70,10 +75,27 @@ def test_what_is_said_of_texts(spark: SparkSession) -> None:
     coding = coding_of(model_of("cas-register", failed_cas="observe"))
     assert coding is not None
     rows = coded(operations(spark, [row[:4] for row in SAYINGS]), coding, 0).collect()
-    found = {row["s"] // 2: (GENERAL,) if row["f"] == GENERAL else (row["f"], row["a"], row["b"]) for row in rows}
+    found = {row["start"] // 2: (GENERAL,) if row["opcode"] == GENERAL else tuple(row[1:4]) for row in rows}
     assert found == {place: said for place, (*_, said) in enumerate(SAYINGS) if said is not None}
     rows = coded(operations(spark, [("cas", "ok", text, None) for text in NO_PAIRS]), coding, 0).collect()
-    assert [row["f"] for row in rows] == [GENERAL] * len(NO_PAIRS)
+    assert [row["opcode"] for row in rows] == [GENERAL] * len(NO_PAIRS)
+
+
+def test_rows_have_the_columns_that_are_described(spark: SparkSession) -> None:
+    """Each row between the steps has columns that `results.pipeline.decide.columns` describes, of the types that it says."""
+    coding = coding_of(model_of("cas-register"))
+    assert coding is not None
+    scanning = Scanning(initial=coding.initial, bucket_events=3, memory_limit=1 << 20, chained=True)
+    touches = coded(operations(spark, [row[:4] for row in SAYINGS]), coding, 0)
+    assert {column.name: column.dataType for column in touches.schema} == {
+        column.name: column.dataType for column in CODED
+    }
+    scan = Scan(touches.withColumns({name: F.lit(1).cast("long") for name in AFTER}), scanning)
+    assert scan._chains is not None
+    for rows in (scan.values, scan._chains, scan.zoned, scan.slices, scanned(scan.slices)):
+        described = schema_of(*rows.columns)
+        assert [column.dataType for column in rows.schema] == [column.dataType for column in described], rows.columns
+    scan.release()
 
 
 def test_coding_is_compiled(spark: SparkSession) -> None:

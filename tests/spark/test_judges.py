@@ -132,13 +132,13 @@ def test_keys_of_any_size_share_a_partition(
     """A key over the limit, one on which the judge fails, and one that cannot be read leave the others as they are."""
     monkeypatch.setattr(judges, "ROWS_AT_ONCE", 7)
     rows = [
-        {"run": "r", "key": f"k{key}", "h": key, "process": place, "f": "ask", "type": "ok", "start_ns": place,
+        {"run": "r", "key": f"k{key}", "address": key, "process": place, "f": "ask", "type": "ok", "start_ns": place,
          "end_ns": place + 1, "value": value, "result": str(place % 3 if key == 3 else place),
          "invoke_index": 2 * place, "complete_index": 2 * place + 1}
         for key, size, value in ((1, 3, None), (2, 50, None), (3, 4, None), (4, 2, "5"), (5, 2, "{"), (6, 3, None))
         for place in range(size)
     ]  # fmt: skip
-    table = pa.Table.from_pylist(rows).select(["h", "run", *NEEDED])
+    table = pa.Table.from_pylist(rows).select(["address", "run", *NEEDED])
     for size in (1, 5, 100):
         told = judges.decide(iter(table.to_batches(max_chunksize=size)), Ids(), memory_limit=10 * 420)
         found = [row for batch in told for row in batch.to_pylist()]

@@ -24,6 +24,7 @@ from checker.contraction import CIRCLE, LOST, ORDER, PHANTOM
 from checker.models.opcodes import CAS, READ
 from results.pipeline.decide.clusters import AFTER, until, value_of
 from results.pipeline.decide.coding import INF, NEG
+from results.pipeline.decide.columns import ADDRESS, schema_of
 from results.pipeline.decide.components import contradicting
 from results.pipeline.decide.paths import Path, paths
 from results.pipeline.decide.scan import Scan
@@ -81,12 +82,14 @@ def blame(touches: DataFrame, scan: Scan, found: Sequence[Scanned], scanning: Sc
     few = contradicting(touches, scan, found, scanning).localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
     own = _session_for(few)
     history = _History(own, scanning)
-    ends = history.first(history.ends({each.h: INF - 1 for each in found}, found))
+    ends = history.first(history.ends({each.address: INF - 1 for each in found}, found))
     # A chain that contradicts itself may have met another one before it did so.
-    doubted = {each.h: ends[each.h] - 1 for each in found if each.h in ends and (each.told or each.early)}
+    doubted = {
+        each.address: ends[each.address] - 1 for each in found if each.address in ends and (each.told or each.early)
+    }
     whole = _History(touches, scanning)
     earlier = whole.first(whole.ends(doubted)) if doubted else {}
-    first = {h: end for h, end in ends.items() if h not in earlier and h not in whole.unsolved}
+    first = {address: end for address, end in ends.items() if address not in earlier and address not in whole.unsolved}
     return {**history.parts(first, touches), **whole.parts(earlier, touches)}
 
 
@@ -119,13 +122,16 @@ class _History:
         ends = dict(ends)
         valid = dict.fromkeys(ends, -1)
         rounds = 0
-        while undecided := [h for h in ends if valid[h] < ends[h] - 1]:
-            probes = {h: ends[h] - 1 if rounds < _GUESSES else (valid[h] + ends[h]) // 2 for h in undecided}
+        while undecided := [address for address in ends if valid[address] < ends[address] - 1]:
+            probes = {
+                address: ends[address] - 1 if rounds < _GUESSES else (valid[address] + ends[address]) // 2
+                for address in undecided
+            }
             earlier = self.ends(probes)
-            valid |= {h: probe for h, probe in probes.items() if h not in earlier}
+            valid |= {address: probe for address, probe in probes.items() if address not in earlier}
             ends |= earlier
             rounds += 1
-        return {h: end for h, end in ends.items() if h not in self.unsolved}
+        return {address: end for address, end in ends.items() if address not in self.unsolved}
 
     def ends(self, probes: Mapping[int, int], found: Sequence[Scanned] | None = None) -> dict[int, int]:
         """Returns, for each key whose prefix is not linearizable, an index by which it is not."""
@@ -133,18 +139,19 @@ class _History:
         scan = Scan(rows, self._scanning)
         if found is None:
             found = scan.found()
-            self.unsolved |= {each.h for each in found if each.unsuited}
+            self.unsolved |= {each.address for each in found if each.unsuited}
         bad = [each for each in found if each.bad]
         # Those that nothing else is found out about end with what is looked at.
-        ends = {each.h: INF if each.late is None else each.late for each in bad}
+        ends = {each.address: INF if each.late is None else each.late for each in bad}
         sides: list[tuple[int, int, int, int, int]] = []
         for each in bad:
             for told in each.told:
-                if told["kind"] == ORDER:
-                    sides.append((len(sides), each.h, told["starts_v"], told["ends"], told["ends"]))
+                if told["outcome"] == ORDER:
+                    end = told["least_end"]
+                    sides.append((len(sides), each.address, told["greatest_start_value"], end, end))
                 else:
-                    ends[each.h] = min(ends[each.h], told["ends"])
-        limits = [(each.h, limit) for each in bad for limit in each.limits]
+                    ends[each.address] = min(ends[each.address], told["least_end"])
+        limits = [(each.address, limit) for each in bad for limit in each.limits]
         if limits:
             scan.keep()
             pairs = self._pairs(scan.zoned, limits)
@@ -153,67 +160,71 @@ class _History:
             else:
                 sides += [
                     side
-                    for i, pair in enumerate(pairs)
+                    for number, pair in enumerate(pairs)
                     for side in (
-                        (i, pair["h"], pair["our_v"], pair["m"], max(pair["m"], pair["our_m"])),
-                        (i, pair["h"], pair["v"], pair["our_m"], max(pair["m"], pair["our_m"])),
+                        (number, pair[ADDRESS], pair["our_value"], pair["least_end"], _both_ended(pair)),
+                        (number, pair[ADDRESS], pair["value"], pair["our_least_end"], _both_ended(pair)),
                     )
                 ]
         if sides:
-            for h, end in self._since(rows, sides):
-                ends[h] = min(end, ends[h])
+            for address, end in self._since(rows, sides):
+                ends[address] = min(end, ends[address])
         scan.release()
-        return {h: min(end, probes[h]) for h, end in ends.items()}
+        return {address: min(end, probes[address]) for address, end in ends.items()}
 
     def _pairs(self, zoned: DataFrame, limits: Sequence[tuple[int, int]]) -> list[Any]:
         """Returns the zones with these limits, each with the forward zone before it that reaches furthest."""
-        named = self._spark.createDataFrame(limits, "h bigint, limit bigint")
+        named = self._spark.createDataFrame(limits, schema_of(ADDRESS, "limit"))
         placed = zoned.where("placed")
-        met = placed.join(F.broadcast(named), ["h", "limit"]).select("h", "v", "m", "low", "forward").collect()
-        types = "our_m bigint, our_low bigint, our_forward boolean"
-        ours = self._spark.createDataFrame([tuple(row) for row in met], f"h bigint, our_v bigint, {types}")
+        columns = ("value", "least_end", "low", "forward")
+        met = placed.join(F.broadcast(named), [ADDRESS, "limit"]).select(ADDRESS, *columns).collect()
+        known = schema_of(ADDRESS, *(f"our_{name}" for name in columns))
+        ours = self._spark.createDataFrame([tuple(row) for row in met], known)
         is_before = (F.col("low") < F.col("our_low")) | (
-            (F.col("low") == F.col("our_low")) & F.col("our_forward") & (F.col("v") != F.col("our_v"))
+            (F.col("low") == F.col("our_low")) & F.col("our_forward") & (F.col("value") != F.col("our_value"))
         )
         return (
             placed.where("forward")
-            .join(F.broadcast(ours), "h")
+            .join(F.broadcast(ours), ADDRESS)
             .where(is_before)
-            .groupBy("h", "our_v", "our_m")
-            .agg(F.max_by(F.struct("v", "m"), F.col("high")).alias("other"))
-            .select("h", "our_v", "our_m", "other.v", "other.m")
+            .groupBy(ADDRESS, "our_value", "our_least_end")
+            .agg(F.max_by(F.struct("value", "least_end"), F.col("high")).alias("other"))
+            .select(ADDRESS, "our_value", "our_least_end", "other.value", "other.least_end")
             .collect()
         )
 
     def _since_blocks(self, rows: DataFrame, pairs: Sequence[Any], ends: dict[int, int]) -> None:
         """Finds the first return by which a pair of chains meets, one pair of each key, and lowers the key's end to it."""
         asked: dict[int, Any] = {}
-        for pair in sorted(pairs, key=lambda pair: max(pair["m"], pair["our_m"])):
-            if max(pair["m"], pair["our_m"]) < ends[pair["h"]]:
-                asked.setdefault(pair["h"], pair)
+        for pair in sorted(pairs, key=_both_ended):
+            if _both_ended(pair) < ends[pair[ADDRESS]]:
+                asked.setdefault(pair[ADDRESS], pair)
         if not asked:
             return
-        afters = [(h, pair["m"], pair["our_m"]) for h, pair in asked.items()]
-        bounds = self._spark.createDataFrame(afters, f"h bigint, {AFTER[0]} bigint, {AFTER[1]} bigint")
-        scan = Scan(rows.join(F.broadcast(bounds), "h"), self._scanning)
-        named = [(pair["h"], v, mark) for pair in asked.values() for mark, v in enumerate((pair["our_v"], pair["v"]))]
-        known = self._spark.createDataFrame(named, "h bigint, v bigint, mark int")
+        afters = [(address, pair["least_end"], pair["our_least_end"]) for address, pair in asked.items()]
+        bounds = self._spark.createDataFrame(afters, schema_of(ADDRESS, *AFTER))
+        scan = Scan(rows.join(F.broadcast(bounds), ADDRESS), self._scanning)
+        sides = ("our_value", "value")
+        named = [(address, pair[side], mark) for address, pair in asked.items() for mark, side in enumerate(sides)]
+        known = self._spark.createDataFrame(named, schema_of(ADDRESS, "value", "mark"))
         # Whoever sees a chain sees the write that it begins with.
         since = [
-            F.when((F.col("writers") > 0) & (F.col("ws") > F.col(after)), NEG).otherwise(F.col(f"since_{mark}"))
+            F.when((F.col("writers") > 0) & (F.col("write_start") > F.col(after)), NEG).otherwise(
+                F.col(f"since_{mark}")
+            )
             for mark, after in enumerate(AFTER)
         ]
         found = (
             scan.zoned.where("placed")
-            .join(F.broadcast(known), ["h", "v"])
-            .groupBy("h")
-            .agg(F.max(F.when(F.col("mark") == 0, since[0]).otherwise(since[1])).alias("end"))
+            .join(F.broadcast(known), [ADDRESS, "value"])
+            .groupBy(ADDRESS)
+            .agg(F.max(F.when(F.col("mark") == 0, since[0]).otherwise(since[1])).alias("shown"))
             .collect()
         )
         scan.release()
         for row in found:
-            pair = asked[row["h"]]
-            ends[row["h"]] = min(ends[row["h"]], max(pair["m"], pair["our_m"], row["end"]))
+            address, pair = row[ADDRESS], asked[row[ADDRESS]]
+            ends[address] = min(ends[address], max(_both_ended(pair), row["shown"]))
 
     def _since(self, rows: DataFrame, sides: Sequence[tuple[int, int, int, int, int]]) -> list[Any]:
         """Returns, by key, the first return by which one of some pairs contradicts.
@@ -222,18 +233,20 @@ class _History:
             rows: Operations.
             sides: The number of the pair, the key, a value of which something begins late, after when, and the least return.
         """
-        known = self._spark.createDataFrame(list(sides), "pair bigint, h bigint, v bigint, after bigint, least bigint")
-        seen = F.when(F.col("f") == READ, F.col("e")).otherwise(F.lit(NEG))
+        known = self._spark.createDataFrame(
+            list(sides), schema_of("pair", ADDRESS, "value", "began_after", "shown_from")
+        )
+        seen = F.when(F.col("opcode") == READ, F.col("end")).otherwise(F.lit(NEG))
         return (
             _valued(rows)
-            .join(F.broadcast(known), ["h", "v"])
-            .where(F.col("s") > F.col("after"))
-            .groupBy("h", "pair", "v", "least")
+            .join(F.broadcast(known), [ADDRESS, "value"])
+            .where(F.col("start") > F.col("began_after"))
+            .groupBy(ADDRESS, "pair", "value", "shown_from")
             .agg(F.min(seen).alias("since"))
-            .groupBy("h", "pair")
-            .agg(F.greatest(F.max("since"), F.max("least")).alias("end"))
-            .groupBy("h")
-            .agg(F.min("end"))
+            .groupBy(ADDRESS, "pair")
+            .agg(F.greatest(F.max("since"), F.max("shown_from")).alias("shown"))
+            .groupBy(ADDRESS)
+            .agg(F.min("shown"))
             .collect()
         )
 
@@ -247,89 +260,95 @@ class _History:
         if not ends:
             return {}
         rows = until(self._touches, ends).persist(StorageLevel.DISK_ONLY)
-        bounds = self._spark.createDataFrame(list(ends.items()), "h bigint, e bigint")
-        ops = {row["h"]: row for row in _valued(rows).join(F.broadcast(bounds), ["h", "e"]).collect()}
+        bounds = self._spark.createDataFrame(list(ends.items()), schema_of(ADDRESS, "end"))
+        ops = {row[ADDRESS]: row for row in _valued(rows).join(F.broadcast(bounds), [ADDRESS, "end"]).collect()}
         scan = Scan(rows, self._scanning)
         scan.keep()
         named, kinds = self._contradicting(scan, ops)
-        resting = self._paths(scan, {h: [v for v, _ in each] for h, each in named.items()})
+        resting = self._paths(scan, {address: [value for value, _ in each] for address, each in named.items()})
         members = self._members(rows, named, resting)
-        parts = {h: {row["s"], *members.get(h, ())} for h, row in ops.items()}
+        parts = {address: {row["start"], *members.get(address, ())} for address, row in ops.items()}
         tied = _tied(touches, self._at(rows, parts))
         scan.release()
         rows.unpersist()
         return {
-            h: Blame(
-                start=row["s"],
-                end=ends[h],
-                part=tuple(sorted(parts[h])),
-                kind=None if h in resting else kinds[h],
+            address: Blame(
+                start=row["start"],
+                end=ends[address],
+                part=tuple(sorted(parts[address])),
+                kind=None if address in resting else kinds[address],
             )
-            for h, row in ops.items()
-            if h not in tied
+            for address, row in ops.items()
+            if address not in tied
         }
 
     def _at(self, rows: DataFrame, parts: Mapping[int, set[int]]) -> list[Any]:
         """Returns the intervals of operations, given by their invokes."""
-        known = self._spark.createDataFrame([(h, s) for h, part in parts.items() for s in part], "h bigint, s bigint")
-        return rows.join(F.broadcast(known), ["h", "s"]).select("h", "s", "e").collect()
+        known = self._spark.createDataFrame(
+            [(address, start) for address, part in parts.items() for start in part], schema_of(ADDRESS, "start")
+        )
+        return rows.join(F.broadcast(known), [ADDRESS, "start"]).select(ADDRESS, "start", "end").collect()
 
     def _paths(self, scan: Scan, values: Mapping[int, Sequence[int]]) -> Mapping[int, Path]:
         if self._scanning.chained:
             return paths(scan.values, values, self._scanning.memory_limit)
-        return {h: Path(values=frozenset(vs), root=vs[0]) for h, vs in values.items()}
+        return {address: Path(values=frozenset(some), root=some[0]) for address, some in values.items()}
 
     def _contradicting(self, scan: Scan, ops: Mapping[int, Any]) -> tuple[dict[int, list[Named]], dict[int, str]]:
         """Returns by key the values that contradict each other, those that the kernel comes upon first, and how they do.
 
         With each value goes before which index one who saw it ended, who is wanted besides; `NEG` for nobody.
         """
-        named = {h: [(op["v"], NEG), *([(op["a"], NEG)] if op["f"] == CAS else [])] for h, op in ops.items()}
+        named = {address: [(op["value"], NEG)] for address, op in ops.items()}
+        for address, op in ops.items():
+            if op["opcode"] == CAS:
+                named[address].append((op["first_argument"], NEG))
         kinds = dict.fromkeys(ops, _PHANTOM)
         meet = dict.fromkeys(ops, _STALE)
         for each in scan.found() if self._scanning.chained else ():
             if each.late is not None:
-                del meet[each.h]
+                del meet[each.address]
             elif each.told:
-                first = min(each.told, key=lambda told: told["kind"])
-                named[each.h] += [(first["starts_v"], NEG), (first["ends_v"], first["starts"])]
-                kinds[each.h] = _KINDS[first["kind"]]
-                del meet[each.h]
-        chains = self._paths(scan, {h: [ops[h]["v"]] for h in meet}) if meet else {}
+                first = min(each.told, key=lambda told: told["outcome"])
+                named[each.address].append((first["greatest_start_value"], NEG))
+                named[each.address].append((first["least_end_value"], first["greatest_start"]))
+                kinds[each.address] = _KINDS[first["outcome"]]
+                del meet[each.address]
+        chains = self._paths(scan, {address: [ops[address]["value"]] for address in meet}) if meet else {}
         kinds |= meet
-        for h, v in self._partners(scan.zoned, [(h, path.root) for h, path in chains.items()]):
-            named[h].append((v, NEG))
+        for address, value in self._partners(scan.zoned, [(address, path.root) for address, path in chains.items()]):
+            named[address].append((value, NEG))
         return named, kinds
 
     def _members(
         self, rows: DataFrame, named: Mapping[int, Sequence[Named]], resting: Mapping[int, Path]
     ) -> dict[int, set[int]]:
         """Returns the invokes of those who end first and start last of some values, and of all who made what they rest on."""
-        asked = {(h, v): (False, NEG) for h, path in resting.items() for v in path.values}
-        for h, each in named.items():
-            for v, before in each:
-                asked[h, v] = (True, max(before, asked.get((h, v), (True, NEG))[1]))
+        asked = {(address, value): (False, NEG) for address, path in resting.items() for value in path.values}
+        for address, each in named.items():
+            for value, before in each:
+                asked[address, value] = (True, max(before, asked.get((address, value), (True, NEG))[1]))
         known = self._spark.createDataFrame(
-            [(h, v, told, before) for (h, v), (told, before) in asked.items()],
-            "h bigint, v bigint, told boolean, before bigint",
+            [(address, value, in_full, before) for (address, value), (in_full, before) in asked.items()],
+            schema_of(ADDRESS, "value", "in_full", "seen_before"),
         )
-        reads = F.col("f") == READ
+        reads = F.col("opcode") == READ
         of_value = (
             _valued(rows)
-            .join(F.broadcast(known), ["h", "v"])
-            .groupBy("h", "v", "told")
+            .join(F.broadcast(known), [ADDRESS, "value"])
+            .groupBy(ADDRESS, "value", "in_full")
             .agg(
-                F.min_by("s", "e").alias("ends"),
-                F.max("s").alias("starts"),
-                F.min(F.when(~reads, F.col("s"))).alias("writes"),
-                F.min(F.when(reads & (F.col("e") < F.col("before")), F.col("s"))).alias("sees"),
+                F.min_by("start", "end").alias("first_to_end"),
+                F.max("start").alias("last_to_start"),
+                F.min(F.when(~reads, F.col("start"))).alias("writer"),
+                F.min(F.when(reads & (F.col("end") < F.col("seen_before")), F.col("start"))).alias("reader"),
             )
             .collect()
         )
         members: dict[int, set[int]] = {}
         for row in of_value:
-            names = ("ends", "starts", "writes", "sees") if row["told"] else ("writes",)
-            members.setdefault(row["h"], set()).update(row[name] for name in names if row[name] is not None)
+            names = ("first_to_end", "last_to_start", "writer", "reader") if row["in_full"] else ("writer",)
+            members.setdefault(row[ADDRESS], set()).update(row[name] for name in names if row[name] is not None)
         return members
 
     def _partners(self, zoned: DataFrame, values: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -341,25 +360,25 @@ class _History:
         """
         if not values:
             return []
-        named = self._spark.createDataFrame(list(values), "h bigint, v bigint")
+        named = self._spark.createDataFrame(list(values), schema_of(ADDRESS, "value"))
         placed = zoned.where("placed")
-        columns = ("low", "high", "limit", "forward", "ends_v", "starts_v")
-        ours = placed.join(F.broadcast(named), ["h", "v"]).select("h", "v", *columns).collect()
+        edges, ends = ("low", "high", "limit", "forward"), ("least_end_value", "greatest_start_value")
+        ours = placed.join(F.broadcast(named), [ADDRESS, "value"]).select(ADDRESS, "value", *edges, *ends).collect()
         if not ours:
             return []
-        types = "our_low bigint, our_high bigint, our_limit bigint, our_forward boolean"
-        known = self._spark.createDataFrame([tuple(row)[:6] for row in ours], f"h bigint, our_v bigint, {types}")
+        bounds = schema_of(ADDRESS, "our_value", *(f"our_{name}" for name in edges))
+        known = self._spark.createDataFrame([tuple(row)[: len(bounds)] for row in ours], bounds)
         is_before = (F.col("low") < F.col("our_low")) | (
             (F.col("low") == F.col("our_low")) & (F.col("forward") < F.col("our_forward"))
         )
         reach = F.when(is_before & F.col("forward"), F.col("high"))
         meets = ~is_before & F.col("our_forward") & (F.col("limit") < F.col("our_high"))
         after = F.when(meets, F.col("low"))
-        theirs = F.struct("ends_v", "starts_v")
+        theirs = F.struct(*ends)
         found = (
-            placed.join(F.broadcast(known), "h")
-            .where(F.col("v") != F.col("our_v"))
-            .groupBy("h", "our_limit")
+            placed.join(F.broadcast(known), ADDRESS)
+            .where(F.col("value") != F.col("our_value"))
+            .groupBy(ADDRESS, "our_limit")
             .agg(
                 F.max(reach).alias("reach"),
                 F.max_by(theirs, reach).alias("before"),
@@ -367,27 +386,33 @@ class _History:
             )
             .collect()
         )
-        partners = [(row["h"], v) for row in ours for v in (row["ends_v"], row["starts_v"])]
-        for h, limit, reach_before, before, later in found:
+        partners = [(row[ADDRESS], row[name]) for row in ours for name in ends]
+        for address, limit, reach_before, before, later in found:
             partner = before if reach_before is not None and reach_before > limit else later
-            partners += [(h, v) for v in partner or ()]
+            partners += [(address, value) for value in partner or ()]
         return partners
+
+
+def _both_ended(pair: Any) -> int:
+    """Returns the index by which something of both zones of a pair has ended."""
+    index: int = max(pair["least_end"], pair["our_least_end"])
+    return index
 
 
 def _tied(touches: DataFrame, intervals: Sequence[Any]) -> set[int]:
     """Returns the keys of which something begins or ends at an index at which one of these intervals does."""
     spark = touches.sparkSession
-    begins = {(row["h"], row["s"], True) for row in intervals}
-    ends = {(row["h"], row["e"], True) for row in intervals if row["e"] != INF}
-    known = touches.select("h", "s", "e")
-    for name, indexes in (("s", begins), ("e", ends)):
-        named = spark.createDataFrame(sorted(indexes), f"h bigint, {name} bigint, at_{name} boolean")
-        known = known.join(F.broadcast(named), ["h", name], "left")
-    there = known.where("at_s or at_e").collect()
-    invokes = Counter((row["h"], row["s"]) for row in there if row["at_s"])
-    returns = Counter((row["h"], row["e"]) for row in there if row["at_e"])
-    return {h for found in (invokes, returns) for (h, _), count in found.items() if count > 1}
+    begins = {(row[ADDRESS], row["start"], True) for row in intervals}
+    ends = {(row[ADDRESS], row["end"], True) for row in intervals if row["end"] != INF}
+    known = touches.select(ADDRESS, "start", "end")
+    for name, indexes in (("start", begins), ("end", ends)):
+        named = spark.createDataFrame(sorted(indexes), schema_of(ADDRESS, name, f"at_{name}"))
+        known = known.join(F.broadcast(named), [ADDRESS, name], "left")
+    there = known.where("at_start or at_end").collect()
+    invokes = Counter((row[ADDRESS], row["start"]) for row in there if row["at_start"])
+    returns = Counter((row[ADDRESS], row["end"]) for row in there if row["at_end"])
+    return {address for found in (invokes, returns) for (address, _), count in found.items() if count > 1}
 
 
 def _valued(rows: DataFrame) -> DataFrame:
-    return rows.withColumn("v", value_of(F.col("f"), F.col("a"), F.col("b")))
+    return rows.withColumn("value", value_of())

@@ -21,6 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spar
 from checker.contraction import COLUMNS, MARKS, OPEN, ROOTED, UNSOLVED, UNWRITTEN, contract
 from results.pipeline.decide.clusters import AFTER
 from results.pipeline.decide.coding import INF, NEG
+from results.pipeline.decide.columns import ADDRESS, schema_of
 from results.pipeline.decide.zones import slice_of
 
 if TYPE_CHECKING:
@@ -42,25 +43,25 @@ def linked() -> Column:
 
 def pieces(values: DataFrame, initial: int) -> DataFrame:
     """Returns each of these values as a piece."""
-    is_initial, is_cas, written = F.col("v") == initial, F.col("cas") > 0, F.col("writers") > 0
-    head = F.when(is_cas, F.col("expected")).when(written | is_initial, ROOTED).otherwise(UNWRITTEN)
-    seen = F.least("we", "re", "ke") < INF
-    ends = F.when(is_initial, NEG).otherwise(F.least("we", "re"))
+    is_initial, is_cas, written = F.col("value") == initial, F.col("cas") > 0, F.col("writers") > 0
+    previous = F.when(is_cas, F.col("expected")).when(written | is_initial, ROOTED).otherwise(UNWRITTEN)
+    seen = F.least("write_end", "first_read_end", "first_expecting_end") < INF
+    ends = F.when(is_initial, NEG).otherwise(F.least("write_end", "first_read_end"))
     columns = {
-        "h": F.col("h"),
-        "at": F.when(is_initial, -1).otherwise(F.col("ws")),
-        "head": head,
-        "first": F.col("v"),
-        "tail": F.col("v"),
+        ADDRESS: F.col(ADDRESS),
+        "write_start": F.when(is_initial, -1).otherwise(F.col("write_start")),
+        "previous_value": previous,
+        "first_value": F.col("value"),
+        "last_value": F.col("value"),
         "waits": F.col("waits"),
         "alive": F.when(is_cas & ~seen, 0).otherwise(1),
-        "ends": ends,
-        "ends_v": F.col("v"),
-        "starts": F.greatest(F.when(written, F.col("ws")).otherwise(NEG), "rs"),
-        "starts_v": F.col("v"),
+        "least_end": ends,
+        "least_end_value": F.col("value"),
+        "greatest_start": F.greatest(F.when(written, F.col("write_start")).otherwise(NEG), "last_read_start"),
+        "greatest_start_value": F.col("value"),
     }
     for mark, after in enumerate(AFTER) if AFTER[0] in values.columns else ():
-        late = written & (F.col("ws") > F.col(after))
+        late = written & (F.col("write_start") > F.col(after))
         since = F.col(f"since_{mark}")
         columns[f"since_{mark}"] = F.when(late & is_cas, F.least(since, ends)).when(late, NEG).otherwise(since)
         columns[f"opened_{mark}"] = F.when(late & is_cas, 1).otherwise(0)
@@ -68,21 +69,17 @@ def pieces(values: DataFrame, initial: int) -> DataFrame:
 
 
 def joined_in_slices(pieces: DataFrame, bucket_events: int) -> DataFrame:
-    """Joins what is near in time; returns rows of some `kind`, `OPEN` ones among them."""
-    spread = pieces.withColumn("slice", slice_of(F.col("at"), bucket_events)).repartition("h", "slice")
-    rows = spread.sortWithinPartitions("h", "slice", "at").drop("slice")
-    return rows.mapInArrow(_join_some, _ddl(pieces.columns))
+    """Joins what is near in time; returns rows of some `outcome`, `OPEN` ones among them."""
+    spread = pieces.withColumn("slice", slice_of(F.col("write_start"), bucket_events)).repartition(ADDRESS, "slice")
+    rows = spread.sortWithinPartitions(ADDRESS, "slice", "write_start").drop("slice")
+    return rows.mapInArrow(_join_some, schema_of("outcome", *pieces.columns))
 
 
 def joined_at_last(left: DataFrame, memory_limit: int) -> DataFrame:
     """Joins what is left of the slices; no row that comes out is `OPEN`."""
-    rows = left.drop("kind").repartition("h").sortWithinPartitions("h", "at")
+    rows = left.drop("outcome").repartition(ADDRESS).sortWithinPartitions(ADDRESS, "write_start")
     most = max(memory_limit // BYTES_PER_PIECE, 1)
-    return rows.mapInArrow(partial(_join_all, most=most), _ddl(rows.columns))
-
-
-def _ddl(names: Sequence[str]) -> str:
-    return ", ".join(f"{name} bigint" for name in ("kind", *names))
+    return rows.mapInArrow(partial(_join_all, most=most), schema_of("outcome", *rows.columns))
 
 
 def _join_some(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -106,21 +103,21 @@ def _join_all(batches: Iterator[pa.RecordBatch], most: int) -> Iterator[pa.Recor
     for batch in batches:
         columns = _columns(batch)
         if given_up is not None:
-            columns = _where(columns, columns["h"] != given_up)
+            columns = _where(columns, columns[ADDRESS] != given_up)
         parts.append(columns)
-        rows += len(columns["h"])
+        rows += len(columns[ADDRESS])
         if rows < due:
             continue
         # All keys but the last are whole.
         pieces = _together(parts)
-        last = int(pieces["h"][-1])
-        yield from _rows(contract(_where(pieces, pieces["h"] != last), whole=True))
-        answer = contract(_where(pieces, pieces["h"] == last), whole=False)
+        last = int(pieces[ADDRESS][-1])
+        yield from _rows(contract(_where(pieces, pieces[ADDRESS] != last), whole=True))
+        answer = contract(_where(pieces, pieces[ADDRESS] == last), whole=False)
         yield from _done(answer.done)
-        parts, rows = [answer.left], len(answer.left["h"])
+        parts, rows = [answer.left], len(answer.left[ADDRESS])
         if rows > most:
             given_up = last
-            yield from _done({name: np.array([UNSOLVED if name == "kind" else last]) for name in answer.done})
+            yield from _done({name: np.array([UNSOLVED if name == "outcome" else last]) for name in answer.done})
             parts, rows = [], 0
         # Doubled, so that what waits is not looked at again for each batch.
         due = max(min(_ROWS_PER_CALL, most), 2 * rows)
@@ -142,10 +139,10 @@ def _where(pieces: Pieces, which: Integers) -> Pieces:
 
 
 def _rows(answer: Contracted) -> Iterator[pa.RecordBatch]:
-    left = {"kind": np.full(len(answer.left["h"]), OPEN, np.int64), **answer.left}
+    left = {"outcome": np.full(len(answer.left[ADDRESS]), OPEN, np.int64), **answer.left}
     yield from _done(_together([left, answer.done]))
 
 
 def _done(rows: Pieces) -> Iterator[pa.RecordBatch]:
-    if len(rows["h"]):
+    if len(rows[ADDRESS]):
         yield pa.RecordBatch.from_arrays([pa.array(column) for column in rows.values()], names=list(rows))

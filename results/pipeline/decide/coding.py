@@ -5,8 +5,8 @@ its values are nil or integers of at most 18 digits in their canonical text; an 
 one for the general route, which works on whole operations. What certainly had no effect, and what says nothing, is left out
 here as it is there.
 
-Columns of a coded operation: `h` (its run and key), `f` (`READ`, ...), `a`, `b`, and its interval from `s` to `e` in the order
-of events, where `e` is `INF` if it may have happened at any later time.
+The columns of a coded operation are `CODED` of `results.pipeline.decide.columns`. Its interval goes from `start` to `end` in
+the order of events, where `end` is `INF` if it may have happened at any later time.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spar
 from checker.formats.columns import NEVER
 from checker.models.opcodes import CAS, CAS_FAIL, READ, WRITE
 from checker.models.registers import CasRegister, Register
+from results.pipeline.decide.columns import ADDRESS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -72,7 +73,7 @@ def address(salt: int) -> Column:
 
 
 def coded(operations: DataFrame, coding: RegisterCoding, salt: int) -> DataFrame:
-    """Returns the operations that say something; `f` is `GENERAL` where integers cannot say it."""
+    """Returns the operations that say something; `opcode` is `GENERAL` where integers cannot say it."""
     speaking = operations.where(~F.coalesce(_silent(coding), F.lit(col=False)))
     # Each text is read in a step of its own: within one step Spark would read it again wherever it is named.
     return _said(_numbered(_texts(speaking, coding, salt)))
@@ -91,26 +92,26 @@ def _silent(coding: RegisterCoding) -> Column:
 
 
 def _texts(operations: DataFrame, coding: RegisterCoding, salt: int) -> DataFrame:
-    """Puts the texts of an operation's one or two values into `first` and `second`; `pair`: they are a cas's."""
+    """Puts the texts of an operation's one or two values into the two arguments; `is_pair`: they are a cas's."""
     is_cas, value = F.col("f") == "cas", F.col("value")
-    pair, first, second = F.lit(col=False), value, F.lit(None).cast("string")
+    is_pair, first, second = F.lit(col=False), value, F.lit(None).cast("string")
     if coding.has_cas:
         comma = F.locate(",", value)
-        pair = F.coalesce(is_cas & value.startswith("[") & value.endswith("]") & (comma > 1), pair)
+        is_pair = F.coalesce(is_cas & value.startswith("[") & value.endswith("]") & (comma > 1), is_pair)
         first = F.when(is_cas, F.substring(value, F.lit(2), comma - 2)).otherwise(first)
         second = F.when(is_cas, F.substring(value, comma + 1, F.length(value) - comma - 1))
     return operations.select(
-        address(salt).alias("h"),
+        address(salt).alias(ADDRESS),
         *("f", "type", "invoke_index", "complete_index"),
-        pair.alias("pair"),
-        F.when(F.col("f") == "read", F.col("result")).otherwise(first).alias("first"),
-        second.alias("second"),
+        is_pair.alias("is_pair"),
+        F.when(F.col("f") == "read", F.col("result")).otherwise(first).alias("first_argument"),
+        second.alias("second_argument"),
     )
 
 
 def _numbered(texts: DataFrame) -> DataFrame:
     """Puts numbers in the place of texts that are nil or the canonical JSON of integers, and null in that of all others."""
-    names = ("first", "second")
+    names = ("first_argument", "second_argument")
     parsed = texts.withColumns({f"{name}_number": F.col(name).try_cast("bigint") for name in names})
     checked = {}
     for name in names:
@@ -122,21 +123,21 @@ def _numbered(texts: DataFrame) -> DataFrame:
 
 def _said(numbered: DataFrame) -> DataFrame:
     f, kind, end = F.col("f"), F.col("type"), F.col("complete_index")
-    first, second = F.col("first"), F.col("second")
+    first, second = F.col("first_argument"), F.col("second_argument")
     code = (
         F.when((kind != "info") & end.isNull(), GENERAL)
         .when(first.isNull(), GENERAL)
         .when(f == "read", READ)
         .when(f == "write", WRITE)
-        .when(F.col("pair") & second.isNotNull(), F.when(kind == "fail", CAS_FAIL).otherwise(CAS))
+        .when(F.col("is_pair") & second.isNotNull(), F.when(kind == "fail", CAS_FAIL).otherwise(CAS))
         .otherwise(GENERAL)
     )
     zero = F.lit(0).cast("bigint")
     return numbered.select(
-        "h",
-        code.cast("tinyint").alias("f"),
-        F.coalesce(first, zero).alias("a"),
-        F.when(F.col("pair") & (kind != "fail"), F.coalesce(second, zero)).otherwise(zero).alias("b"),
-        F.col("invoke_index").alias("s"),
-        F.when(kind == "info", F.lit(INF)).otherwise(F.coalesce(end, F.lit(INF))).alias("e"),
+        ADDRESS,
+        code.cast("tinyint").alias("opcode"),
+        F.coalesce(first, zero).alias("first_argument"),
+        F.when(F.col("is_pair") & (kind != "fail"), F.coalesce(second, zero)).otherwise(zero).alias("second_argument"),
+        F.col("invoke_index").alias("start"),
+        F.when(kind == "info", F.lit(INF)).otherwise(F.coalesce(end, F.lit(INF))).alias("end"),
     )

@@ -18,6 +18,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
 from results.pipeline.decide.clusters import value_of
+from results.pipeline.decide.columns import ADDRESS, schema_of
 from results.pipeline.decide.paths import links
 from results.pipeline.decide.whole import whole_keys
 from results.pipeline.decide.zones import meeting
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 # What a link takes: its value and the one it expects, in order, and where that leads.
 BYTES_PER_LABEL: Final = 100
-_LABELS: Final = "h bigint, v bigint, root bigint"
+_LABELS: Final = schema_of(ADDRESS, "value", "root")
 
 
 def contradicting(touches: DataFrame, scan: Scan, bad: Sequence[Scanned], scanning: Scanning) -> DataFrame:
@@ -46,30 +47,32 @@ def contradicting(touches: DataFrame, scan: Scan, bad: Sequence[Scanned], scanni
         scanning: How it was made.
     """
     spark = touches.sparkSession
-    keys = F.broadcast(spark.createDataFrame([(each.h,) for each in bad], "h bigint"))
-    zoned = scan.zoned.join(keys, "h", "left_semi")
-    meet = meeting(zoned, scan.slices.join(keys, "h", "left_semi"), scanning.bucket_events)
-    values = meet.unionByName(zoned.where("late is not null").select("h", "v"))
+    keys = F.broadcast(spark.createDataFrame([(each.address,) for each in bad], schema_of(ADDRESS)))
+    zoned = scan.zoned.join(keys, ADDRESS, "left_semi")
+    meet = meeting(zoned, scan.slices.join(keys, ADDRESS, "left_semi"), scanning.bucket_events)
+    values = meet.unionByName(zoned.where("late is not null").select(ADDRESS, "value"))
     whole: list[int] = []
     if scanning.chained:
-        told = [(each.h, told[name]) for each in bad for told in each.told for name in ("starts_v", "ends_v")]
-        values = values.unionByName(spark.createDataFrame(told, "h bigint, v bigint"))
-        labels = _labels(scan.values.join(keys, "h", "left_semi"), scanning.memory_limit).localCheckpoint()
-        whole = [row["h"] for row in labels.where("v is null").collect()]
-        values = _linked(values, labels.where("v is not null"))
-    rows = touches.withColumn("v", value_of(F.col("f"), F.col("a"), F.col("b")))
-    parts = [rows.join(values.distinct().localCheckpoint(), ["h", "v"], "left_semi").drop("v")]
+        names = ("greatest_start_value", "least_end_value")
+        told = [(each.address, told[name]) for each in bad for told in each.told for name in names]
+        values = values.unionByName(spark.createDataFrame(told, schema_of(ADDRESS, "value")))
+        labels = _labels(scan.values.join(keys, ADDRESS, "left_semi"), scanning.memory_limit).localCheckpoint()
+        whole = [row[ADDRESS] for row in labels.where("value is null").collect()]
+        values = _linked(values, labels.where("value is not null"))
+    rows = touches.withColumn("value", value_of())
+    parts = [rows.join(values.distinct().localCheckpoint(), [ADDRESS, "value"], "left_semi").drop("value")]
     if whole:
-        all_of = F.broadcast(spark.createDataFrame([(h,) for h in whole], "h bigint"))
-        parts = [parts[0].join(all_of, "h", "left_anti"), touches.join(all_of, "h", "left_semi")]
+        all_of = F.broadcast(spark.createDataFrame([(address,) for address in whole], schema_of(ADDRESS)))
+        parts = [parts[0].join(all_of, ADDRESS, "left_anti"), touches.join(all_of, ADDRESS, "left_semi")]
     return union(parts)
 
 
 def _linked(values: DataFrame, labels: DataFrame) -> DataFrame:
     """Returns these values and all that are linked with them."""
-    found = values.join(labels, ["h", "v"], "left").select("h", F.coalesce("root", "v").alias("root")).distinct()
-    others = labels.join(found, ["h", "root"], "left_semi").select("h", "v")
-    return found.select("h", F.col("root").alias("v")).unionByName(others)
+    rooted = values.join(labels, [ADDRESS, "value"], "left")
+    found = rooted.select(ADDRESS, F.coalesce("root", "value").alias("root")).distinct()
+    others = labels.join(found, [ADDRESS, "root"], "left_semi").select(ADDRESS, "value")
+    return found.select(ADDRESS, F.col("root").alias("value")).unionByName(others)
 
 
 def _labels(values: DataFrame, memory_limit: int) -> DataFrame:
@@ -83,26 +86,26 @@ def _labels(values: DataFrame, memory_limit: int) -> DataFrame:
 
 
 def _label(batches: Iterator[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:
-    for key, columns in whole_keys(batches, ("v", "expected"), most):
+    for key, columns in whole_keys(batches, ("value", "expected"), most):
         found = [pa.nulls(1, pa.int64())] * 2 if columns is None else [pa.array(columns[0]), pa.array(roots(*columns))]
         keys = pa.array(np.full(len(found[0]), key))
-        yield pa.RecordBatch.from_arrays([keys, *found], names=["h", "v", "root"])
+        yield pa.RecordBatch.from_arrays([keys, *found], names=_LABELS.names)
 
 
-def roots(v: NDArray[np.int64], expected: NDArray[np.int64]) -> NDArray[Any]:
+def roots(values: NDArray[np.int64], expected: NDArray[np.int64]) -> NDArray[Any]:
     """Returns the root of each value.
 
     Args:
-        v: Values of compare-and-sets, all different.
+        values: Those of compare-and-sets, all different.
         expected: The values that they expect.
     """
-    order = np.argsort(v)
-    place = np.minimum(np.searchsorted(v[order], expected), len(v) - 1)
+    order = np.argsort(values)
+    place = np.minimum(np.searchsorted(values[order], expected), len(values) - 1)
     above = order[place]
-    is_top = v[above] != expected
-    above = np.where(is_top, np.arange(len(v)), above)
-    least = v
-    for _ in range(len(v).bit_length()):
+    is_top = values[above] != expected
+    above = np.where(is_top, np.arange(len(values)), above)
+    least = values
+    for _ in range(len(values).bit_length()):
         least, above = np.minimum(least, least[above]), above[above]
     # Above one that stands in a circle is always another one of the circle, and all of them have seen all of it.
     return np.where(is_top[above], expected[above], least[above])

@@ -23,7 +23,7 @@ from checker.result import Analysis, operation_json
 from harness.errors import LabrysError
 from harness.op import OpType
 from harness.verdict import Verdict
-from results.pipeline.decide.keys import ADDRESS
+from results.pipeline.decide.columns import ADDRESS
 from results.pipeline.decide.rows import BYTES_PER_OPERATION, groups
 from results.pipeline.schema import OPERATIONS, VERDICTS
 
@@ -51,8 +51,8 @@ TARGET: Final = (
     "engine",
     "cause",
     "kind",
-    "op_s",
-    "op_e",
+    "op_start",
+    "op_end",
     "core",
     "unsuited",
     "part",
@@ -62,7 +62,7 @@ TARGET: Final = (
 )
 _OUT: Final = pa.schema(
     [
-        ("h", pa.int64()),
+        (ADDRESS, pa.int64()),
         *(
             (field.name, {"string": pa.string(), "long": pa.int64()}[field.dataType.typeName()])
             for field in VERDICTS.fields
@@ -98,11 +98,11 @@ class Work:
 
 
 def examined(operations: DataFrame, targets: DataFrame, work: Work, *, count: int, partitions: int) -> DataFrame:
-    """Returns a row of verdicts, and `h`, for each target.
+    """Returns a row of verdicts, and `address`, for each target.
 
     Args:
         operations: All operations.
-        targets: `run`, `key`, `h` and the columns of `TARGET`.
+        targets: `run`, `key`, `address` and the columns of `TARGET`.
         work: How they are decided.
         count: How many targets there are.
         partitions: Over how many tasks they are spread.
@@ -111,14 +111,14 @@ def examined(operations: DataFrame, targets: DataFrame, work: Work, *, count: in
         F.col("run").alias("its_run"),
         F.col("key").alias("its_key"),
         ADDRESS,
-        *(F.col(name).alias(f"t_{name}") for name in TARGET),
+        *(F.col(name).alias(f"target_{name}") for name in TARGET),
     )
     index = F.col("invoke_index")
     wanted = operations.select(*OPERATIONS.names).join(
         F.broadcast(about) if count <= _SENT_TO_ALL else about,
         (F.col("run") == F.col("its_run"))
         & F.col("key").eqNullSafe(F.col("its_key"))
-        & (F.col("t_wanted").isNull() | F.array_contains("t_wanted", index)),
+        & (F.col("target_wanted").isNull() | F.array_contains("target_wanted", index)),
     )
     # A target of which nothing is wanted is told of, too: each brings a row that is no operation.
     known = {"run": F.col("its_run"), "key": F.col("its_key")}
@@ -147,16 +147,16 @@ def _row(group: Group, work: Work) -> dict[str, Any]:
     op = result.op
     counterexample = [operation_json(each) for each in result.counterexample]
     return {
-        "h": about["h"],
+        ADDRESS: about[ADDRESS],
         "run": about["run"],
         "key": about["key"],
         "verdict": str(result.valid),
         "model": work.model.name,
         "analyzer": result.analyzer,
-        "engine": about["t_engine"],
+        "engine": about["target_engine"],
         "cause": result.cause,
         "kind": result.kind,
-        "operations": about["t_operations"],
+        "operations": about["target_operations"],
         "op_invoke_index": None if op is None else op.invoke_index,
         "op_complete_index": None if op is None or op.type is OpType.INFO else op.complete_index,
         "explanation": result.explanation,
@@ -167,17 +167,17 @@ def _row(group: Group, work: Work) -> dict[str, Any]:
 def _analysis(group: Group, work: Work) -> Analysis:
     if group.trouble is not None:
         return _unknown(group, work, "error", group.trouble)
-    if group.too_many and group.about["t_whole"]:
+    if group.too_many and group.about["target_whole"]:
         text = f"The key has more operations than fit into its memory limit, {work.most}."
         return _unknown(group, work, "out-of-memory", text)
-    if not group.about["t_whole"]:
+    if not group.about["target_whole"]:
         return _named(group, work)
     try:
         with blaming(type(work.model)):
             result = _decided(group, work)
     except LabrysError as error:
         return _unknown(group, work, "error", str(error))
-    if group.about["t_engine"] != KERNEL or group.about["t_part"] is None:
+    if group.about["target_engine"] != KERNEL or group.about["target_part"] is None:
         return result
     # The kernel has looked at all of the key; the part is there to tell of it.
     known = _named(group, work)
@@ -186,7 +186,7 @@ def _analysis(group: Group, work: Work) -> Analysis:
 
 
 def _decided(group: Group, work: Work) -> Analysis:
-    about, part = group.about, group.about["t_part"]
+    about, part = group.about, group.about["target_part"]
     operations = group.operations if part is None else _of_invokes(group.operations, part)
     result = analysis(
         work.model,
@@ -194,15 +194,15 @@ def _decided(group: Group, work: Work) -> Analysis:
         time_limit=work.time_limit_s,
         memory_limit=work.memory_limit,
         threads=1,
-        counterexample=about["t_shrink"],
+        counterexample=about["target_shrink"],
         part=part is not None,
     )
-    if about["t_engine"] == DATAFLOW and (result.op is None or result.op.complete_index != about["t_op_e"]):
+    if about["target_engine"] == DATAFLOW and (result.op is None or result.op.complete_index != about["target_op_end"]):
         raise Disagreement(
             f"dataflow says invalid from event {about['t_op_e']} on, the kernel says {result.valid}", operations
         )
     # A part of a history with compare-and-sets may have none.
-    return replace(result, analyzer=about["t_analyzer"]) if about["t_engine"] == DATAFLOW else result
+    return replace(result, analyzer=about["target_analyzer"]) if about["target_engine"] == DATAFLOW else result
 
 
 def _of_invokes(operations: Sequence[Operation], invokes: Sequence[int]) -> list[Operation]:
@@ -214,8 +214,8 @@ def _unknown(group: Group, work: Work, cause: str, explanation: str) -> Analysis
     return Analysis(
         valid=Verdict.UNKNOWN,
         model=work.model.name,
-        analyzer=group.about["t_analyzer"] or "none",
-        operations=group.about["t_operations"],
+        analyzer=group.about["target_analyzer"] or "none",
+        operations=group.about["target_operations"],
         seconds=0.0,
         cause=cause,
         explanation=explanation,
@@ -227,14 +227,15 @@ def _named(group: Group, work: Work) -> Analysis:
     about = group.about
     by_start = {op.invoke_index: op for op in group.operations}
     result = Analysis(
-        valid=Verdict(about["t_verdict"]),
+        valid=Verdict(about["target_verdict"]),
         model=work.model.name,
-        analyzer=about["t_analyzer"],
-        operations=about["t_operations"],
+        analyzer=about["target_analyzer"],
+        operations=about["target_operations"],
         seconds=0.0,
-        op=by_start.get(about["t_op_s"]),
-        cause=about["t_cause"],
-        kind=about["t_kind"],
+        op=by_start.get(about["target_op_start"]),
+        cause=about["target_cause"],
+        kind=about["target_kind"],
     )
-    core = [by_start[start] for start in about["t_core"] or () if start in by_start]
-    return replace(result, explanation=explain(result, work.model, Telling(core=core, unsuited=about["t_unsuited"])))
+    core = [by_start[start] for start in about["target_core"] or () if start in by_start]
+    telling = Telling(core=core, unsuited=about["target_unsuited"])
+    return replace(result, explanation=explain(result, work.model, telling))

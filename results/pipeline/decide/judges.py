@@ -22,7 +22,8 @@ from checker.judging import composed, operation_at
 from harness.errors import LabrysError, sentence
 from harness.verdict import Verdict
 from results.pipeline.decide.coding import address
-from results.pipeline.decide.keys import ADDRESS, keys_of
+from results.pipeline.decide.columns import ADDRESS
+from results.pipeline.decide.keys import keys_of
 from results.pipeline.decide.whole import stretches
 from results.pipeline.schema import VERDICTS, conform
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from checker._kernel import Problem
 from checker.coding import KernelColumns
@@ -19,34 +20,16 @@ from checker.deciding import decide_all
 from checker.solving import Limits, solve
 from checker.tables import OBJECTS, Arrays, likely_invalid
 from results.pipeline.decide.coding import GENERAL
+from results.pipeline.decide.columns import ADDRESS, ANSWER, CODED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from checker._kernel import Outcome
 
-# What the kernel's answer for a key is called on its way; `details` turns it into a row of verdicts.
-ANSWER: Final = (
-    "h bigint, verdict string, analyzer string, cause string, kind string, op_s bigint, op_e bigint, core array<bigint>, "
-    "tied boolean, unsuited string, part array<bigint>"
-)
-_ANSWER_TYPES: Final = pa.schema(
-    [
-        ("h", pa.int64()),
-        ("verdict", pa.string()),
-        ("analyzer", pa.string()),
-        ("cause", pa.string()),
-        ("kind", pa.string()),
-        ("op_s", pa.int64()),
-        ("op_e", pa.int64()),
-        ("core", pa.list_(pa.int64())),
-        ("tied", pa.bool_()),
-        ("unsuited", pa.string()),
-        ("part", pa.list_(pa.int64())),
-    ]
-)
+_ANSWER: Final = to_arrow_schema(ANSWER)
 TO_GENERAL: Final = "general"
-_COLUMNS: Final = ("h", "f", "a", "b", "s", "e")
+_COLUMNS: Final = CODED.names
 # What a key's operation takes at most, as measured: 41 for its columns, and what the analyzers and the allocator keep.
 BYTES_PER_OPERATION: Final = 120
 _ROWS_PER_CALL: Final = 1 << 19
@@ -68,7 +51,7 @@ class Budget:
 
 
 def decide(batches: Iterator[pa.RecordBatch], budget: Budget) -> Iterator[pa.RecordBatch]:
-    """Answers for each key of a partition, whose rows are sorted by `h`."""
+    """Answers for each key of a partition, whose rows are sorted by `address`."""
     pending: list[list[Any]] = []
     rows = 0
     too_large: int | None = None
@@ -118,16 +101,16 @@ def _without(columns: list[Any], key: int) -> list[Any]:
 
 
 def _unknown(key: int) -> dict[str, Any]:
-    return {"h": key, "verdict": "unknown", "analyzer": "none", "cause": "out-of-memory", "core": [], "tied": False}
+    return {ADDRESS: key, "verdict": "unknown", "analyzer": "none", "cause": "out-of-memory", "core": [], "tied": False}
 
 
 def _in_order(columns: list[Any]) -> None:
     """Sorts rows by key, start and end in their place, one column after the other."""
-    h, s, e = columns[0], columns[4], columns[5]
+    address, start, end = (columns[_COLUMNS.index(name)] for name in (ADDRESS, "start", "end"))
     # Most histories come as they were written.
-    if not ((h[1:] > h[:-1]) | ((h[1:] == h[:-1]) & (s[1:] > s[:-1]))).all():
-        order = np.lexsort((e, s, h))
-        del h, s, e
+    if not ((address[1:] > address[:-1]) | ((address[1:] == address[:-1]) & (start[1:] > start[:-1]))).all():
+        order = np.lexsort((end, start, address))
+        del address, start, end
         for place in range(len(columns)):
             columns[place] = columns[place][order]
 
@@ -135,24 +118,25 @@ def _in_order(columns: list[Any]) -> None:
 def _decided(columns: list[Any], budget: Budget) -> list[dict[str, Any]]:
     """Answers for the keys whose rows these are; takes the columns away."""
     _in_order(columns)
-    h, f, a, b, s, e = columns
-    f = f.view(np.uint8)
-    new = h[1:] != h[:-1]
-    bounds = [0, *(np.flatnonzero(new) + 1).tolist(), len(h)]
-    general = np.logical_or.reduceat(f >= GENERAL, bounds[:-1])
-    ties = np.concatenate([[False], (s[1:] == s[:-1]) & ~new])
+    address, opcode, first_argument, second_argument, start, end = columns
+    opcode = opcode.view(np.uint8)
+    new = address[1:] != address[:-1]
+    bounds = [0, *(np.flatnonzero(new) + 1).tolist(), len(address)]
+    general = np.logical_or.reduceat(opcode >= GENERAL, bounds[:-1])
+    ties = np.concatenate([[False], (start[1:] == start[:-1]) & ~new])
     tied = np.logical_or.reduceat(ties, bounds[:-1])
-    names = h[bounds[:-1]].tolist()
+    names = address[bounds[:-1]].tolist()
     # The analyzers need memory now.
-    del h, new, ties
+    del address, new, ties
     columns.clear()
     answers = [
-        {"h": name, "verdict": TO_GENERAL, "analyzer": "none", "core": [], "tied": True}
+        {ADDRESS: name, "verdict": TO_GENERAL, "analyzer": "none", "core": [], "tied": True}
         for name, whole in zip(names, general, strict=True)
         if whole
     ]
     places = np.flatnonzero(~general).tolist()
-    parts = [KernelColumns(*(column[bounds[i] : bounds[i + 1]] for column in (f, a, b, s, e))) for i in places]
+    said = (opcode, first_argument, second_argument, start, end)
+    parts = [KernelColumns(*(column[bounds[i] : bounds[i + 1]] for column in said)) for i in places]
     problems = [Problem("register", *part, initial=[budget.initial]) for part in parts]
     near = Limits(algorithm="zones", memory_limit=budget.memory_limit, threads=1)
     searched = replace(near, algorithm="auto", time_limit_s=budget.time_limit_s)
@@ -169,13 +153,13 @@ def _decided(columns: list[Any], budget: Budget) -> list[dict[str, Any]]:
 def _answer(key: int, outcome: Outcome, part: KernelColumns, *, tied: bool) -> dict[str, Any]:
     op = outcome["op"] if outcome["verdict"] != "valid" else None
     answer = {
-        "h": key,
+        ADDRESS: key,
         "verdict": outcome["verdict"],
         "analyzer": outcome["analyzer"],
         "cause": outcome["cause"],
         "kind": outcome["kind"],
-        "op_s": None if op is None else int(part.s[op]),
-        "op_e": None if op is None else int(part.e[op]),
+        "op_start": None if op is None else int(part.s[op]),
+        "op_end": None if op is None else int(part.e[op]),
         "core": part.s[outcome["core"]].tolist(),
         "tied": tied,
         "unsuited": outcome["unsuited"],
@@ -186,4 +170,4 @@ def _answer(key: int, outcome: Outcome, part: KernelColumns, *, tied: bool) -> d
 
 
 def _answers(rows: list[dict[str, Any]]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist(rows, schema=_ANSWER_TYPES)
+    return pa.RecordBatch.from_pylist(rows, schema=_ANSWER)

@@ -7,16 +7,15 @@ hash would be judged as one object, so the hash is salted until no two have: thi
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
 from results.pipeline.decide.coding import address
+from results.pipeline.decide.columns import ADDRESS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-ADDRESS: Final = "h"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,8 +23,8 @@ class Keys:
     """The runs and keys.
 
     Attributes:
-        table: A row for each: `run`, `key`, `h`, `operations`.
-        salt: The salt of `h`.
+        table: A row for each: `run`, `key`, `address`, `operations`.
+        salt: The salt of `address`.
         count: How many there are.
         operations: How many operations there are.
         greatest: How many operations the greatest has.

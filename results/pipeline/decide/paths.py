@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
+from results.pipeline.decide.columns import ADDRESS, schema_of
 from results.pipeline.decide.whole import whole_keys
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 LONGEST: Final = 2000
 # What a link takes: its columns twice, while they are put in order.
 BYTES_PER_LINK: Final = 64
+_PATHS: Final = schema_of(ADDRESS, "path", "root")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,38 +53,34 @@ def paths(values: DataFrame, wanted: Wanted, memory_limit: int) -> dict[int, Pat
         wanted: Values by key.
         memory_limit: Bytes for the links of a key.
     """
-    keys = F.broadcast(values.sparkSession.createDataFrame([(h,) for h in wanted], "h bigint"))
+    keys = F.broadcast(values.sparkSession.createDataFrame([(address,) for address in wanted], schema_of(ADDRESS)))
     walk = partial(_walk, wanted=wanted, most=memory_limit // BYTES_PER_LINK, longest=LONGEST)
-    rows = (
-        links(values.join(keys, "h", "left_semi"))
-        .mapInArrow(walk, "h bigint, path array<bigint>, root bigint")
-        .collect()
-    )
+    rows = links(values.join(keys, ADDRESS, "left_semi")).mapInArrow(walk, _PATHS).collect()
     # A key without compare-and-sets has no row.
-    found = {h: Path(values=frozenset(vs), root=vs[0]) for h, vs in wanted.items()}
+    found = {address: Path(values=frozenset(some), root=some[0]) for address, some in wanted.items()}
     for row in rows:
         if row["path"] is None:
-            del found[row["h"]]
+            del found[row[ADDRESS]]
         else:
-            found[row["h"]] = Path(values=frozenset(row["path"]), root=row["root"])
+            found[row[ADDRESS]] = Path(values=frozenset(row["path"]), root=row["root"])
     return found
 
 
 def links(values: DataFrame) -> DataFrame:
     """Returns the value of each compare-and-set with the one that it expects, all of a key together."""
-    rows = values.where(F.col("cas") > 0).select("h", "v", "expected")
-    return rows.repartition("h").sortWithinPartitions("h")
+    rows = values.where(F.col("cas") > 0).select(ADDRESS, "value", "expected")
+    return rows.repartition(ADDRESS).sortWithinPartitions(ADDRESS)
 
 
 def _walk(batches: Iterator[pa.RecordBatch], wanted: Wanted, most: int, longest: int) -> Iterator[pa.RecordBatch]:
-    for key, columns in whole_keys(batches, ("v", "expected"), most):
+    for key, columns in whole_keys(batches, ("value", "expected"), most):
         yield _row(key, None if columns is None else _path(columns, wanted[key], longest))
 
 
 def _path(links: Sequence[NDArray[np.int64]], values: Sequence[int], longest: int) -> Path | None:
-    v, expected = links
-    order = np.argsort(v)
-    v, expected = v[order], expected[order]
+    made, expected = links
+    order = np.argsort(made)
+    made, expected = made[order], expected[order]
     path: set[int] = set()
     roots = []
     for value in values:
@@ -91,8 +89,8 @@ def _path(links: Sequence[NDArray[np.int64]], values: Sequence[int], longest: in
             path.add(at)
             if len(path) > longest:
                 return None
-            place = int(np.searchsorted(v, at))
-            if place == len(v) or v[place] != at:
+            place = int(np.searchsorted(made, at))
+            if place == len(made) or made[place] != at:
                 break
             at = int(expected[place])
         roots.append(at)
@@ -105,4 +103,4 @@ def _row(key: int, path: Path | None) -> pa.RecordBatch:
         pa.array([None if path is None else sorted(path.values)], pa.list_(pa.int64())),
         pa.array([None if path is None else path.root], pa.int64()),
     ]
-    return pa.RecordBatch.from_arrays(columns, names=["h", "path", "root"])
+    return pa.RecordBatch.from_arrays(columns, names=_PATHS.names)

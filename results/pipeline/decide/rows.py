@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from checker.formats.parquet import NAMES, columns_of, decode_value
 from harness.op import Operation, OpType
+from results.pipeline.decide.columns import ADDRESS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,20 +40,20 @@ class Group:
 
 
 def groups(batches: Iterator[pa.RecordBatch], *, most: int) -> Iterator[Group]:
-    """Yields the keys of a partition that is sorted by `h`; a row without an invoke stands for its key alone.
+    """Yields the keys of a partition that is sorted by `address`; a row without an invoke stands for its key alone.
 
     Args:
-        batches: Rows with the columns of operations and others, `h` among them.
+        batches: Rows with the columns of operations and others, `address` among them.
         most: How many operations of a key are kept in memory.
     """
     decode = _Values().decode
     group: Group | None = None
     for batch in batches:
         others = [name for name in batch.schema.names if name not in NAMES]
-        addresses = batch.column("h").to_pylist()
+        addresses = batch.column(ADDRESS).to_pylist()
         columns = columns_of(batch)
         for row, fields in enumerate(zip(*columns, strict=True)):
-            if group is None or group.about["h"] != addresses[row]:
+            if group is None or group.about[ADDRESS] != addresses[row]:
                 if group is not None:
                     yield group
                 about = {name: batch.column(name)[row].as_py() for name in others}

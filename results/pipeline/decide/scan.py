@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spar
 from checker.contraction import BLOCK, CONTRADICTIONS, OPEN, UNSOLVED
 from results.pipeline.decide.chains import joined_at_last, joined_in_slices, linked, pieces
 from results.pipeline.decide.clusters import clusters
+from results.pipeline.decide.columns import ADDRESS
 from results.pipeline.decide.zones import blocks, scanned, slices, zones
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 # Of how many contradictions within the chains of a key one is looked at.
 TOLD: Final = 4
-_COLUMNS: Final = ("kind", "ends", "ends_v", "starts", "starts_v")
+_COLUMNS: Final = ("outcome", "least_end", "least_end_value", "greatest_start", "greatest_start_value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +50,7 @@ class Scanned:
     """What a key is, or why that is not said here.
 
     Attributes:
-        h: The key.
+        address: The number of the run and key.
         chained: Whether there are compare-and-sets.
         general: Whether an operation is not said in integers.
         unsuited: Whether values are not unique, a failed compare-and-set observes, or too much of the key waits at once.
@@ -59,7 +60,7 @@ class Scanned:
         told: A few contradictions within chains, as `checker.contraction` says them.
     """
 
-    h: int
+    address: int
     chained: bool
     general: bool
     unsuited: bool
@@ -99,9 +100,9 @@ class Scan:
     def _joined(self) -> DataFrame:
         of_chains = pieces(self.values.where(linked()), self._scanning.initial)
         first = self._keep(joined_in_slices(of_chains, self._scanning.bucket_events))
-        left = first.where(F.col("kind") == OPEN)
+        left = first.where(F.col("outcome") == OPEN)
         last = self._keep(joined_at_last(left, self._scanning.memory_limit))
-        return first.where(F.col("kind") != OPEN).unionByName(last)
+        return first.where(F.col("outcome") != OPEN).unionByName(last)
 
     def _keep(self, rows: DataFrame) -> DataFrame:
         kept = rows.persist(StorageLevel.DISK_ONLY)
@@ -123,14 +124,14 @@ class Scan:
         told, unsolved = self._contradictions()
         return [
             Scanned(
-                h=row["h"],
+                address=row[ADDRESS],
                 chained=bool(row["cas"]),
                 general=bool(row["general"]),
-                unsuited=bool(row["doubled"] or row["failed"]) or row["h"] in unsolved,
+                unsuited=bool(row["doubled"] or row["failed"]) or row[ADDRESS] in unsolved,
                 late=row["late"],
                 early=row["early"],
                 limits=row["limits"],
-                told=told.get(row["h"], ()),
+                told=told.get(row[ADDRESS], ()),
             )
             for row in rows
         ]
@@ -139,11 +140,11 @@ class Scan:
         told: dict[int, list[Any]] = {}
         if self._chains is None:
             return told, set()
-        rows = self._chains.where(F.col("kind") != BLOCK).select("h", *_COLUMNS).collect()
-        for row in sorted(rows, key=lambda row: max(row["ends"], row["starts"])):
-            if row["kind"] in CONTRADICTIONS and len(told.setdefault(row["h"], [])) < TOLD:
-                told[row["h"]].append(row)
-        return told, {row["h"] for row in rows if row["kind"] == UNSOLVED}
+        rows = self._chains.where(F.col("outcome") != BLOCK).select(ADDRESS, *_COLUMNS).collect()
+        for row in sorted(rows, key=lambda row: max(row["least_end"], row["greatest_start"])):
+            if row["outcome"] in CONTRADICTIONS and len(told.setdefault(row[ADDRESS], [])) < TOLD:
+                told[row[ADDRESS]].append(row)
+        return told, {row[ADDRESS] for row in rows if row["outcome"] == UNSOLVED}
 
     def release(self) -> None:
         """Gives back what is held."""

@@ -29,9 +29,10 @@ from harness.verdict import Verdict
 from results.pipeline.decide.blame import blame
 from results.pipeline.decide.clusters import has_cas
 from results.pipeline.decide.coding import coded, coding_of
+from results.pipeline.decide.columns import ADDRESS, ANSWER, schema_of
 from results.pipeline.decide.details import DATAFLOW, KERNEL, OBJECTS, TARGET, Work, examined
-from results.pipeline.decide.kernel import ANSWER, BYTES_PER_OPERATION, TO_GENERAL, Budget, decide
-from results.pipeline.decide.keys import ADDRESS, Keys, keys_of
+from results.pipeline.decide.kernel import BYTES_PER_OPERATION, TO_GENERAL, Budget, decide
+from results.pipeline.decide.keys import Keys, keys_of
 from results.pipeline.decide.scan import Scan, Scanning
 from results.pipeline.read.tables import union
 from results.pipeline.schema import VERDICTS, conform
@@ -136,30 +137,30 @@ def by_dataflow(touches: DataFrame, budget: Budget, partitions: int, bucket_even
     unsuited, bad = [], []
     for each in found:
         if each.general:
-            answers.append({"h": each.h, "verdict": TO_GENERAL, "tied": True})
+            answers.append({ADDRESS: each.address, "verdict": TO_GENERAL, "tied": True})
         elif each.unsuited:
-            unsuited.append((each.h,))
+            unsuited.append((each.address,))
         elif each.bad:
             bad.append(each)
         else:
             analyzer = CHAIN if each.chained else ZONES
-            answers.append({"h": each.h, "verdict": str(Verdict.VALID), "analyzer": analyzer, "tied": False})
+            answers.append({ADDRESS: each.address, "verdict": str(Verdict.VALID), "analyzer": analyzer, "tied": False})
     if bad:
-        theirs = F.broadcast(spark.createDataFrame([(each.h,) for each in bad], "h bigint"))
+        theirs = F.broadcast(spark.createDataFrame([(each.address,) for each in bad], schema_of(ADDRESS)))
         blamed = blame(touches.join(theirs, ADDRESS, "left_semi"), scan, bad, scanning)
         for each in bad:
-            whom = blamed.get(each.h)
+            whom = blamed.get(each.address)
             if whom is None:
-                unsuited.append((each.h,))
+                unsuited.append((each.address,))
                 continue
             answers.append(
                 {
-                    "h": each.h,
+                    ADDRESS: each.address,
                     "verdict": str(Verdict.INVALID),
                     "analyzer": CHAIN if each.chained else ZONES,
                     "kind": whom.kind,
-                    "op_s": whom.start,
-                    "op_e": whom.end,
+                    "op_start": whom.start,
+                    "op_end": whom.end,
                     "core": [] if whom.kind is None else list(whom.part),
                     "tied": False,
                     # Where a kind is told, it rests on too many operations to be decided apart from the others.
@@ -167,12 +168,11 @@ def by_dataflow(touches: DataFrame, budget: Budget, partitions: int, bucket_even
                 }
             )
     scan.release()
-    columns = [part.split()[0] for part in ANSWER.split(", ")]
-    rows = [tuple(answer.get(name) for name in columns) for answer in answers]
+    rows = [tuple(answer.get(name) for name in ANSWER.names) for answer in answers]
     decided = spark.createDataFrame(rows, ANSWER).withColumn("engine", F.lit(DATAFLOW))
     if not unsuited:
         return decided
-    theirs = F.broadcast(spark.createDataFrame(unsuited, "h bigint"))
+    theirs = F.broadcast(spark.createDataFrame(unsuited, schema_of(ADDRESS)))
     return decided.unionByName(by_kernel(touches.join(theirs, ADDRESS, "left_semi"), budget, partitions))
 
 
@@ -199,7 +199,7 @@ def _told(
     work: Work,
     options: VerdictOptions,
 ) -> DataFrame | None:
-    """Returns rows of verdicts, with `h`, for all keys that more has to be said of; None if there are none."""
+    """Returns rows of verdicts, with `address`, for all keys that more has to be said of; None if there are none."""
     columns = ["run", "key", ADDRESS, *(name for name in TARGET if name not in {"wanted", "whole", "shrink"}), "tied"]
     bad: list[DataFrame] = []
     count = counts.get(str(Verdict.INVALID), 0) + counts.get(str(Verdict.UNKNOWN), 0)
@@ -215,8 +215,8 @@ def _told(
         if again := refuted.count():
             # They are looked at again only for a counterexample.
             count += again
-            found = refuted.select(ADDRESS, "verdict", "kind", F.col("op_complete_index").alias("op_e"))
-            others = first.drop("verdict", "kind", "op_e").withColumn("tied", F.lit(col=True))
+            found = refuted.select(ADDRESS, "verdict", "kind", F.col("op_complete_index").alias("op_end"))
+            others = first.drop("verdict", "kind", "op_end").withColumn("tied", F.lit(col=True))
             bad.append(others.join(found, ADDRESS).select(*columns))
     if not bad:
         return decided
@@ -227,7 +227,7 @@ def _told(
 
 def _undecided(keys: DataFrame) -> DataFrame:
     """Returns targets of keys of which nothing is known."""
-    types = {"op_s": "bigint", "op_e": "bigint"} | dict.fromkeys(("core", "part", "wanted"), "array<bigint>")
+    types = {"op_start": "bigint", "op_end": "bigint"} | dict.fromkeys(("core", "part", "wanted"), "array<bigint>")
     nothing = {name: F.lit(None).cast(types.get(name, "string")) for name in TARGET if name != "operations"}
     known = {"engine": F.lit(OBJECTS), "whole": F.lit(col=True), "shrink": F.lit(col=False)}
     return keys.withColumns(nothing | known)
@@ -237,11 +237,11 @@ def _targets(bad: DataFrame, work: Work, explained: int) -> DataFrame:
     """Returns what has to be looked at of keys that are not valid, and to what end."""
     invalid = F.col("verdict") == str(Verdict.INVALID)
     bad = _whole_where_they_fit(bad, min(LONGEST_WHOLE, work.most))
-    place = F.row_number().over(Window.partitionBy("run", invalid).orderBy(F.col("op_e").asc_nulls_last(), "key"))
+    place = F.row_number().over(Window.partitionBy("run", invalid).orderBy(F.col("op_end").asc_nulls_last(), "key"))
     size = F.coalesce(F.array_size("part"), F.col("operations"))
     columns_cannot = (F.col("engine") == DATAFLOW) | (invalid & (F.col("tied") | F.col("kind").eqNullSafe("search")))
     part = F.coalesce("part", F.array())
-    named = F.concat(F.coalesce("core", F.array()), F.filter(F.array("op_s"), lambda s: s.isNotNull()))
+    named = F.concat(F.coalesce("core", F.array()), F.filter(F.array("op_start"), lambda start: start.isNotNull()))
     all_of_it = F.col("whole") & F.col("part").isNull()
     return (
         bad.withColumn("shrink", invalid & (place <= explained))

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from results.pipeline.decide.columns import ADDRESS
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -29,7 +31,7 @@ def whole_keys(
     """Yields each key with its columns; None for those of a key with more rows than `most`.
 
     Args:
-        batches: Rows with a column `h`, all of a key together.
+        batches: Rows with the column `address`, all of a key together.
         names: The columns that are wanted, without nulls.
         most: How many rows of a key are kept at most.
     """
@@ -41,12 +43,12 @@ def whole_keys(
         return [np.concatenate(columns) for columns in zip(*parts, strict=True)] if rows <= most else None
 
     for batch in batches:
-        h, *columns = (batch.column(name).to_numpy() for name in ("h", *names))
-        for low, high in stretches(h):
-            if h[low] != key:
+        addresses, *columns = (batch.column(name).to_numpy() for name in (ADDRESS, *names))
+        for low, high in stretches(addresses):
+            if addresses[low] != key:
                 if key is not None:
                     yield key, gathered()
-                key, rows, parts = int(h[low]), 0, []
+                key, rows, parts = int(addresses[low]), 0, []
             rows += high - low
             if rows > most:
                 parts.clear()

@@ -11,11 +11,11 @@ from results.pipeline.decide.components import roots
 from results.pipeline.decide.whole import whole_keys
 
 
-def one_by_one(v: list[int], expected: list[int]) -> list[int]:
+def one_by_one(values: list[int], expected: list[int]) -> list[int]:
     """Returns what `roots` does, by following each value until there is no next one or it comes back."""
-    next_of = dict(zip(v, expected, strict=True))
+    next_of = dict(zip(values, expected, strict=True))
     found = []
-    for value in v:
+    for value in values:
         seen: list[int] = []
         at = value
         while at in next_of and at not in seen:
@@ -30,10 +30,10 @@ def test_roots_are_where_the_links_lead(seed: int) -> None:
     """Chains, trees, circles and what hangs on them, in any order."""
     random = stream(seed, "roots")
     size = random.randint(1, 12)
-    v = random.sample(range(20), size)
-    expected = [random.choice([*v, *range(20)]) for _ in v]
-    found = roots(np.array(v, np.int64), np.array(expected, np.int64))
-    assert found.tolist() == one_by_one(v, expected)
+    values = random.sample(range(20), size)
+    expected = [random.choice([*values, *range(20)]) for _ in values]
+    found = roots(np.array(values, np.int64), np.array(expected, np.int64))
+    assert found.tolist() == one_by_one(values, expected)
 
 
 def test_whole_keys_are_gathered_over_batches() -> None:
@@ -41,11 +41,14 @@ def test_whole_keys_are_gathered_over_batches() -> None:
     random = stream(1, "whole")
     for _ in range(50):
         sizes = [random.randint(1, 9) for _ in range(random.randint(0, 6))]
-        h = [key for key, size in enumerate(sizes) for _ in range(size)]
-        rows = pa.table({"h": pa.array(h, pa.int64()), "v": pa.array(range(len(h)), pa.int64())})
+        addresses = [key for key, size in enumerate(sizes) for _ in range(size)]
+        rows = pa.table(
+            {"address": pa.array(addresses, pa.int64()), "value": pa.array(range(len(addresses)), pa.int64())}
+        )
         batches = iter(rows.to_batches(max_chunksize=random.randint(1, 5)))
         found = [
-            (key, None if columns is None else columns[0].tolist()) for key, columns in whole_keys(batches, ["v"], 6)
+            (key, None if columns is None else columns[0].tolist())
+            for key, columns in whole_keys(batches, ["value"], 6)
         ]
         first = np.cumsum([0, *sizes])
         assert found == [

@@ -40,16 +40,16 @@ INITIAL = 0
 class Op:
     """A coded operation."""
 
-    f: int
-    a: int
-    b: int
-    s: int
-    e: int
+    opcode: int
+    first_argument: int
+    second_argument: int
+    start: int
+    end: int
 
     @property
     def value(self) -> int:
         """Returns the value that it makes or sees."""
-        return self.b if self.f == CAS else self.a
+        return self.second_argument if self.opcode == CAS else self.first_argument
 
 
 def random_history(random: Random, size: int) -> list[Op]:
@@ -59,20 +59,20 @@ def random_history(random: Random, size: int) -> list[Op]:
     crashes = random.choice([0.0, 0.2, 0.6])
     spread = random.choice([0.6, 2.0, 5.0])
     for place in range(size):
-        f = random.choice([READ, WRITE, CAS, CAS])
-        s = 2 * int(2 * (place - spread * random.random()) + 20)
-        e = max(s + 1, 2 * int(2 * (place + spread * random.random()) + 20) + random.choice([0, 1]))
+        opcode = random.choice([READ, WRITE, CAS, CAS])
+        start = 2 * int(2 * (place - spread * random.random()) + 20)
+        end = max(start + 1, 2 * int(2 * (place + spread * random.random()) + 20) + random.choice([0, 1]))
         crashed = random.random() < crashes
         lie = random.random() < lies
         seen = random.choice([*written, 1000 + place, size]) if lie else state
-        if f == READ:
+        if opcode == READ:
             if not crashed:
-                ops.append(Op(READ, seen, 0, s, e))
+                ops.append(Op(READ, seen, 0, start, end))
             continue
         new = place + 1
-        ops.append(
-            Op(WRITE, new, 0, s, INF if crashed else e) if f == WRITE else Op(CAS, seen, new, s, INF if crashed else e)
-        )
+        if crashed:
+            end = INF
+        ops.append(Op(WRITE, new, 0, start, end) if opcode == WRITE else Op(CAS, seen, new, start, end))
         if not crashed or random.random() < 0.5:
             state = new
             written.append(new)
@@ -81,9 +81,10 @@ def random_history(random: Random, size: int) -> list[Op]:
 
 def by_kernel(ops: Sequence[Op]) -> str:
     """Returns what the kernel's near-linear analyzer says."""
-    ordered = sorted(ops, key=lambda op: (op.s, op.e))
-    columns = [np.array([getattr(op, name) for op in ordered], np.int64) for name in ("a", "b", "s", "e")]
-    codes = np.array([op.f for op in ordered], np.uint8)
+    ordered = sorted(ops, key=lambda op: (op.start, op.end))
+    names = ("first_argument", "second_argument", "start", "end")
+    columns = [np.array([getattr(op, name) for op in ordered], np.int64) for name in names]
+    codes = np.array([op.opcode for op in ordered], np.uint8)
     [outcome] = solve([Problem("register", codes, *columns, initial=[INITIAL])], Limits(algorithm="zones", threads=1))
     assert outcome["unsuited"] is None
     return outcome["verdict"]
@@ -93,15 +94,15 @@ def by_kernel(ops: Sequence[Op]) -> str:
 class Value:
     """What is known of one value, as `results.pipeline.decide.chains` knows it."""
 
-    ws: int = INF
-    we: int = INF
+    write_start: int = INF
+    write_end: int = INF
     expected: int | None = None
     written: bool = False
-    rs: int = NEG
-    re: int = INF
+    last_read_start: int = NEG
+    first_read_end: int = INF
     kids: int = 0
     sure: int = 0
-    ke: int = INF
+    first_expecting_end: int = INF
 
 
 def values_of(ops: Sequence[Op]) -> dict[int, Value]:
@@ -109,43 +110,44 @@ def values_of(ops: Sequence[Op]) -> dict[int, Value]:
     values: dict[int, Value] = {}
     for op in ops:
         value = values.setdefault(op.value, Value())
-        if op.f == READ:
-            value.rs, value.re = max(value.rs, op.s), min(value.re, op.e)
+        if op.opcode == READ:
+            value.last_read_start = max(value.last_read_start, op.start)
+            value.first_read_end = min(value.first_read_end, op.end)
             continue
-        value.ws, value.we, value.written = op.s, op.e, True
-        if op.f == CAS:
-            value.expected = op.a
-            source = values.setdefault(op.a, Value())
+        value.write_start, value.write_end, value.written = op.start, op.end, True
+        if op.opcode == CAS:
+            value.expected = op.first_argument
+            source = values.setdefault(op.first_argument, Value())
             source.kids += 1
-            if op.e != INF:
+            if op.end != INF:
                 source.sure += 1
-                source.ke = min(source.ke, op.e)
+                source.first_expecting_end = min(source.first_expecting_end, op.end)
     return values
 
 
 def pieces_of(values: Mapping[int, Value], key: int) -> list[dict[str, int]]:
     """Returns a piece for each value, chained or not."""
     rows = []
-    for v, value in values.items():
-        initial = v == INITIAL
-        head = ROOTED if initial or (value.written and value.expected is None) else UNWRITTEN
+    for number, value in values.items():
+        initial = number == INITIAL
+        previous = ROOTED if initial or (value.written and value.expected is None) else UNWRITTEN
         alive = True
         if value.expected is not None:
-            head = value.expected
-            alive = value.we != INF or value.re != INF or value.sure > 0
+            previous = value.expected
+            alive = value.write_end != INF or value.first_read_end != INF or value.sure > 0
         rows.append(
             {
-                "h": key,
-                "at": value.ws,
-                "head": head,
-                "first": v,
-                "tail": v,
+                "address": key,
+                "write_start": value.write_start,
+                "previous_value": previous,
+                "first_value": number,
+                "last_value": number,
                 "waits": value.kids,
                 "alive": int(alive),
-                "ends": NEG if initial else min(value.we, value.re),
-                "ends_v": v,
-                "starts": max(value.ws if value.written else NEG, value.rs),
-                "starts_v": v,
+                "least_end": NEG if initial else min(value.write_end, value.first_read_end),
+                "least_end_value": number,
+                "greatest_start": max(value.write_start if value.written else NEG, value.last_read_start),
+                "greatest_start_value": number,
             }
         )
     return rows
@@ -167,7 +169,7 @@ def contracted(random: Random, rows: Sequence[Mapping[str, int]]) -> dict[str, A
     parts = [columns_of(rows)]
     for _ in range(random.randrange(4)):
         pieces = merged(parts)
-        places = np.array([random.randrange(3) for _ in pieces["h"]])
+        places = np.array([random.randrange(3) for _ in pieces["address"]])
         answers = [contract({n: c[places == k] for n, c in pieces.items()}, whole=False) for k in range(3)]
         parts = [answer.left for answer in answers]
         done += [answer.done for answer in answers]
@@ -178,29 +180,33 @@ def contracted(random: Random, rows: Sequence[Mapping[str, int]]) -> dict[str, A
 def blocks_of(done: Mapping[str, Any]) -> dict[int, list[dict[str, int]]]:
     """Returns the blocks of each key that others can meet."""
     blocks: dict[int, list[dict[str, int]]] = {}
-    for place in np.flatnonzero((done["kind"] == BLOCK) & (done["ends"] != INF)).tolist():
+    for place in np.flatnonzero((done["outcome"] == BLOCK) & (done["least_end"] != INF)).tolist():
         row = {name: int(column[place]) for name, column in done.items()}
-        blocks.setdefault(row["h"], []).append(row)
+        blocks.setdefault(row["address"], []).append(row)
     return blocks
 
 
 def met(blocks: Sequence[Mapping[str, int]]) -> tuple[Mapping[str, int], Mapping[str, int]] | None:
     """Returns two blocks that must each come before the other."""
     pairs = ((one, two) for i, one in enumerate(blocks) for two in blocks[:i])
-    meets = (p for p in pairs if p[0]["ends"] < p[1]["starts"] and p[1]["ends"] < p[0]["starts"])
-    return next(meets, None)
+
+    def ends_first(one: Mapping[str, int], two: Mapping[str, int]) -> bool:
+        return one["least_end"] < two["greatest_start"]
+
+    return next(((one, two) for one, two in pairs if ends_first(one, two) and ends_first(two, one)), None)
 
 
 def verdicts_of(values: Sequence[Mapping[int, Value]], done: Mapping[str, Any]) -> list[str]:
     """Decides keys from what became of their pieces."""
-    bad = set(done["h"][np.isin(done["kind"], CONTRADICTIONS)].tolist())
-    assert UNSOLVED not in done["kind"]
+    bad = set(done["address"][np.isin(done["outcome"], CONTRADICTIONS)].tolist())
+    assert UNSOLVED not in done["outcome"]
     blocks = blocks_of(done)
     answers = []
     for key, known in enumerate(values):
-        for v, value in known.items():
-            unwritten = not value.written and v != INITIAL and min(value.re, value.ke) != INF
-            early = value.written and min(value.re, value.ke) < value.ws
+        for number, value in known.items():
+            seen = min(value.first_read_end, value.first_expecting_end)
+            unwritten = not value.written and number != INITIAL and seen != INF
+            early = value.written and seen < value.write_start
             if unwritten or early:
                 bad.add(key)
         if met(blocks.get(key, [])) is not None:
@@ -213,13 +219,13 @@ def marked(rows: Sequence[dict[str, int]], ops: Sequence[Op], afters: Sequence[i
     """Adds to pieces from when on something of them is seen that began after an index."""
     asked = []
     for row in rows:
-        own = [op for op in ops if op.value == row["tail"]]
+        own = [op for op in ops if op.value == row["last_value"]]
         marks: dict[str, int] = {}
         for mark, after in enumerate(afters):
-            since = [op.e for op in own if op.f == READ and op.s > after]
-            since += [NEG for op in own if op.f == WRITE and op.s > after]
-            opened = any(op.f == CAS and op.s > after for op in own)
-            since += [row["ends"]] * opened
+            since = [op.end for op in own if op.opcode == READ and op.start > after]
+            since += [NEG for op in own if op.opcode == WRITE and op.start > after]
+            opened = any(op.opcode == CAS and op.start > after for op in own)
+            since += [row["least_end"]] * opened
             marks |= {f"since_{mark}": min(since, default=INF), f"opened_{mark}": int(opened)}
         asked.append({**row, **marks})
     return asked
@@ -227,22 +233,21 @@ def marked(rows: Sequence[dict[str, int]], ops: Sequence[Op], afters: Sequence[i
 
 def until(ops: Sequence[Op], end: int) -> list[Op]:
     """Returns the history up to and with a return."""
-    begun = [op if op.e <= end else replace(op, e=INF) for op in ops if op.s <= end]
-    return [op for op in begun if op.f != READ or op.e != INF]
+    begun = [op if op.end <= end else replace(op, end=INF) for op in ops if op.start <= end]
+    return [op for op in begun if op.opcode != READ or op.end != INF]
 
 
 def assert_told_in_time(runs: Sequence[Sequence[Op]], done: Mapping[str, Any]) -> None:
     """Holds what is told of to be there by the return that it is told with."""
-    for h, kind, end, value, start in zip(
-        *(done[name] for name in ("h", "kind", "ends", "starts_v", "starts")), strict=True
-    ):
-        ops, shown = runs[h], int(end)
-        if kind == ORDER:
-            late = [op.e if op.f == READ else NEG for op in ops if op.value == value and op.s > end]
+    names = ("address", "outcome", "least_end", "greatest_start_value", "greatest_start")
+    for address, outcome, end, value, start in zip(*(done[name] for name in names), strict=True):
+        ops, shown = runs[address], int(end)
+        if outcome == ORDER:
+            late = [op.end if op.opcode == READ else NEG for op in ops if op.value == value and op.start > end]
             assert start > end
             shown = max(shown, min(late))
-        if kind in CONTRADICTIONS:
-            assert by_kernel(until(ops, shown)) == "invalid", (kind, shown, ops)
+        if outcome in CONTRADICTIONS:
+            assert by_kernel(until(ops, shown)) == "invalid", (outcome, shown, ops)
 
 
 def test_joining_says_what_the_kernel_says() -> None:
@@ -260,7 +265,7 @@ def test_joining_says_what_the_kernel_says() -> None:
         assert_told_in_time(runs, done)
         for ops, one, other in zip(runs, ours, expected, strict=True):
             assert one == other, ops
-        kinds.update(done["kind"].tolist())
+        kinds.update(done["outcome"].tolist())
         told.update(ours)
     assert {BLOCK, *CONTRADICTIONS} <= kinds.keys()
     assert min(told.values()) > 500
@@ -279,10 +284,10 @@ def test_it_is_known_from_when_on_two_chains_meet() -> None:
         pair = met(blocks_of(done).get(0, []))
         if pair is None:
             continue
-        afters = (pair[1]["ends"], pair[0]["ends"])
+        afters = (pair[1]["least_end"], pair[0]["least_end"])
         asked = contracted(random, marked(rows, ops, afters))
-        known = {each["first"]: each for each in blocks_of(asked)[0]}
-        end = max(*afters, *(known[block["first"]][f"since_{mark}"] for mark, block in enumerate(pair)))
+        known = {each["first_value"]: each for each in blocks_of(asked)[0]}
+        end = max(*afters, *(known[block["first_value"]][f"since_{mark}"] for mark, block in enumerate(pair)))
         assert by_kernel(until(ops, end)) == "invalid", ops
         exact += by_kernel(until(ops, end - 1)) == "valid"
         looked_at += 1
@@ -292,8 +297,8 @@ def test_it_is_known_from_when_on_two_chains_meet() -> None:
 def chain_of(size: int, key: int, at: Callable[[int], int]) -> list[dict[str, int]]:
     """Returns the pieces of a chain from the initial value on, each compare-and-set right after the one before."""
     ops = [Op(CAS, place, place + 1, 2 * place, 2 * place + 1) for place in range(size)]
-    rows = [{**row, "h": key, "at": at(row["tail"])} for row in pieces_of(values_of(ops), key)]
-    return sorted(rows, key=lambda row: row["at"])
+    rows = [{**row, "address": key, "write_start": at(row["last_value"])} for row in pieces_of(values_of(ops), key)]
+    return sorted(rows, key=lambda row: row["write_start"])
 
 
 def test_a_worker_keeps_only_what_waits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -310,8 +315,8 @@ def test_a_worker_keeps_only_what_waits(monkeypatch: pytest.MonkeyPatch) -> None
         batches.append(pa.RecordBatch.from_arrays([pa.array(c) for c in columns.values()], names=list(columns)))
         rows = rows[size:]
     answers = [row for batch in chains._join_all(iter(batches), most=50) for row in batch.to_pylist()]
-    assert sorted((row["h"], row["kind"], row["tail"]) for row in answers if row["h"] != 2) == [
+    assert sorted((row["address"], row["outcome"], row["last_value"]) for row in answers if row["address"] != 2) == [
         (1, BLOCK, 1000),
         (3, BLOCK, 1000),
     ]
-    assert [row["kind"] for row in answers if row["h"] == 2] == [UNSOLVED]
+    assert [row["outcome"] for row in answers if row["address"] == 2] == [UNSOLVED]

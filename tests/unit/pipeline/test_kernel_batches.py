@@ -6,17 +6,19 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from checker.models.opcodes import WRITE
 from harness.randomness import stream
 from results.pipeline.decide import kernel
+from results.pipeline.decide.columns import CODED
 from results.pipeline.decide.kernel import BYTES_PER_OPERATION, Budget, decide
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from random import Random
 
-COLUMNS = {"h": pa.int64(), "f": pa.int8(), "a": pa.int64(), "b": pa.int64(), "s": pa.int64(), "e": pa.int64()}
+ROWS = to_arrow_schema(CODED)
 LARGEST = 30
 
 
@@ -38,8 +40,8 @@ def partition(random: Random) -> tuple[list[int], list[pa.RecordBatch]]:
 
 def _batch(rows: Sequence[tuple[int, ...]]) -> pa.RecordBatch:
     columns = zip(*rows, strict=True)
-    arrays = [pa.array(column, kind) for column, kind in zip(columns, COLUMNS.values(), strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, names=list(COLUMNS))
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, ROWS.types, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=ROWS)
 
 
 @pytest.mark.parametrize("operations", [LARGEST, LARGEST - 10])
@@ -51,7 +53,7 @@ def test_each_key_is_answered_once(monkeypatch: pytest.MonkeyPatch, operations: 
     for _ in range(100):
         keys, batches = partition(random)
         answers = [row for batch in decide(iter(batches), budget) for row in batch.to_pylist()]
-        assert sorted(row["h"] for row in answers) == keys
+        assert sorted(row["address"] for row in answers) == keys
         found = {(row["verdict"], row["cause"]) for row in answers}
         assert found <= {("valid", None), ("unknown", "out-of-memory")}
         if operations == LARGEST:
