@@ -49,8 +49,8 @@ impl Algorithm {
 
 /// A model of the user's own.
 pub trait OracleSource: Sync {
-    /// A fresh oracle; each search has one for itself.
-    fn oracle(&self) -> Box<dyn Oracle + '_>;
+    /// Runs a search with a fresh oracle, which it has for itself. What the oracle needs on this thread lives as long.
+    fn with_oracle(&self, search: &mut (dyn FnMut(Box<dyn Oracle + '_>) + Send));
 }
 
 /// A history and its model.
@@ -209,9 +209,15 @@ fn run(problem: &Problem, method: Method, want_order: bool, limits: &Limits, sto
             search(&plan, ops, &keep, &mut machine, &mut meter, method, problem.allowed, want_order)
         }
         (_, Some(source)) => {
-            let oracle = Custom { classes: class_numbers(&plan, ops), oracle: source.oracle() };
-            let mut machine = Table::new(oracle, plan.classes);
-            search(&plan, ops, &keep, &mut machine, &mut meter, method, problem.allowed, want_order)
+            let mut found = None;
+            source.with_oracle(&mut |oracle| {
+                let oracle = Custom { classes: class_numbers(&plan, ops), oracle };
+                let mut machine = Table::new(oracle, plan.classes);
+                let allowed = problem.allowed;
+                found =
+                    Some(search(&plan, ops, &keep, &mut machine, &mut meter, method, allowed, want_order));
+            });
+            found.expect("a source runs the search")
         }
         _ => {
             let oracle = Native::new(problem.family, *ops, plan.representative.clone(), problem.initial);

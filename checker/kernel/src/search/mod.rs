@@ -21,6 +21,7 @@ use memo::{has, Bits};
 use moves::Rules;
 use plan::{Plan, Window};
 use reduce::{Allowed, Counts, Reduced, Start};
+use wgl::Wgl;
 
 use crate::ops::{Ops, NONE};
 
@@ -91,6 +92,8 @@ const CLOSURE_SHARE: u64 = 4;
 const BLIND_SHARE: u64 = 4;
 /// How many answers of a model tests may ask for before anything is searched.
 const SMALL: u64 = 1000;
+/// The name of the classical search, which never looks ahead.
+const CLASSICAL: &str = "wgl";
 /// How many configurations are reported.
 const MAX_CONFIGS: usize = 10;
 
@@ -105,8 +108,9 @@ pub fn search<M: Machine>(
     allowed: Allowed,
     want_order: bool,
 ) -> Found {
+    let mut classical = Classical { plan, ops, keep, wgl: None };
     if method == Method::Wgl {
-        return classical(plan, ops, keep, machine, meter, want_order);
+        return classical.run(machine, meter, want_order, u64::MAX);
     }
     // The breadth-first search by itself is the plain one.
     let allowed = if method == Method::Linear { Allowed::NONE } else { allowed };
@@ -117,67 +121,66 @@ pub fn search<M: Machine>(
         5..=8 => both::<M, [u64; 8]>,
         _ => both::<M, Box<[u64]>>,
     };
-    run(plan, machine, meter, method, allowed, want_order)
+    run(classical, machine, meter, method, allowed, want_order)
 }
 
-fn classical<M: Machine>(
-    plan: &Plan,
-    ops: &Ops,
-    keep: &[(u32, i64)],
-    machine: &mut M,
-    meter: &mut Meter,
-    want_order: bool,
-) -> Found {
-    let (progress, found) = wgl::wgl(plan, ops, keep, machine, meter);
-    let mut configs = Vec::new();
-    let mut done = vec![false; ops.len()];
-    let mut state = machine.initial();
-    for &i in &found.order {
-        done[i as usize] = true;
-        state = machine.step(state, plan.class[i as usize]);
-    }
-    if progress != Progress::Stopped(Cause::ModelFailed) {
-        let until = if found.furthest == NONE || progress == Progress::Valid {
-            i64::MAX
-        } else {
-            ops.e[found.furthest as usize]
-        };
-        let open = |&i: &u32| !done[i as usize] && ops.s[i as usize] <= until;
-        configs.push(Config {
-            path: path_of(plan, machine, state),
-            last: found.order.iter().rev().copied().find(|&i| plan.return_of[i as usize] != NONE).unwrap_or(NONE),
-            pending: keep.iter().map(|k| k.0).filter(open).collect(),
-        });
-    }
-    let order = (progress == Progress::Valid && want_order).then_some(found.order);
-    Found {
-        progress,
-        analyzer: "wgl",
-        op: found.furthest,
-        order,
-        configs,
-        steps: meter.steps,
-        counts: Counts::default(),
+/// The classical search, and what it needs to tell what it found.
+struct Classical<'h> {
+    plan: &'h Plan,
+    ops: &'h Ops<'h>,
+    keep: &'h [(u32, i64)],
+    wgl: Option<Wgl<'h>>,
+}
+
+impl Classical<'_> {
+    /// Goes on for about that many steps.
+    fn run<M: Machine>(&mut self, machine: &mut M, meter: &mut Meter, want_order: bool, budget: u64) -> Found {
+        let &mut Self { plan, ops, keep, .. } = self;
+        let wgl = self.wgl.get_or_insert_with(|| Wgl::new(plan, ops, keep));
+        let progress = wgl.run(machine, meter, budget);
+        let order = if progress == Progress::Valid { wgl.order() } else { wgl.longest().to_vec() };
+        let furthest = wgl.furthest();
+        let mut configs = Vec::new();
+        let mut done = vec![false; ops.len()];
+        let mut state = machine.initial();
+        for &i in &order {
+            done[i as usize] = true;
+            state = machine.step(state, plan.class[i as usize]);
+        }
+        if progress != Progress::Stopped(Cause::ModelFailed) {
+            let until =
+                if furthest == NONE || progress == Progress::Valid { i64::MAX } else { ops.e[furthest as usize] };
+            let open = |&i: &u32| !done[i as usize] && ops.s[i as usize] <= until;
+            configs.push(Config {
+                path: path_of(plan, machine, state),
+                last: order.iter().rev().copied().find(|&i| plan.return_of[i as usize] != NONE).unwrap_or(NONE),
+                pending: keep.iter().map(|k| k.0).filter(open).collect(),
+            });
+        }
+        let order = (progress == Progress::Valid && want_order).then_some(order);
+        let counts = Counts::default();
+        Found { progress, analyzer: CLASSICAL, op: furthest, order, configs, steps: meter.steps, counts }
     }
 }
 
 fn both<M: Machine, B: Bits>(
-    plan: &Plan,
+    mut classical: Classical,
     machine: &mut M,
     meter: &mut Meter,
     method: Method,
     allowed: Allowed,
     want_order: bool,
 ) -> Found {
+    let plan = classical.plan;
     let observes = moves::observers(plan, machine);
     let mut rules = Rules::new(plan, &observes, machine);
-    let mut reducer = allowed.any().then(|| Reducer::new(allowed));
-    let mut found = within::<M, B>(&rules, machine, meter, method, want_order, reducer.as_mut(), u64::MAX);
-    while let Some(reduced) = reducer.as_mut().and_then(|reducer| reducer.take(plan, meter)) {
+    let mut others = Others { reducer: Reducer::new(allowed), classical: &mut classical };
+    let mut found = within::<M, B>(&rules, machine, meter, method, want_order, Some(&mut others), u64::MAX);
+    while let Some(reduced) = others.reducer.take(plan, meter) {
         rules.reduce(reduced, allowed.commuting);
-        found = within::<M, B>(&rules, machine, meter, method, want_order, reducer.as_mut(), u64::MAX);
+        found = within::<M, B>(&rules, machine, meter, method, want_order, Some(&mut others), u64::MAX);
     }
-    if found.progress == Progress::Invalid && rules.looks_ahead() {
+    if found.progress == Progress::Invalid && rules.looks_ahead() && found.analyzer != CLASSICAL {
         first_return::<M, B>(&mut rules, machine, meter, method, &mut found);
     }
     found.steps = meter.steps;
@@ -227,6 +230,12 @@ fn unit(plan: &Plan) -> u64 {
     plan.returns.len() as u64 + 16
 }
 
+/// What takes turns with the two just-in-time searches.
+struct Others<'c, 'h> {
+    reducer: Reducer,
+    classical: &'c mut Classical<'h>,
+}
+
 /// Finds out about the model, for a small share of what the search takes: at first in local segments, then as a whole.
 struct Reducer {
     allowed: Allowed,
@@ -239,7 +248,7 @@ struct Reducer {
 
 impl Reducer {
     fn new(allowed: Allowed) -> Self {
-        Self { allowed, done: false, automaton: None, local: false, fresh: false }
+        Self { allowed, done: !allowed.any(), automaton: None, local: false, fresh: false }
     }
 
     /// Goes on. Pending means that there is something new, with which the search should begin again; None, that there is not.
@@ -274,13 +283,11 @@ impl Reducer {
         if !std::mem::take(&mut self.fresh) {
             return None;
         }
-        Some(match self.automaton.take() {
-            Some(automaton) => Reduced::whole(plan, &automaton, self.allowed),
-            None => {
-                let allowance = if self.allowed.start == Start::Local { u64::MAX } else { meter.steps };
-                Reduced::local(plan, self.allowed, allowance)
-            }
-        })
+        if let Some(automaton) = self.automaton.take() {
+            return Some(Reduced::whole(plan, &automaton, self.allowed));
+        }
+        let allowance = if self.allowed.start == Start::Local { u64::MAX } else { meter.steps };
+        Some(Reduced::local(plan, self.allowed, allowance))
     }
 }
 
@@ -291,7 +298,7 @@ fn within<M: Machine, B: Bits>(
     meter: &mut Meter,
     method: Method,
     want_order: bool,
-    mut reducer: Option<&mut Reducer>,
+    mut others: Option<&mut Others>,
     most: u64,
 ) -> Found {
     let plan = rules.plan;
@@ -302,19 +309,21 @@ fn within<M: Machine, B: Bits>(
     }
     let mut dfs: Dfs<B> = Dfs::new(rules);
     let end = meter.steps.saturating_add(most);
-    let attempts = reducer.is_some() && rules.reduced().is_none();
-    let mut budget = if attempts { ATTEMPT } else { FIRST_BUDGET } * unit(plan);
-    let mut at_once = reducer.as_ref().is_some_and(|reducer| reducer.allowed.start != Start::Later);
+    let attempts = rules.reduced().is_none() && others.as_ref().is_some_and(|others| !others.reducer.done);
+    let first_turn = others.as_ref().and_then(|others| others.reducer.allowed.first_turn);
+    let all_from = first_turn.unwrap_or(FIRST_BUDGET * unit(plan));
+    let mut budget = if attempts { ATTEMPT * unit(plan) } else { all_from }.min(all_from);
+    let mut at_once = others.as_ref().is_some_and(|others| others.reducer.allowed.start != Start::Later);
     loop {
         let progress = if at_once { Progress::Pending } else { dfs.run(machine, meter, budget) };
         at_once = false;
         if progress != Progress::Pending || meter.steps >= end {
             return depth(&dfs, &bfs, machine, meter, progress, want_order);
         }
-        if let Some(progress) = reducer.as_mut().and_then(|reducer| reducer.learn(machine, meter)) {
+        if let Some(progress) = others.as_mut().and_then(|others| others.reducer.learn(machine, meter)) {
             return depth(&dfs, &bfs, machine, meter, progress, false);
         }
-        if budget >= FIRST_BUDGET * unit(plan) {
+        if budget >= all_from {
             let progress = bfs.run(machine, meter, budget);
             if progress != Progress::Pending {
                 let mut found = breadth(plan, &bfs, machine, meter, progress, "jit-bfs");
@@ -323,6 +332,15 @@ fn within<M: Machine, B: Bits>(
                     found.configs = deepest(plan, &dfs, rules, machine);
                 }
                 return found;
+            }
+            // In the order of the calls it may be lucky where the order of the returns is not. Registers do not need it.
+            if let Some(others) = others.as_mut().filter(|_| machine.is_table()) {
+                let found = others.classical.run(machine, meter, want_order, budget);
+                match found.progress {
+                    Progress::Pending => {}
+                    Progress::Stopped(_) => return depth(&dfs, &bfs, machine, meter, found.progress, false),
+                    _ => return found,
+                }
             }
         }
         budget = budget.saturating_mul(2);

@@ -55,6 +55,8 @@ pub struct Allowed {
     pub dead_ends: bool,
     /// When the search looks at the model.
     pub start: Start,
+    /// Steps of the first turn, in which every search has its share. None: as many as serve; tests take few.
+    pub first_turn: Option<u64>,
 }
 
 /// When the search looks at the model.
@@ -70,10 +72,10 @@ pub enum Start {
 
 impl Allowed {
     /// All reductions.
-    pub const ALL: Self = Self { equal: true, idle: true, commuting: true, dead_ends: true, start: Start::Later };
+    pub const ALL: Self =
+        Self { equal: true, idle: true, commuting: true, dead_ends: true, start: Start::Later, first_turn: None };
     /// The plain search.
-    pub const NONE: Self =
-        Self { equal: false, idle: false, commuting: false, dead_ends: false, start: Start::Later };
+    pub const NONE: Self = Self { equal: false, idle: false, commuting: false, dead_ends: false, ..Self::ALL };
 
     /// Whether any reduction is allowed.
     pub fn any(self) -> bool {

@@ -88,8 +88,8 @@ impl Drawn {
 }
 
 impl OracleSource for Drawn {
-    fn oracle(&self) -> Box<dyn Oracle + '_> {
-        Box::new(Table(self))
+    fn with_oracle(&self, search: &mut (dyn FnMut(Box<dyn Oracle + '_>) + Send)) {
+        search(Box::new(Table(self)));
     }
 }
 
@@ -122,7 +122,7 @@ impl Oracle for Table<'_> {
 
 const WHOLE: Allowed = Allowed { start: Start::Whole, ..Allowed::ALL };
 const LOCAL: Allowed = Allowed { start: Start::Local, ..Allowed::ALL };
-const EACH: [Allowed; 8] = [
+const EACH: [Allowed; 10] = [
     Allowed { equal: false, ..WHOLE },
     Allowed { equal: true, start: Start::Whole, ..Allowed::NONE },
     Allowed { idle: true, start: Start::Whole, ..Allowed::NONE },
@@ -131,6 +131,9 @@ const EACH: [Allowed; 8] = [
     Allowed { idle: true, start: Start::Local, ..Allowed::NONE },
     Allowed { commuting: true, start: Start::Local, ..Allowed::NONE },
     Allowed { dead_ends: true, start: Start::Local, ..Allowed::NONE },
+    // All searches take turns, the classical one too.
+    Allowed { first_turn: Some(3), ..Allowed::NONE },
+    Allowed { first_turn: Some(5), ..Allowed::ALL },
 ];
 
 fn ask(model: &Drawn, ops: &Owned, algorithm: Algorithm, allowed: Allowed, want_order: bool) -> Outcome {
