@@ -120,6 +120,14 @@ def make_files(store: Path) -> Mapping[str, str]:
     return {str(store / name).removesuffix("/part-0.parquet"): said for name, (_, said) in contents.items()}
 
 
+def make_half(store: Path) -> str:
+    """Makes a history outside of runs of which all operations of key `b` are in quarantine, and returns its path."""
+    write = event(f="write", value=1, key="a") + event(index=1, time=2, type="ok", f="write", value=1, key="a")
+    lone = event(index=2, time=3, type="ok", process=1, value=1, key="b")
+    (store / "half.jsonl").write_bytes(HEADER + write + lone)
+    return str(store / "half.jsonl")
+
+
 def make_histories(store: Path, contents: Mapping[str, tuple[bytes | None, str]]) -> Mapping[str, str]:
     """Makes runs that broke off, and returns what is said of each, by name."""
     for name, (content, _) in contents.items():
@@ -157,6 +165,14 @@ def assert_unknown(rows: Mapping[str, list[Any]], expected: Mapping[str, str]) -
             assert "file:/" in row["cause"], name
 
 
+def assert_half(rows: list[Any]) -> None:
+    """Holds the history of `make_half` to its two keys: the whole one is judged, and the other is unknown."""
+    told = {row["key"]: row for row in rows}
+    assert {key: row["verdict"] for key, row in told.items()} == {"a": "valid", "b": "unknown"}
+    assert "1 rows of this history are in quarantine" in told["b"]["cause"]
+    assert "half.jsonl:4: " in told["b"]["cause"]
+
+
 def test_a_damaged_input_is_unknown_and_the_others_are_judged(spark: SparkSession, tmp_path: Path) -> None:
     """Every kind of damage in one store: each is unknown with a reason that names the file, and no other run suffers."""
     store, out = tmp_path / "store", tmp_path / "out"
@@ -165,6 +181,7 @@ def test_a_damaged_input_is_unknown_and_the_others_are_judged(spark: SparkSessio
     expected = {f"demo/{name}": said for name, said in make_histories(store, histories()).items()}
     expected |= {f"demo/{name}": said for name, said in make_tables(store).items()}
     expected |= make_files(store)
+    half = make_half(store)
     (make_run(store, "bad-test", stale=False) / "test.json").write_text("{nonsense")
     expected["demo/bad-test"] = "bad-test/test.json: expected JSON"
     results = make_run(store, "bad-results", stale=False) / "results.json"
@@ -177,12 +194,13 @@ def test_a_damaged_input_is_unknown_and_the_others_are_judged(spark: SparkSessio
 
     found = run(spark, store, out, pictures=True)
     rows = verdicts_of(spark, out)
+    assert found.runs == len(rows)
+    assert_half(rows.pop(half))
     assert_unknown(rows, expected)
     definite = {name: [row["verdict"] for row in told] for name, told in rows.items() if name not in expected}
     good = {f"demo/{name}": ["valid"] for name in ("good", "good-again", "good-results", "bad-results")}
     assert definite == {**good, "demo/stale": ["invalid"]}
     assert found.exit_code is ExitCode.INVALID
-    assert found.runs == len(rows)
     assert_told(found, (out / "index.html").read_text(encoding="utf-8"))
 
     trends = by_run(spark, out, "trends")
@@ -222,22 +240,6 @@ def test_nothing_but_runs_without_operations_is_unknown(spark: SparkSession, tmp
     )
     assert (found.exit_code, found.counts, found.operations) == (ExitCode.UNKNOWN, {"unknown": 3}, 0)
     assert "unknown" in (out / "index.html").read_text(encoding="utf-8").split("<title>")[1][:20]
-    again = run(spark, store, out, incremental=True)
-    assert (again.exit_code, again.counts) == (ExitCode.UNKNOWN, {"unknown": 3})
     make_histories(store, {"empty": (b"", "")})
     with pytest.raises(RowsRefused, match=r"empty/history\.jsonl: expected a history, found an empty file"):
         run(spark, store, out, incremental=True, strict=True)
-
-
-def test_a_key_of_which_nothing_fits_is_told(spark: SparkSession, tmp_path: Path) -> None:
-    """Where all operations of one key are in quarantine, that key is unknown, and the other key is judged."""
-    write = event(f="write", value=1, key="a") + event(index=1, time=2, type="ok", f="write", value=1, key="a")
-    lone = event(index=2, time=3, type="ok", process=1, value=1, key="b")
-    (tmp_path / "h.jsonl").write_bytes(HEADER + write + lone)
-    found = run(spark, tmp_path / "h.jsonl", tmp_path / "out")
-    (rows,) = verdicts_of(spark, tmp_path / "out").values()
-    told = {row["key"]: row for row in rows}
-    assert {key: row["verdict"] for key, row in told.items()} == {"a": "valid", "b": "unknown"}
-    assert "1 rows of this history are in quarantine" in told["b"]["cause"]
-    assert "h.jsonl:4: " in told["b"]["cause"]
-    assert found.exit_code is ExitCode.UNKNOWN

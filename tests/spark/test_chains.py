@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 LENGTH = 60
+SHORT = 16
 
 
 def operations_of(spark: SparkSession, folder: Path, runs: Mapping[str, Sequence[Operation]]) -> DataFrame:
@@ -109,7 +110,7 @@ def test_what_rests_on_a_long_chain_is_named(
     monkeypatch.setattr(paths, "LONGEST", 3)
     # Nor is there room for who is linked with whom.
     monkeypatch.setattr(components, "BYTES_PER_LABEL", 1 << 40)
-    runs = {"stale": chain(LENGTH, {LENGTH // 2: 3, LENGTH - 5: 7})}
+    runs = {"stale": chain(SHORT, {SHORT // 2: 3, SHORT - 2: 5})}
     [expected] = by_check(make_model("cas-register", None, {}), runs).values()
     [row] = verdicts(operations_of(spark, tmp_path, runs), VerdictOptions(hot_operations=0, bucket_events=3)).collect()
     for field in ("verdict", "analyzer", "operations", "op_invoke_index", "op_complete_index"):

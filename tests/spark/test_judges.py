@@ -117,13 +117,12 @@ def test_a_workload_can_be_said_of_tables(spark: SparkSession, tmp_path: Path) -
     """`--workload` decides tables that belong to no run, and options that a person says go before those of runs."""
     store = tmp_path / "store"
     store.mkdir()
-    write_operations(store / "table.parquet", TWICE, run="table")
-    _, rows = run(spark, store, tmp_path / "out", workload="ids")
-    assert {row["key"] for row in rows if row["verdict"] == "invalid"} == {"b", None}
+    write_operations(store / "table.parquet", asks(("a", 1), ("a", 1), ("a", 1), ("b", 7), ("b", 7)), run="table")
     make_run(store, "1", TWICE, times=1)
-    _, rows = run(spark, store, tmp_path / "out2", workload="ids", settings=["times=2"])
-    assert len(rows) == 8
-    assert not [row for row in rows if row["verdict"] == "invalid"]
+    _, rows = run(spark, store, tmp_path / "out", workload="ids", settings=["times=2"])
+    told = {(row["run"], row["key"]) for row in rows if row["verdict"] == "invalid"}
+    assert [(name.rpartition("/")[2], key) for name, key in told] == [("table.parquet", "a")]
+    assert len([row for row in rows if row["run"] == "demo/1"]) == 4
 
 
 def test_keys_of_any_size_share_a_partition(
