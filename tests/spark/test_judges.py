@@ -121,7 +121,7 @@ def test_a_workload_can_be_said_of_tables(spark: SparkSession, tmp_path: Path) -
     make_run(store, "1", TWICE, times=1)
     _, rows = run(spark, store, tmp_path / "out", workload="ids", settings=["times=2"])
     told = {(row["run"], row["key"]) for row in rows if row["verdict"] == "invalid"}
-    assert [(name.rpartition("/")[2], key) for name, key in told] == [("table.parquet", "a")]
+    assert [(name.rpartition("/")[2], key) for name, key in told] == [("table", "a")]
     assert len([row for row in rows if row["run"] == "demo/1"]) == 4
 
 
