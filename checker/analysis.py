@@ -16,6 +16,7 @@ from checker.counterexample import SHRINK_S, reason
 from checker.encode import Encoded, encode
 from checker.errors import Disagreement
 from checker.explain import NOTHING_TESTED, Telling, explain
+from checker.hardness import of_objects
 from checker.hints import solve_by_hints
 from checker.models import Model
 from checker.models import model as model_of
@@ -157,6 +158,7 @@ def conclude(
         "steps": outcome["steps"],
         "op": None if verdict is Verdict.VALID else op,
         "cause": outcome["cause"],
+        "hardness": of_objects(model, encoded, outcome),
         "kind": outcome["kind"],
         "configs": configurations(model, known, outcome["configs"]),
     }

@@ -29,6 +29,27 @@ _OK: Final = OpType.OK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Events:
+    """A history by classes.
+
+    Attributes:
+        family: The kernel's name of the model.
+        classes: The operations of each class as the kernel sees them.
+        members: By operation: its class, by its place in `classes`.
+        starts: By operation: when it began.
+        ends: By operation: when it ended, or `INFINITE`.
+        initial: The initial state as the kernel has it.
+    """
+
+    family: str
+    classes: Sequence[Code]
+    members: Sequence[int]
+    starts: Sequence[int]
+    ends: Sequence[int]
+    initial: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Encoded:
     """A history as the kernel has it.
 
@@ -65,6 +86,18 @@ class Encoded:
             ends.append(INFINITE if end is not None and ended > end else ended)
         starts = array("q", [self.operations[i].invoke_index for i in kept])
         return _problem(self.coder, [self.codes[i] for i in kept], starts, ends, self.initial)
+
+    def events(self) -> Events:
+        """Returns the history by classes."""
+        places = {id(code): place for place, code in enumerate(self.classes)}
+        return Events(
+            family=self.coder.family,
+            classes=self.classes,
+            members=[places[id(code)] for code in self.codes],
+            starts=self.starts,
+            ends=self.ends,
+            initial=self.initial,
+        )
 
 
 def encode(model: Model, operations: Sequence[Operation]) -> Encoded:

@@ -180,4 +180,5 @@ def _unknown(result: Analysis, unsuited: str | None) -> str:
         "unsuited": f"The algorithm that was asked for does not apply: {unsuited}",
     }
     reached = () if result.op is None else ("; it got as far as ", *span(result.op))
-    return sentence(reasons.get(result.cause or "", "The search ended"), *reached, ".")
+    ended = sentence(reasons.get(result.cause or "", "The search ended"), *reached, ".")
+    return " ".join([ended, *(each.text for each in result.hardness)])

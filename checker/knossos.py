@@ -51,6 +51,7 @@ def result_map(analysis: Analysis) -> Mapping[Any, Any]:
         result["cause"] = Keyword(analysis.cause or "unknown")
         if analysis.op is not None:
             result["op"] = completion(analysis.op)
+        result["explanation"] = analysis.explanation
     if analysis.order_agrees is not None:
         agrees = analysis.order_agrees
         result["order-agrees"] = Keyword("unknown") if agrees is Verdict.UNKNOWN else agrees is Verdict.VALID

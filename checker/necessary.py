@@ -29,6 +29,7 @@ from checker.models.opcodes import (
     ADD,
     APPEND,
     CAS,
+    CAS_FAIL,
     CONTAINS,
     DEQUEUE,
     ENQUEUE,
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
     from typing import TypeAlias
 
-    from checker.encode import Encoded
+    from checker.encode import Encoded, Events
     from checker.models import Code, Model
     from harness.op import Value
 
@@ -100,27 +101,6 @@ class _Needs:
         return self.needs | self.takes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Events:
-    """A history by classes.
-
-    Attributes:
-        family: The kernel's name of the model.
-        classes: The operations of each class as the kernel sees them.
-        members: By operation: its class, by its place in `classes`.
-        starts: By operation: when it began.
-        ends: By operation: when it ended, or `INFINITE`.
-        initial: The initial state as the kernel has it.
-    """
-
-    family: str
-    classes: Sequence[Code]
-    members: Sequence[int]
-    starts: Sequence[int]
-    ends: Sequence[int]
-    initial: Sequence[int]
-
-
 def lack(model: Model, encoded: Encoded) -> Lack | None:
     """Returns the operation that shows first that a history is not linearizable; None if no condition does.
 
@@ -134,15 +114,7 @@ def lack(model: Model, encoded: Encoded) -> Lack | None:
     own = encoded.coder.step is not None
     if own and not model.has_flow:
         return None
-    places = {id(code): place for place, code in enumerate(encoded.classes)}
-    events = Events(
-        family=encoded.coder.family,
-        classes=encoded.classes,
-        members=[places[id(code)] for code in encoded.codes],
-        starts=encoded.starts,
-        ends=encoded.ends,
-        initial=encoded.initial,
-    )
+    events = encoded.events()
     if not own:
         return lack_of(events)
     flows = [_of_model(model, encoded, code) for code in encoded.classes]
@@ -164,6 +136,19 @@ def lack_of(events: Events) -> Lack | None:
     if events.family == "multi-register":
         initial = enumerate(events.initial)
     return _Flows(events, [_of_code(code) for code in events.classes], list(initial)).lack()
+
+
+def unseen(events: Events) -> frozenset[int]:
+    """Returns the classes that only make values which nothing needs; crashed operations of them decide nothing.
+
+    Args:
+        events: A history of any model; nothing is known of those of users' own.
+    """
+    if events.family not in _TOKENS - {"multi-register"} or any(code.f == CAS_FAIL for code in events.classes):
+        return frozenset()
+    flows = [_of_code(code) for code in events.classes]
+    wanted = {token for flow in flows for token in flow.all_needs}
+    return frozenset(place for place, flow in enumerate(flows) if flow.makes and not flow.makes & wanted)
 
 
 def _of_model(model: Model, encoded: Encoded, code: Code) -> _Needs:

@@ -11,6 +11,7 @@ from harness.verdict import Verdict
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from checker.hardness import Hardness
     from harness.op import Operation, Value
 
 
@@ -66,6 +67,7 @@ class Analysis:
         final_paths: What leads nowhere from there; at most ten.
         cause: Unknown: `timeout`, `out-of-memory`, `cancelled`, `unsuited` for an algorithm that does not apply, or `empty`
             if there are no operations.
+        hardness: Unknown: what made the search end at a limit, the most important reason first; see `checker.hardness`.
         kind: Invalid: what kind of contradiction, e.g. `stale`.
         counterexample: Invalid: a part of the history that is not linearizable either, and small.
         culprit: Invalid: the operation of the counterexample that cannot be, given its others. It is not always `op`, because
@@ -88,6 +90,7 @@ class Analysis:
     configs: tuple[Configuration, ...] = ()
     final_paths: tuple[tuple[PathStep, ...], ...] = ()
     cause: str | None = None
+    hardness: tuple[Hardness, ...] = ()
     kind: str | None = None
     counterexample: tuple[Operation, ...] = ()
     culprit: Operation | None = None
@@ -116,6 +119,7 @@ class Analysis:
         if self.valid is Verdict.UNKNOWN:
             result["cause"] = self.cause
             result["reached"] = operation_json(self.op)
+            result["hardness"] = [each.to_json() for each in self.hardness]
         if self.valid is Verdict.INVALID:
             result["kind"] = self.kind
             result["op"] = operation_json(self.op)

@@ -19,14 +19,16 @@ from checker._kernel import Problem
 from checker.analysis import analysis, contradiction
 from checker.coding import Coded, Coder, Unsuited
 from checker.deciding import decide_all
+from checker.encode import Events
 from checker.errors import Disagreement
 from checker.explain import Telling, explain
 from checker.formats.columns import FAIL, INFO, NEEDED, NEVER, NOTHING, OK, ColumnReader
 from checker.formats.parquet import open_parquet, read_rows_of
+from checker.hardness import CAUSES, of_columns
 from checker.independent import EXPLAINED, KeyedAnalysis
 from checker.models import Code, NativeModel
 from checker.models.opcodes import CAS, CAS_FAIL, DEQUEUE, ENQUEUE, OBSERVERS, WRITE
-from checker.necessary import Events, lack_of
+from checker.necessary import lack_of
 from checker.result import Analysis
 from checker.weakening import CONVENTION, READS_OF_NIL, silenced
 from harness.errors import LabrysError
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from checker._kernel import Outcome
     from checker.coding import KernelColumns
     from checker.formats.columns import Columns
+    from checker.hardness import Why
     from checker.models import Model
     from checker.necessary import Lack
     from checker.solving import Limits
@@ -241,17 +244,19 @@ class Arrays:
 
     def lack(self) -> Lack | None:
         """See `checker.deciding.History`."""
+        return lack_of(self.events())
+
+    def events(self) -> Events:
+        """Returns the history by classes."""
         f, a, b, s, e = self._part
         rows, members = np.unique(np.stack([f.astype(np.int64), a, b]), axis=1, return_inverse=True)
-        return lack_of(
-            Events(
-                family=self._family,
-                classes=[Code(*row) for row in rows.T.tolist()],
-                members=members.ravel().tolist(),
-                starts=s.tolist(),
-                ends=e.tolist(),
-                initial=self._initial,
-            )
+        return Events(
+            family=self._family,
+            classes=[Code(*row) for row in rows.T.tolist()],
+            members=members.ravel().tolist(),
+            starts=s.tolist(),
+            ends=e.tolist(),
+            initial=self._initial,
         )
 
     def before(self, end: int) -> tuple[Problem, Sequence[int]]:
@@ -285,9 +290,13 @@ def check_table(table: Table, limits: Limits, *, cross_check: bool) -> KeyedAnal
     invalid = [place for place, outcome in enumerate(outcomes) if outcome["verdict"] == "invalid"]
     first = sorted(invalid, key=lambda place: _failed_at(table, place, outcomes[place]))
     explained = set(first[:EXPLAINED])
-    shown = _shown(table, outcomes, explained)
+    hard = [
+        of_columns(each.problem, each.events(), outcome) if outcome["cause"] in CAUSES else None
+        for each, outcome in zip(arrays, outcomes, strict=True)
+    ]
+    shown = _shown(table, outcomes, explained, hard)
     analyses = {
-        key: _concluded(table, place, outcomes[place], shown, limits if place in explained else None)
+        key: _concluded(table, place, outcomes[place], shown, limits if place in explained else None, hard[place])
         for place, key in enumerate(table.keys)
     }
     if cross_check:
@@ -309,20 +318,37 @@ def _failed_at(table: Table, place: int, outcome: Outcome) -> int:
     return NEVER if op is None else int(table.parts[place].e[op])
 
 
-def _shown(table: Table, outcomes: Sequence[Outcome], explained: set[int]) -> dict[int, Operation]:
+def _shown(
+    table: Table, outcomes: Sequence[Outcome], explained: set[int], hard: Sequence[Why | None]
+) -> dict[int, Operation]:
     """Returns the operations that results name, by the index of their invoke; one pass over the file finds all."""
     indexes = [np.zeros(0, np.int64)]
     for place, outcome in enumerate(outcomes):
         named = [] if outcome["op"] is None or outcome["verdict"] == "valid" else [outcome["op"]]
+        named += [] if (why := hard[place]) is None else why.examples
         indexes.append(table.parts[place].s[[*named, *(outcome["core"] if place in explained else [])]])
     wanted = np.unique(np.concatenate(indexes))
     return {op.invoke_index: op for op in read_rows_of(table.path, wanted)} if len(wanted) else {}
 
 
 def _concluded(
-    table: Table, place: int, outcome: Outcome, shown: Mapping[int, Operation], explained: Limits | None
+    table: Table,
+    place: int,
+    outcome: Outcome,
+    shown: Mapping[int, Operation],
+    explained: Limits | None,
+    hard: Why | None,
 ) -> Analysis:
-    """Turns what the kernel says of a key into a result; `explained` are the limits of its explanation, if it gets one."""
+    """Turns what the kernel says of a key into a result.
+
+    Args:
+        table: The history.
+        place: The place of the key.
+        outcome: What the kernel says.
+        shown: The operations that results name, by the index of their invoke.
+        explained: The limits of the explanation; None if the key gets none.
+        hard: Why the search ended at a limit; None if it did not.
+    """
     path, model, s = table.path, table.model, table.parts[place].s
     verdict = Verdict(outcome["verdict"])
     op = None if outcome["op"] is None or verdict is Verdict.VALID else shown[int(s[outcome["op"]])]
@@ -335,6 +361,7 @@ def _concluded(
         steps=outcome["steps"],
         op=op,
         cause=outcome["cause"],
+        hardness=() if hard is None else hard.told(lambda i: shown[int(s[i])]),
         kind=outcome["kind"],
     )
     if verdict is Verdict.INVALID and op is not None and explained is not None:
