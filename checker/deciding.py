@@ -1,10 +1,11 @@
-"""Decides the problems of histories in the order in which that is cheapest: near-linear, then what must hold, then the search.
+"""Decides the problems of histories in the order in which that is cheapest: near-linear, then what must hold, then rules, then the search.
 
 Only `auto` goes this way; who asks for another algorithm gets that one alone.
 
 1. The near-linear analyzers decide what they apply to.
 2. What must hold in every linearization is looked at (`checker.necessary`).
-3. The search decides. Where it takes longer than a moment on a user's own model, a small reason is looked for at the furthest
+3. Rules for a family decide what they apply to (`checker.rules`).
+4. The search decides. Where it takes longer than a moment on a user's own model, a small reason is looked for at the furthest
    return that it reached (`checker.relaxing`). All returns before that one have been explained, so if there is a reason, it is
    the first return by which no linearization is left. If there is none, the search begins anew with more time: a machine that
    is busy may have given it none. After three such turns it has all that is left.
@@ -16,16 +17,18 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
-from checker.necessary import ANALYZER, lack
+from checker.necessary import ANALYZER, SEARCH, lack
 from checker.relaxing import ANALYZER as RELAXED
 from checker.relaxing import smallest
+from checker.rules import by_rule
 from checker.solving import AUTO, Limits, solve
+from checker.solving import outcome as made
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from checker._kernel import Outcome, Problem
-    from checker.encode import Encoded
+    from checker.encode import Encoded, Events
     from checker.models import Model
     from checker.necessary import Lack
 
@@ -56,6 +59,9 @@ class History(Protocol):
 
     def lack(self) -> Lack | None:
         """Returns what must be and is not; see `checker.necessary.lack`."""
+
+    def events(self) -> Events:
+        """Returns the history by classes."""
 
     def before(self, end: int) -> tuple[Problem, Sequence[int]]:
         """Returns what had begun before a moment, as far as it had gone right before, and its positions in the history."""
@@ -89,6 +95,10 @@ class Objects:
         """See `History`."""
         return lack(self.model, self.encoded)
 
+    def events(self) -> Events:
+        """See `History`."""
+        return self.encoded.events()
+
     def before(self, end: int) -> tuple[Problem, Sequence[int]]:
         """See `History`."""
         kept = [i for i, start in enumerate(self.encoded.starts) if start < end]
@@ -119,6 +129,7 @@ def decide_all(
     if fail_fast and any(outcome["verdict"] == "invalid" for outcome in outcomes):
         return [_cancelled(outcome) if outcome["unsuited"] is not None else outcome for outcome in outcomes]
     left = _put(outcomes, left, [_lacking(histories[i], clock) for i in left])
+    left = _put(outcomes, left, [_ruled(histories[i], clock, want_order=want_order) for i in left])
     for limit_s, reason_s in _TURNS if any(histories[i].own for i in left) else _TURNS[-1:]:
         if not left:
             break
@@ -169,7 +180,13 @@ def _lacking(history: History, clock: _Clock) -> Outcome | None:
     earlier = _earlier(history, found.op, clock)
     if earlier is not None:
         return earlier
-    return _invalid(ANALYZER, found.op, found.kind, list(found.core), time.perf_counter() - began_s)
+    seconds = time.perf_counter() - began_s
+    return made("invalid", ANALYZER, op=found.op, kind=found.kind, core=found.core, seconds=seconds)
+
+
+def _ruled(history: History, clock: _Clock, *, want_order: bool) -> Outcome | None:
+    """Returns the outcome of a history that a rule of its family decides; None if there is no rule, or it has no time left."""
+    return None if history.own else by_rule(history.events(), clock.limits(AUTO, None), want_order=want_order)
 
 
 def _earlier(history: History, op: int, clock: _Clock) -> Outcome | None:
@@ -194,20 +211,12 @@ def _reasoned(history: History, outcome: Outcome, clock: _Clock, reason_s: float
     core = history.reason(outcome["op"], time.monotonic() + seconds)
     if core is None:
         return None
-    return {**_invalid(RELAXED, outcome["op"], "search", core, outcome["seconds"]), "steps": outcome["steps"]}
-
-
-def _invalid(analyzer: str, op: int, kind: str, core: list[int], seconds: float) -> Outcome:
-    return {
-        "verdict": "invalid",
-        "cause": None,
-        "analyzer": analyzer,
-        "op": op,
-        "kind": kind,
-        "core": core,
-        "unsuited": None,
-        "steps": 0,
-        "seconds": seconds,
-        "order": None,
-        "configs": [],
-    }
+    return made(
+        "invalid",
+        RELAXED,
+        op=outcome["op"],
+        kind=SEARCH,
+        core=core,
+        steps=outcome["steps"],
+        seconds=outcome["seconds"],
+    )

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from array import array
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from checker import _kernel
 from checker.errors import KernelError, ModelError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 AUTO: Final = "auto"
 # What users call an algorithm, and what the kernel does.
@@ -77,6 +77,44 @@ def solve(
         )
     except RuntimeError as error:
         raise KernelError(f"the kernel failed: {error}. This is a bug: please report it with the history.") from error
+
+
+def outcome(
+    verdict: Literal["valid", "invalid"],
+    analyzer: str,
+    *,
+    op: int | None = None,
+    kind: str | None = None,
+    core: Iterable[int] = (),
+    order: Iterable[int] | None = None,
+    steps: int = 0,
+    seconds: float = 0.0,
+) -> _kernel.Outcome:
+    """Returns a verdict that Python has found, in the form of the kernel's.
+
+    Args:
+        verdict: The verdict.
+        analyzer: What decided.
+        op: Invalid: the position of the operation by whose return no linearization is left.
+        kind: Invalid: what kind of contradiction.
+        core: Invalid: the positions of operations that contradict each other.
+        order: Valid: the positions in the order of a linearization.
+        steps: Steps of a search.
+        seconds: Wall time.
+    """
+    return {
+        "verdict": verdict,
+        "cause": None,
+        "analyzer": analyzer,
+        "op": op,
+        "kind": kind,
+        "core": list(core),
+        "unsuited": None,
+        "steps": steps,
+        "seconds": seconds,
+        "order": None if order is None else array("I", order).tobytes(),
+        "configs": [],
+    }
 
 
 def positions(order: bytes) -> array[int]:

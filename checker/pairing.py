@@ -1,0 +1,342 @@
+"""Decides queues, first in first out, whose elements are put in more than once, that begin with elements, or that are found empty
+while dequeues crash.
+
+With elements that repeat the question is NP-complete (Gibbons, Bruno and Phillips, *Black-box correctness tests for basic parallel
+data structures*, Theory of Computing Systems 35, 2002). A search over the states of the queue is exponential in the history's
+length: it has to guess the order of enqueues long before a dequeue shows it. This search goes through pairs instead. In a
+linearization the i-th dequeue takes what the i-th enqueue put in, so a linearization is a sequence of pairs of an enqueue and a
+dequeue of one value, with empty answers between pairs, and then the enqueues whose element nobody took. A state is the set of
+operations that are done. By real time that is a position and some of the operations that are open there, so the number of states
+is linear in the length and exponential in the concurrency alone: for a fixed number of processes the time is polynomial.
+
+*When a sequence is a linearization.* Let `p` be the greatest start of the enqueues so far, and `q` that of all operations so far. The
+i-th enqueue takes effect at `p`, its dequeue at `q`. This is possible exactly if no remaining enqueue ends before `p` and no other
+remaining operation ends before `q`. An empty answer takes effect at `q` and makes `p` equal to `q`. So
+
+- an enqueue may come next if no remaining operation ends before it starts;
+- a dequeue may come next if no remaining dequeue or empty answer ends before it starts;
+- an empty answer may come next if no remaining operation ends before it starts, and no remaining enqueue before `q`.
+
+A dequeue that crashed has no end, may take any value or none, and an enqueue that crashed has no end either.
+
+*Which choices have no alternative.* Let S be some way to go on that leads to a linearization.
+
+1. An empty answer that may come next comes next. Moving it to the front of S changes no later `p` and `q` but to what it checked.
+2. Of enqueues of one value that may come next, the one that ends first comes first: exchanged in S, each stays within its interval.
+   So do dequeues, if the exchange does not raise `q` before an empty answer. If it may, the dequeue that starts earlier is tried too.
+3. If the enqueue `e` and the dequeue `d` of a value may come next, and each ends first of all that remain of its kind and value, the
+   pair comes next. By (2) S may be taken to begin that value with `e` and `d`. Moved to the front they raise `p` and `q` to no more
+   than the ends of what remains. A crashed dequeue in the place of `d` can take the element that `d` took, since it has no end.
+   As in (2), this takes that `q` is not raised before an empty answer.
+
+With unique values (3) always applies, so nothing is tried twice. Otherwise the values that may come next are tried in turn, and
+sets of done operations that led nowhere are remembered.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from checker.models.opcodes import DEQUEUE, DEQUEUE_ANY, DEQUEUE_EMPTY, ENQUEUE, INFINITE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from checker.encode import Events
+
+_BEFORE: Final = -(2**63) + 1  # the least start of an element that is there at the beginning
+_CLOCK_EVERY: Final = 256
+LAST: Final = (INFINITE, 0)
+_ANY: Final = -(1 << 62)  # no value has this number
+MOST_STATES: Final = 500_000  # some 500 bytes each
+
+
+class _Kind:
+    """The operations of one kind, by start.
+
+    Attributes:
+        starts: By number: when it began.
+        ends: By number: when it ended.
+        values: By number: its value.
+        positions: By number: its position in the history; -1 for an element that is there at the beginning.
+        by_end: The numbers in the order of the ends.
+        inner: By number: the latest start of those of its value that lie within it.
+    """
+
+    def __init__(self, items: Iterable[tuple[int, int, int, int]]) -> None:
+        """Takes (start, end, value, position) of each."""
+        ordered = sorted(items)
+        self.starts = [item[0] for item in ordered]
+        self.ends = [item[1] for item in ordered]
+        self.values = [item[2] for item in ordered]
+        self.positions = [item[3] for item in ordered]
+        self.by_end = sorted(range(len(ordered)), key=self.ends.__getitem__)
+        self.inner = [_BEFORE] * len(ordered)
+        of_value: defaultdict[int, list[int]] = defaultdict(list)
+        for number, value in enumerate(self.values):
+            of_value[value].append(number)
+        for numbers in of_value.values():
+            least = [self.ends[number] for number in numbers]
+            for place in range(len(numbers) - 2, -1, -1):
+                least[place] = min(least[place], least[place + 1])
+            for place, number in enumerate(numbers):
+                inside = bisect_left(least, self.ends[number]) - 1
+                if inside > place:
+                    self.inner[number] = self.starts[numbers[inside]]
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+
+class _Done(NamedTuple):
+    """Which operations of a kind are done: those before `begun` that are not in `left`. `ended` is a place in the order of ends.
+
+    `least` is the least end of those that are not done.
+    """
+
+    begun: int
+    left: tuple[int, ...]
+    ended: int
+    least: int
+
+    def opened(self, kind: _Kind, until: int) -> _Done:
+        """Returns the same with what begins until a moment among `left`."""
+        begun, starts = self.begun, kind.starts
+        if begun == len(starts) or starts[begun] > until:
+            return self
+        left = list(self.left)
+        while begun < len(starts) and starts[begun] <= until:
+            left.append(begun)
+            begun += 1
+        return _Done(begun, tuple(left), self.ended, self.least)
+
+    def without(self, kind: _Kind, number: int) -> _Done:
+        """Returns the same with one more that is done, of those in `left`."""
+        left = tuple(each for each in self.left if each != number)
+        ended, by_end = self.ended, kind.by_end
+        while ended < len(by_end) and by_end[ended] < self.begun and by_end[ended] not in left:
+            ended += 1
+        least = kind.ends[by_end[ended]] if ended < len(by_end) else INFINITE
+        return _Done(self.begun, left, ended, least)
+
+
+class _State(NamedTuple):
+    """What is done, and the greatest start of it."""
+
+    puts: _Done
+    takes: _Done
+    empties: _Done
+    level: int
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        return (
+            self.puts.begun, self.puts.left, self.takes.begun, self.takes.left, self.empties.begun, self.empties.left,
+        )  # fmt: skip
+
+
+class _Step(NamedTuple):
+    """What comes next: numbers of an enqueue and a dequeue, or of an empty answer; -1 for none."""
+
+    put: int
+    take: int
+    empty: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paired:
+    """What the search for pairs found.
+
+    Attributes:
+        valid: Whether there is a linearization; None if the budget ended before.
+        order: The positions of the operations in the order of a linearization, if it was asked for.
+        steps: How many pairs and empty answers were tried.
+        stuck: Invalid: the latest return before which the search was stuck; a guess for the first that cannot be.
+    """
+
+    valid: bool | None
+    order: list[int] | None = None
+    steps: int = 0
+    stuck: int = INFINITE
+
+
+class Queue:
+    """The search in one history of a queue."""
+
+    def __init__(self, events: Events, kept: Iterable[int], until: tuple[int, int] = LAST, most_states: int = MOST_STATES) -> None:
+        """Prepares the search.
+
+        Args:
+            events: The history.
+            kept: The positions of the operations that are looked at.
+            until: The end and the position of the last return: what returned later may have happened or not. Of returns at one
+                moment that of the higher position is the later one.
+            most_states: How many states are remembered at most.
+        """
+        puts = [
+            (_BEFORE + 1 + place, _BEFORE + 1 + place, value, -1) for place, value in enumerate(events.initial)
+        ]
+        takes: list[tuple[int, int, int, int]] = []
+        empties: list[tuple[int, int, int, int]] = []
+        classes, members, starts, ends = events.classes, events.members, events.starts, events.ends
+        for i in kept:
+            start, end = starts[i], ends[i]
+            if start > until[0]:
+                continue
+            end = INFINITE if (end, i) > until else end
+            code = classes[members[i]]
+            if code.f == ENQUEUE:
+                puts.append((start, end, code.a, i))
+            elif code.f == DEQUEUE:
+                takes.append((start, end, code.a, i))
+            elif code.f == DEQUEUE_ANY:
+                takes.append((start, INFINITE, _ANY, i))
+            elif code.f == DEQUEUE_EMPTY and end != INFINITE:
+                empties.append((start, end, 0, i))
+        self._most_states = most_states
+        self._puts, self._takes, self._empties = _Kind(puts), _Kind(takes), _Kind(empties)
+
+    def search(self, deadline_s: float, *, want_order: bool = False) -> Paired:
+        """Looks for a linearization.
+
+        Args:
+            deadline_s: Until when, by `time.monotonic`.
+            want_order: Whether to return it.
+        """
+        first = _State(*(self._nothing(kind) for kind in (self._puts, self._takes, self._empties)), level=_BEFORE)
+        path: list[_Step] = []
+        choices: list[tuple[_State, int, list[_Step]]] = []
+        seen: set[tuple[object, ...]] = set()
+        state = self._opened(first)
+        steps = 0
+        stuck = -1
+        while True:
+            if not state.empties.left and state.empties.begun == len(self._empties) and state.takes.least == INFINITE:
+                return Paired(valid=True, order=self._order(path) if want_order else None, steps=steps)
+            forced, options = self._next(state)
+            if forced is None:
+                if not options:
+                    stuck = max(stuck, min(state.takes.least, state.empties.least))
+                key = state.key
+                if options and key not in seen:
+                    if len(seen) == self._most_states:
+                        return Paired(valid=None, steps=steps)
+                    seen.add(key)
+                    choices.append((state, len(path), options))
+                while choices and not choices[-1][2]:
+                    choices.pop()
+                if not choices:
+                    return Paired(valid=False, steps=steps, stuck=stuck)
+                state, length, options = choices[-1]
+                del path[length:]
+                forced = options.pop()
+            steps += 1
+            if not steps % _CLOCK_EVERY and time.monotonic() > deadline_s:
+                return Paired(valid=None, steps=steps)
+            path.append(forced)
+            state = self._after(state, forced)
+
+    def _nothing(self, kind: _Kind) -> _Done:
+        return _Done(0, (), 0, kind.ends[kind.by_end[0]] if len(kind) else INFINITE)
+
+    def _opened(self, state: _State) -> _State:
+        """Returns a state with all among `left` that may come next by real time."""
+        until = min(state.takes.least, state.empties.least)
+        before = min(until, state.puts.least)
+        return _State(
+            puts=state.puts.opened(self._puts, before),
+            takes=state.takes.opened(self._takes, until),
+            empties=state.empties.opened(self._empties, before),
+            level=state.level,
+        )
+
+    def _after(self, state: _State, step: _Step) -> _State:
+        puts, takes, empties, level = state
+        if step.empty >= 0:
+            level = max(level, self._empties.starts[step.empty])
+            empties = empties.without(self._empties, step.empty)
+        else:
+            level = max(level, self._puts.starts[step.put], self._takes.starts[step.take])
+            puts = puts.without(self._puts, step.put)
+            takes = takes.without(self._takes, step.take)
+        return self._opened(_State(puts, takes, empties, level))
+
+    def _next(self, state: _State) -> tuple[_Step | None, list[_Step]]:
+        """Returns what comes next without an alternative; or else what may come next, the most promising last."""
+        if state.empties.left and state.level <= state.puts.least:
+            return _Step(-1, -1, state.empties.left[0]), []
+        puts, takes = self._puts, self._takes
+        until = min(state.takes.least, state.empties.least)
+        before = min(until, state.puts.least)
+        first_put: dict[int, int] = {}
+        for number in state.puts.left:
+            value = puts.values[number]
+            known = first_put.get(value)
+            if known is None or puts.ends[number] < puts.ends[known]:
+                first_put[value] = number
+        of_value: dict[int, list[int]] = {}
+        for number in state.takes.left:
+            of_value.setdefault(takes.values[number], []).append(number)
+        crashed = of_value.get(_ANY, [None])[0]
+        options: list[tuple[int, int, _Step]] = []
+        for value, put in first_put.items():
+            calm = False
+            for take in self._fronts(of_value.get(value, ())):
+                step = _Step(put, take)
+                end = takes.ends[take]
+                calm = self._calm(state, step)
+                if calm and end != INFINITE and puts.inner[put] <= before and takes.inner[take] <= until:
+                    return step, []
+                options.append((end == INFINITE, min(puts.ends[put], end), step))
+                if calm:
+                    break
+            if crashed is not None and not calm:
+                options.append((2, puts.ends[put], _Step(put, crashed)))
+        options.sort(reverse=True)
+        return None, [step for _, _, step in options]
+
+    def _fronts(self, numbers: Sequence[int]) -> list[int]:
+        """Returns dequeues of one value, the first to end first, without those that start after one that ends first."""
+        starts, ends = self._takes.starts, self._takes.ends
+        fronts: list[int] = []
+        for number in sorted(numbers, key=ends.__getitem__):
+            if not fronts or starts[number] < starts[fronts[-1]]:
+                fronts.append(number)
+        return fronts
+
+    def _calm(self, state: _State, step: _Step) -> bool:
+        """Says whether a dequeue cannot come too early for an empty answer that remains."""
+        empties = state.empties
+        start = self._takes.starts[step.take]
+        if start <= state.level or not (empties.left or empties.begun < len(self._empties)):
+            return True
+        earliest = self._empties.starts[empties.left[0] if empties.left else empties.begun]
+        if self._takes.ends[step.take] < earliest:
+            return True
+        return start <= state.puts.without(self._puts, step.put).least
+
+    def _order(self, path: Sequence[_Step]) -> list[int]:
+        """Returns the positions in the order of a linearization: that of the moments at which operations take effect."""
+        puts, takes, empties = self._puts, self._takes, self._empties
+        moments: list[tuple[int, int, int, int]] = []
+        put_at = level = _BEFORE
+        done: set[int] = set()
+        for place, step in enumerate(path):
+            if step.empty >= 0:
+                put_at = level = max(level, empties.starts[step.empty])
+                moments.append((level, place, 0, empties.positions[step.empty]))
+                continue
+            done.add(step.put)
+            put_at = max(put_at, puts.starts[step.put])
+            level = max(level, put_at, takes.starts[step.take])
+            moments.append((put_at, place, 0, puts.positions[step.put]))
+            moments.append((level, place, 1, takes.positions[step.take]))
+        for number, start in enumerate(puts.starts):
+            if number not in done and puts.ends[number] != INFINITE:
+                put_at = max(put_at, start)
+                moments.append((put_at, len(path) + number, 0, puts.positions[number]))
+        return [position for *_, position in sorted(moments) if position >= 0]

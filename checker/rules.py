@@ -1,0 +1,153 @@
+"""Rules for families whose near-linear analyzer does not apply: they decide without a search over the states of the object.
+
+They come after `checker.necessary` has found nothing.
+
+- `pairs`: queues, first in first out. See `checker.pairing`.
+- `copies`: queues that give their elements in any order, where no dequeue found the queue empty. Each value is a count. An enqueue
+  may as well take effect when it begins, and a dequeue when it returns: neither makes another operation impossible. So there is a
+  linearization exactly if at each return no more copies of a value have been taken than enqueues of it have begun, and that is what
+  `checker.necessary` has looked at.
+- `elements`: sets that are never read as a whole. See `checker.elements`.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from checker.elements import by_element
+from checker.models.opcodes import DEQUEUE, DEQUEUE_EMPTY, ENQUEUE, INFINITE
+from checker.necessary import SEARCH
+from checker.pairing import MOST_STATES, Queue
+from checker.solving import outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from checker._kernel import Outcome
+    from checker.encode import Events
+    from checker.solving import Limits
+
+PAIRS: Final = "pairs"
+COPIES: Final = "copies"
+_MOST_S: Final = 60.0  # for pairs; then the search has its turn
+_SHARE: Final = 0.75  # of the time limit, likewise
+_SHRINK_S: Final = 1.0
+_STATE_BYTES: Final = 500
+
+
+def by_rule(events: Events, limits: Limits, *, want_order: bool) -> Outcome | None:
+    """Returns the outcome of a history of a built-in model in which `checker.necessary` has found nothing.
+
+    Args:
+        events: The history.
+        limits: What the check may use.
+        want_order: Whether a valid history gets its order.
+
+    Returns:
+        None if there is no rule, or if its share of the limits does not suffice.
+    """
+    if events.family == "fifo-queue":
+        return _pairs(events, limits, want_order=want_order)
+    if events.family == "unordered-queue":
+        return _copies(events, want_order=want_order)
+    return by_element(events, limits, want_order=want_order) if events.family == "set" else None
+
+
+def _copies(events: Events, *, want_order: bool) -> Outcome | None:
+    if any(code.f == DEQUEUE_EMPTY for code in events.classes):
+        return None
+    began_s = time.perf_counter()
+    moments: list[tuple[int, bool, int]] = []
+    for i, (place, start, end) in enumerate(zip(events.members, events.starts, events.ends, strict=True)):
+        f = events.classes[place].f
+        if f == ENQUEUE:
+            moments.append((start, False, i))
+        elif f == DEQUEUE and end != INFINITE:
+            moments.append((end, True, i))
+    order = [i for *_, i in sorted(moments)] if want_order else None
+    return outcome("valid", COPIES, order=order, seconds=time.perf_counter() - began_s)
+
+
+def _pairs(events: Events, limits: Limits, *, want_order: bool) -> Outcome | None:
+    began_s = time.perf_counter()
+    deadline_s = time.monotonic() + (_MOST_S if limits.time_limit_s is None else min(_MOST_S, _SHARE * limits.time_limit_s))
+    most = MOST_STATES
+    if limits.memory_limit is not None:
+        most = min(most, limits.memory_limit // _STATE_BYTES)
+    whole = range(len(events.members))
+    found = Queue(events, whole, most_states=most).search(deadline_s, want_order=want_order)
+    if found.valid is None:
+        return None
+    if found.valid:
+        return outcome("valid", PAIRS, order=found.order, steps=found.steps, seconds=time.perf_counter() - began_s)
+
+    def fails(kept: Sequence[int], until: tuple[int, int], end_s: float) -> bool | None:
+        said = Queue(events, kept, until, most).search(end_s).valid
+        return None if said is None else not said
+
+    until = _first(events, found.stuck, lambda end: fails(whole, end, deadline_s))
+    if until is None:
+        return None
+    shrink_s = min(deadline_s, time.monotonic() + _SHRINK_S)
+    core = _shrunk(events, until, lambda kept: time.monotonic() < shrink_s and fails(kept, until, shrink_s) is True)
+    seconds = time.perf_counter() - began_s
+    return outcome("invalid", PAIRS, op=until[1], kind=SEARCH, core=core, steps=found.steps, seconds=seconds)
+
+
+def _first(events: Events, guess: int, fails: Callable[[tuple[int, int]], bool | None]) -> tuple[int, int] | None:
+    """Returns the end and the position of the first return by which a history fails; None if the limits end before.
+
+    Args:
+        events: The history, which fails.
+        guess: A moment near which that may be.
+        fails: Says whether the history fails by a return; None if the limits end before.
+    """
+    ends = sorted((end, i) for i, end in enumerate(events.ends) if end != INFINITE)
+    low, high = 0, len(ends) - 1  # of the places of which one is the first
+    probe = sum(end <= guess for end, _ in ends) - 1
+    width = 1
+    while low < high:
+        probe = min(max(probe, low), high - 1)
+        said = fails(ends[probe])
+        if said is None:
+            return None
+        # Around the guess in steps that grow; they halve what is left once it is small.
+        if said:
+            high, probe = probe, max(probe - width, (low + probe) // 2)
+        else:
+            low, probe = probe + 1, min(probe + width, (probe + 1 + high) // 2)
+        width *= 2
+    return ends[low]
+
+
+def _shrunk(events: Events, until: tuple[int, int], fails: Callable[[Sequence[int]], bool]) -> list[int]:
+    """Returns operations that fail by a return too, with as few values as could be found.
+
+    A value may be left out with all that is done to it, and an empty answer too, since what is left of a linearization is one. What
+    crashed dequeues may have taken stays.
+    """
+    kinds: dict[int | None, list[int]] = {}
+    kept: list[int] = []
+    for i, (place, start) in enumerate(zip(events.members, events.starts, strict=True)):
+        code = events.classes[place]
+        if start > until[0]:
+            continue
+        if code.f in {ENQUEUE, DEQUEUE}:
+            kinds.setdefault(code.a, []).append(i)
+        elif code.f == DEQUEUE_EMPTY:
+            kinds.setdefault(None, []).append(i)
+        else:
+            kept.append(i)
+    left = list(kinds)
+    size = len(left) // 2
+    while size:
+        place = 0
+        while place < len(left):
+            rest = left[:place] + left[place + size :]
+            if rest and fails(sorted([*kept, *(i for kind in rest for i in kinds[kind])])):
+                left = rest
+            else:
+                place += size
+        size //= 2
+    return sorted([*kept, *(i for kind in left for i in kinds[kind])])
