@@ -36,100 +36,26 @@ sets of done operations that led nowhere are remembered.
 from __future__ import annotations
 
 import time
-from bisect import bisect_left
-from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from checker.models.opcodes import DEQUEUE, DEQUEUE_ANY, DEQUEUE_EMPTY, ENQUEUE, INFINITE
+from checker.walking import BEFORE, LAST, MOST_STATES, Done, Kind, Walked, nothing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from checker.encode import Events
 
-_BEFORE: Final = -(2**63) + 1  # the least start of an element that is there at the beginning
 _CLOCK_EVERY: Final = 256
-LAST: Final = (INFINITE, 0)
 _ANY: Final = -(1 << 62)  # no value has this number
-MOST_STATES: Final = 500_000  # some 500 bytes each
-
-
-class _Kind:
-    """The operations of one kind, by start.
-
-    Attributes:
-        starts: By number: when it began.
-        ends: By number: when it ended.
-        values: By number: its value.
-        positions: By number: its position in the history; -1 for an element that is there at the beginning.
-        by_end: The numbers in the order of the ends.
-        inner: By number: the latest start of those of its value that lie within it.
-    """
-
-    def __init__(self, items: Iterable[tuple[int, int, int, int]]) -> None:
-        """Takes (start, end, value, position) of each."""
-        ordered = sorted(items)
-        self.starts = [item[0] for item in ordered]
-        self.ends = [item[1] for item in ordered]
-        self.values = [item[2] for item in ordered]
-        self.positions = [item[3] for item in ordered]
-        self.by_end = sorted(range(len(ordered)), key=self.ends.__getitem__)
-        self.inner = [_BEFORE] * len(ordered)
-        of_value: defaultdict[int, list[int]] = defaultdict(list)
-        for number, value in enumerate(self.values):
-            of_value[value].append(number)
-        for numbers in of_value.values():
-            least = [self.ends[number] for number in numbers]
-            for place in range(len(numbers) - 2, -1, -1):
-                least[place] = min(least[place], least[place + 1])
-            for place, number in enumerate(numbers):
-                inside = bisect_left(least, self.ends[number]) - 1
-                if inside > place:
-                    self.inner[number] = self.starts[numbers[inside]]
-
-    def __len__(self) -> int:
-        return len(self.starts)
-
-
-class _Done(NamedTuple):
-    """Which operations of a kind are done: those before `begun` that are not in `left`. `ended` is a place in the order of ends.
-
-    `least` is the least end of those that are not done.
-    """
-
-    begun: int
-    left: tuple[int, ...]
-    ended: int
-    least: int
-
-    def opened(self, kind: _Kind, until: int) -> _Done:
-        """Returns the same with what begins until a moment among `left`."""
-        begun, starts = self.begun, kind.starts
-        if begun == len(starts) or starts[begun] > until:
-            return self
-        left = list(self.left)
-        while begun < len(starts) and starts[begun] <= until:
-            left.append(begun)
-            begun += 1
-        return _Done(begun, tuple(left), self.ended, self.least)
-
-    def without(self, kind: _Kind, number: int) -> _Done:
-        """Returns the same with one more that is done, of those in `left`."""
-        left = tuple(each for each in self.left if each != number)
-        ended, by_end = self.ended, kind.by_end
-        while ended < len(by_end) and by_end[ended] < self.begun and by_end[ended] not in left:
-            ended += 1
-        least = kind.ends[by_end[ended]] if ended < len(by_end) else INFINITE
-        return _Done(self.begun, left, ended, least)
 
 
 class _State(NamedTuple):
     """What is done, and the greatest start of it."""
 
-    puts: _Done
-    takes: _Done
-    empties: _Done
+    puts: Done
+    takes: Done
+    empties: Done
     level: int
 
     @property
@@ -147,23 +73,6 @@ class _Step(NamedTuple):
     empty: int = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Paired:
-    """What the search for pairs found.
-
-    Attributes:
-        valid: Whether there is a linearization; None if the budget ended before.
-        order: The positions of the operations in the order of a linearization, if it was asked for.
-        steps: How many pairs and empty answers were tried.
-        stuck: Invalid: the latest return before which the search was stuck; a guess for the first that cannot be.
-    """
-
-    valid: bool | None
-    order: list[int] | None = None
-    steps: int = 0
-    stuck: int = INFINITE
-
-
 class Queue:
     """The search in one history of a queue."""
 
@@ -178,7 +87,7 @@ class Queue:
             most_states: How many states are remembered at most.
         """
         puts = [
-            (_BEFORE + 1 + place, _BEFORE + 1 + place, value, -1) for place, value in enumerate(events.initial)
+            (BEFORE + 1 + place, BEFORE + 1 + place, value, -1) for place, value in enumerate(events.initial)
         ]
         takes: list[tuple[int, int, int, int]] = []
         empties: list[tuple[int, int, int, int]] = []
@@ -198,16 +107,16 @@ class Queue:
             elif code.f == DEQUEUE_EMPTY and end != INFINITE:
                 empties.append((start, end, 0, i))
         self._most_states = most_states
-        self._puts, self._takes, self._empties = _Kind(puts), _Kind(takes), _Kind(empties)
+        self._puts, self._takes, self._empties = Kind(puts), Kind(takes), Kind(empties)
 
-    def search(self, deadline_s: float, *, want_order: bool = False) -> Paired:
+    def search(self, deadline_s: float, *, want_order: bool = False) -> Walked:
         """Looks for a linearization.
 
         Args:
             deadline_s: Until when, by `time.monotonic`.
             want_order: Whether to return it.
         """
-        first = _State(*(self._nothing(kind) for kind in (self._puts, self._takes, self._empties)), level=_BEFORE)
+        first = _State(*(nothing(kind) for kind in (self._puts, self._takes, self._empties)), level=BEFORE)
         path: list[_Step] = []
         choices: list[tuple[_State, int, list[_Step]]] = []
         seen: set[tuple[object, ...]] = set()
@@ -216,7 +125,7 @@ class Queue:
         stuck = -1
         while True:
             if not state.empties.left and state.empties.begun == len(self._empties) and state.takes.least == INFINITE:
-                return Paired(valid=True, order=self._order(path) if want_order else None, steps=steps)
+                return Walked(valid=True, order=self._order(path) if want_order else None, steps=steps)
             forced, options = self._next(state)
             if forced is None:
                 if not options:
@@ -224,24 +133,21 @@ class Queue:
                 key = state.key
                 if options and key not in seen:
                     if len(seen) == self._most_states:
-                        return Paired(valid=None, steps=steps)
+                        return Walked(valid=None, steps=steps)
                     seen.add(key)
                     choices.append((state, len(path), options))
                 while choices and not choices[-1][2]:
                     choices.pop()
                 if not choices:
-                    return Paired(valid=False, steps=steps, stuck=stuck)
+                    return Walked(valid=False, steps=steps, stuck=stuck)
                 state, length, options = choices[-1]
                 del path[length:]
                 forced = options.pop()
             steps += 1
             if not steps % _CLOCK_EVERY and time.monotonic() > deadline_s:
-                return Paired(valid=None, steps=steps)
+                return Walked(valid=None, steps=steps)
             path.append(forced)
             state = self._after(state, forced)
-
-    def _nothing(self, kind: _Kind) -> _Done:
-        return _Done(0, (), 0, kind.ends[kind.by_end[0]] if len(kind) else INFINITE)
 
     def _opened(self, state: _State) -> _State:
         """Returns a state with all among `left` that may come next by real time."""
@@ -323,7 +229,7 @@ class Queue:
         """Returns the positions in the order of a linearization: that of the moments at which operations take effect."""
         puts, takes, empties = self._puts, self._takes, self._empties
         moments: list[tuple[int, int, int, int]] = []
-        put_at = level = _BEFORE
+        put_at = level = BEFORE
         done: set[int] = set()
         for place, step in enumerate(path):
             if step.empty >= 0:

@@ -3,6 +3,7 @@
 They come after `checker.necessary` has found nothing.
 
 - `pairs`: queues, first in first out. See `checker.pairing`.
+- `sums`: counters whose increments are all positive, or all negative. See `checker.sums`.
 - `copies`: queues that give their elements in any order, where no dequeue found the queue empty. Each value is a count. An enqueue
   may as well take effect when it begins, and a dequeue when it returns: neither makes another operation impossible. So there is a
   linearization exactly if at each return no more copies of a value have been taken than enqueues of it have begun, and that is what
@@ -12,14 +13,17 @@ They come after `checker.necessary` has found nothing.
 
 from __future__ import annotations
 
+import math
 import time
 from typing import TYPE_CHECKING, Final
 
 from checker.elements import by_element
 from checker.models.opcodes import DEQUEUE, DEQUEUE_EMPTY, ENQUEUE, INFINITE
 from checker.necessary import SEARCH
-from checker.pairing import MOST_STATES, Queue
+from checker.pairing import Queue
 from checker.solving import outcome
+from checker.sums import Counts, rises
+from checker.walking import MOST_STATES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,8 +33,9 @@ if TYPE_CHECKING:
     from checker.solving import Limits
 
 PAIRS: Final = "pairs"
+SUMS: Final = "sums"
 COPIES: Final = "copies"
-_MOST_S: Final = 60.0  # for pairs; then the search has its turn
+_MOST_S: Final = 60.0  # for a walk; then the search has its turn
 _SHARE: Final = 0.75  # of the time limit, likewise
 _SHRINK_S: Final = 1.0
 _STATE_BYTES: Final = 500
@@ -48,7 +53,9 @@ def by_rule(events: Events, limits: Limits, *, want_order: bool) -> Outcome | No
         None if there is no rule, or if its share of the limits does not suffice.
     """
     if events.family == "fifo-queue":
-        return _pairs(events, limits, want_order=want_order)
+        return _walked(events, limits, Queue, PAIRS, want_order=want_order)
+    if events.family == "counter":
+        return _walked(events, limits, Counts, SUMS, want_order=want_order) if rises(events) else None
     if events.family == "unordered-queue":
         return _copies(events, want_order=want_order)
     return by_element(events, limits, want_order=want_order) if events.family == "set" else None
@@ -69,30 +76,34 @@ def _copies(events: Events, *, want_order: bool) -> Outcome | None:
     return outcome("valid", COPIES, order=order, seconds=time.perf_counter() - began_s)
 
 
-def _pairs(events: Events, limits: Limits, *, want_order: bool) -> Outcome | None:
+def _walked(
+    events: Events, limits: Limits, kind: type[Queue | Counts], analyzer: str, *, want_order: bool
+) -> Outcome | None:
+    """Returns what a walk through a history decides."""
     began_s = time.perf_counter()
-    deadline_s = time.monotonic() + (_MOST_S if limits.time_limit_s is None else min(_MOST_S, _SHARE * limits.time_limit_s))
-    most = MOST_STATES
-    if limits.memory_limit is not None:
-        most = min(most, limits.memory_limit // _STATE_BYTES)
+    deadline_s = time.monotonic() + min(_MOST_S, math.inf if limits.time_limit_s is None else _SHARE * limits.time_limit_s)
+    most = MOST_STATES if limits.memory_limit is None else min(MOST_STATES, limits.memory_limit // _STATE_BYTES)
     whole = range(len(events.members))
-    found = Queue(events, whole, most_states=most).search(deadline_s, want_order=want_order)
+    found = kind(events, whole, most_states=most).search(deadline_s, want_order=want_order)
     if found.valid is None:
         return None
     if found.valid:
-        return outcome("valid", PAIRS, order=found.order, steps=found.steps, seconds=time.perf_counter() - began_s)
+        seconds = time.perf_counter() - began_s
+        return outcome("valid", analyzer, order=found.order, steps=found.steps, seconds=seconds)
 
     def fails(kept: Sequence[int], until: tuple[int, int], end_s: float) -> bool | None:
-        said = Queue(events, kept, until, most).search(end_s).valid
+        said = kind(events, kept, until, most).search(end_s).valid
         return None if said is None else not said
 
     until = _first(events, found.stuck, lambda end: fails(whole, end, deadline_s))
     if until is None:
         return None
-    shrink_s = min(deadline_s, time.monotonic() + _SHRINK_S)
-    core = _shrunk(events, until, lambda kept: time.monotonic() < shrink_s and fails(kept, until, shrink_s) is True)
+    core: list[int] = []
+    if kind is Queue:
+        shrink_s = min(deadline_s, time.monotonic() + _SHRINK_S)
+        core = _shrunk(events, until, lambda kept: time.monotonic() < shrink_s and fails(kept, until, shrink_s) is True)
     seconds = time.perf_counter() - began_s
-    return outcome("invalid", PAIRS, op=until[1], kind=SEARCH, core=core, steps=found.steps, seconds=seconds)
+    return outcome("invalid", analyzer, op=until[1], kind=SEARCH, core=core, steps=found.steps, seconds=seconds)
 
 
 def _first(events: Events, guess: int, fails: Callable[[tuple[int, int]], bool | None]) -> tuple[int, int] | None:

@@ -1,0 +1,202 @@
+"""Decides counters whose increments have different amounts, all of them positive or all of them negative.
+
+Which increments a count includes is then a subset sum, so the question is NP-complete. Here the subsets are those of the increments
+that are open at one moment: a state is the set of operations that are done, and their number is linear in the length of the history
+and exponential in the concurrency and the crashed increments alone. What makes this quicker than the search over states of the
+counter is that counts only rise. So no step may go beyond the least count that somebody is still to see.
+
+- A read of the present count comes next as soon as real time allows. Moved to the front of a linearization it delays nothing that has
+  to come before it.
+- A fetch-and-add that returned the present count comes next, since any other increment would pass it by.
+- Of increments of one amount the one that ends first goes first.
+- The amounts that are left are tried in turn; sets of done operations that led nowhere are remembered.
+
+Increments of zero change nothing and say nothing. A fetch-and-add of zero is a read.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_right
+from collections import Counter
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from checker.models.opcodes import FETCH_ADD, INCREMENT, INFINITE, READ_COUNT
+from checker.walking import BEFORE, LAST, MOST_STATES, Done, Kind, Walked, nothing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from checker.encode import Events
+
+_CLOCK_EVERY: Final = 256
+_ADDS, _FETCHES, _READS = range(3)
+
+
+class _State(NamedTuple):
+    """What is done of each kind, and the count."""
+
+    adds: Done
+    fetches: Done
+    reads: Done
+    count: int
+
+    @property
+    def least(self) -> int:
+        return min(self.adds.least, self.fetches.least, self.reads.least)
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        return tuple(part for done in self[:3] for part in (done.begun, done.left))
+
+
+class _Step(NamedTuple):
+    """What comes next: its kind and its number, and by how much the count rises."""
+
+    kind: int
+    number: int
+    amount: int = 0
+
+
+def rises(events: Events) -> bool:
+    """Says whether all increments of a counter have the same sign."""
+    amounts = [code.a for code in events.classes if code.f in {INCREMENT, FETCH_ADD}]
+    return min(amounts, default=0) >= 0 or max(amounts, default=0) <= 0
+
+
+class Counts:
+    """The walk through one history of a counter; see `rises`."""
+
+    def __init__(
+        self, events: Events, kept: Iterable[int], until: tuple[int, int] = LAST, most_states: int = MOST_STATES
+    ) -> None:
+        """Prepares the walk; see `checker.pairing.Queue`."""
+        classes, members, starts, ends = events.classes, events.members, events.starts, events.ends
+        sign = -1 if any(code.a < 0 for code in classes if code.f != READ_COUNT) else 1
+        items: tuple[list[tuple[int, int, int, int]], ...] = ([], [], [])
+        self._amounts: dict[int, int] = {}
+        self._idle: list[tuple[int, int]] = []  # the start and the position of increments of zero
+        for i in kept:
+            start, end = starts[i], ends[i]
+            if start > until[0]:
+                continue
+            end = INFINITE if (end, i) > until else end
+            code = classes[members[i]]
+            if code.f == READ_COUNT or not code.a:
+                if end != INFINITE and code.f == INCREMENT:
+                    self._idle.append((start, i))
+                elif end != INFINITE:
+                    items[_READS].append((start, end, sign * (code.a if code.f == READ_COUNT else code.b), i))
+            elif code.f == FETCH_ADD:
+                items[_FETCHES].append((start, end, sign * code.b, i))
+                self._amounts[i] = sign * code.a
+            else:
+                items[_ADDS].append((start, end, sign * code.a, i))
+        self._kinds = tuple(Kind(each) for each in items)
+        self._initial = sign * events.initial[0]
+        self._most_states = most_states
+        reads, fetches = self._kinds[_READS], self._kinds[_FETCHES]
+        self._reads_of = Counter(reads.values)
+        self._fetches_of = Counter(
+            value for value, end in zip(fetches.values, fetches.ends, strict=True) if end != INFINITE
+        )
+        self._latest = dict(zip(reads.values, reads.starts, strict=True))  # in the order of the starts
+        self._seen_counts = sorted({*self._reads_of, *self._fetches_of})
+
+    def search(self, deadline_s: float, *, want_order: bool = False) -> Walked:
+        """Looks for a linearization; see `checker.pairing.Queue.search`."""
+        impossible = self._seen_counts and self._seen_counts[0] < self._initial
+        if impossible or max(self._fetches_of.values(), default=0) > 1:
+            return Walked(valid=False)
+        adds, fetches, reads = map(nothing, self._kinds)
+        state = self._opened(_State(adds, fetches, reads, self._initial))
+        path: list[_Step] = []
+        choices: list[tuple[_State, int, list[_Step]]] = []
+        seen: set[tuple[object, ...]] = set()
+        steps = 0
+        stuck = -1
+        while state.reads.least != INFINITE or state.fetches.least != INFINITE:
+            options = self._next(state)
+            step = options[0] if len(options) == 1 else None
+            if step is None:
+                if not options:
+                    stuck = max(stuck, min(state.reads.least, state.fetches.least))
+                elif state.key not in seen:
+                    if len(seen) == self._most_states:
+                        return Walked(valid=None, steps=steps)
+                    seen.add(state.key)
+                    choices.append((state, len(path), options))
+                while choices and not choices[-1][2]:
+                    choices.pop()
+                if not choices:
+                    return Walked(valid=False, steps=steps, stuck=stuck)
+                state, length, options = choices[-1]
+                del path[length:]
+                step = options.pop()
+            steps += 1
+            if not steps % _CLOCK_EVERY and time.monotonic() > deadline_s:
+                return Walked(valid=None, steps=steps)
+            path.append(step)
+            state = self._after(state, step)
+        return Walked(valid=True, order=self._order(path) if want_order else None, steps=steps)
+
+    def _opened(self, state: _State) -> _State:
+        """Returns a state with all among `left` that may come next by real time."""
+        adds, fetches, reads = self._kinds
+        least = state.least
+        return _State(
+            state.adds.opened(adds, least),
+            state.fetches.opened(fetches, least),
+            state.reads.opened(reads, least),
+            state.count,
+        )
+
+    def _after(self, state: _State, step: _Step) -> _State:
+        done = list(state[:3])
+        done[step.kind] = done[step.kind].without(self._kinds[step.kind], step.number)
+        return self._opened(_State(done[_ADDS], done[_FETCHES], done[_READS], state.count + step.amount))
+
+    def _next(self, state: _State) -> list[_Step]:
+        """Returns what may come next, the most promising last; one step alone has no alternative."""
+        count = state.count
+        adds, fetches, reads = self._kinds
+        here = [number for number in state.reads.left if reads.values[number] == count]
+        if here:
+            return [_Step(_READS, here[0])]
+        if self._latest.get(count, BEFORE) > state.least:  # a read of this count may not begin yet, and all else passes it by
+            return []
+        due = [number for number in state.fetches.left if fetches.values[number] == count]
+        sure = [number for number in due if fetches.ends[number] != INFINITE]
+        if self._fetches_of[count]:
+            return [self._fetch(number) for number in sure]
+        above = bisect_right(self._seen_counts, count)
+        most = self._seen_counts[above] - count if above < len(self._seen_counts) else INFINITE
+        first: dict[int, int] = {}
+        for number in state.adds.left:
+            amount = adds.values[number]
+            known = first.get(amount)
+            if amount <= most and (known is None or adds.ends[number] < adds.ends[known]):
+                first[amount] = number
+        options = [(adds.ends[number], _Step(_ADDS, number, amount)) for amount, number in first.items()]
+        options += [(INFINITE, step) for step in map(self._fetch, due) if step.amount <= most]
+        options.sort(reverse=True)
+        return [step for _, step in options]
+
+    def _fetch(self, number: int) -> _Step:
+        return _Step(_FETCHES, number, self._amounts[self._kinds[_FETCHES].positions[number]])
+
+    def _order(self, path: Sequence[_Step]) -> list[int]:
+        """Returns the positions in the order of a linearization: that of the moments at which operations take effect."""
+        moments: list[tuple[int, int]] = [(start, i) for start, i in self._idle]
+        moment = BEFORE
+        for step in path:
+            kind = self._kinds[step.kind]
+            moment = max(moment, kind.starts[step.number])
+            moments.append((moment, kind.positions[step.number]))
+        adds = self._kinds[_ADDS]
+        done = {step.number for step in path if step.kind == _ADDS}
+        for number, start in enumerate(adds.starts):
+            if number not in done and adds.ends[number] != INFINITE:
+                moment = max(moment, start)
+                moments.append((moment, adds.positions[number]))
+        return [i for _, i in sorted(moments, key=lambda each: each[0])]
