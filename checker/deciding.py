@@ -1,14 +1,14 @@
-"""Decides the problems of histories in the order in which that is cheapest: near-linear, then what must hold, then rules, then the search.
+"""Decides the problems of histories in the order in which that is cheapest.
 
 Only `auto` goes this way; who asks for another algorithm gets that one alone.
 
 1. The near-linear analyzers decide what they apply to.
 2. What must hold in every linearization is looked at (`checker.necessary`).
-3. Rules for a family decide what they apply to (`checker.rules`).
-4. The search decides. Where it takes longer than a moment on a user's own model, a small reason is looked for at the furthest
-   return that it reached (`checker.relaxing`). All returns before that one have been explained, so if there is a reason, it is
-   the first return by which no linearization is left. If there is none, the search begins anew with more time: a machine that
-   is busy may have given it none. After three such turns it has all that is left.
+3. Rules for a family decide what they apply to (`checker.rules`), those that walk after a moment's search.
+4. The search decides. Where it takes longer than a moment on a user's own model, a small reason is looked for at the
+   furthest return that it reached (`checker.relaxing`). All returns before that one have been explained, so if there is a
+   reason, it is the first return by which no linearization is left. If there is none, the search begins anew with more time:
+   a machine that is busy may have given it none. After three such turns it has all that is left.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
+from checker.elements import is_connected
 from checker.necessary import ANALYZER, SEARCH, lack
 from checker.relaxing import ANALYZER as RELAXED
 from checker.relaxing import smallest
-from checker.rules import by_rule
+from checker.rules import by_rule, by_walk, has_walk
 from checker.solving import AUTO, Limits, solve
 from checker.solving import outcome as made
 
@@ -36,6 +37,7 @@ _NEAR: Final = "zones"
 _SEARCH: Final = "search"
 # How long the search has before a reason is looked for, and how long that may take; then all the time that is left.
 _TURNS: Final = ((0.5, 1.0), (4.0, 4.0), (32.0, 16.0), (None, 0.0))
+_MOMENT_S: Final = 0.1  # how long built-in models are searched before a walk
 _EARLIER_S: Final = 0.3  # how long an earlier return than that of a lack is looked for
 _LEAST_S: Final = 1e-3
 
@@ -130,6 +132,15 @@ def decide_all(
         return [_cancelled(outcome) if outcome["unsuited"] is not None else outcome for outcome in outcomes]
     left = _put(outcomes, left, [_lacking(histories[i], clock) for i in left])
     left = _put(outcomes, left, [_ruled(histories[i], clock, want_order=want_order) for i in left])
+    walked = [i for i in left if not histories[i].own and has_walk(histories[i].events())]
+    if walked:
+        # What a search decides in a moment needs no walk.
+        wanted = clock.limits(_SEARCH, _MOMENT_S)
+        searched = solve([problems[i] for i in walked], wanted, want_order=want_order, fail_fast=fail_fast)
+        _put(outcomes, walked, searched)
+        hard = [i for i in walked if outcomes[i]["cause"] == "timeout" and not clock.is_over()]
+        hard = _put(outcomes, hard, [_walked(histories[i], clock, want_order=want_order) for i in hard])
+        left = [i for i in left if i in hard or i not in walked]
     for limit_s, reason_s in _TURNS if any(histories[i].own for i in left) else _TURNS[-1:]:
         if not left:
             break
@@ -185,8 +196,19 @@ def _lacking(history: History, clock: _Clock) -> Outcome | None:
 
 
 def _ruled(history: History, clock: _Clock, *, want_order: bool) -> Outcome | None:
-    """Returns the outcome of a history that a rule of its family decides; None if there is no rule, or it has no time left."""
-    return None if history.own else by_rule(history.events(), clock.limits(AUTO, None), want_order=want_order)
+    """Returns the outcome of a history that a rule of its family decides; None if there is none."""
+    if history.own:
+        return None
+    events = history.events()
+    found = by_rule(events, clock.limits(AUTO, None), want_order=want_order)
+    if found is None or found["verdict"] != "invalid" or found["op"] is None or not is_connected(events):
+        return found
+    return _earlier(history, found["op"], clock) or found
+
+
+def _walked(history: History, clock: _Clock, *, want_order: bool) -> Outcome | None:
+    """Returns the outcome of a history that a walk decides; None if it takes too long."""
+    return by_walk(history.events(), clock.limits(AUTO, None), want_order=want_order)
 
 
 def _earlier(history: History, op: int, clock: _Clock) -> Outcome | None:

@@ -1,13 +1,17 @@
-"""Decides sets that are never read as a whole: each element by itself.
+"""Decides sets, each element by itself.
 
-Add, remove and contains of one element say nothing of the others, so a set is one object for each element that is there or not. A
-history is linearizable exactly if it is for each object alone (locality; Herlihy and Wing, *Linearizability: a correctness condition
-for concurrent objects*, ACM TOPLAS 12(3), 1990). An element has two states and four classes of operations, of which those that
-end first go first, so the search of one element goes through no more states than the product of how many of each class are open:
-for a fixed number of processes the time is linear. A read of the whole set connects the elements; there the search decides.
+Add, remove and contains of one element say nothing of the others, so a set is one object for each element that is there or
+not. A history is linearizable exactly if it is for each object alone (locality; Herlihy and Wing, *Linearizability: a
+correctness condition for concurrent objects*, ACM TOPLAS 12(3), 1990). An element has two states and four classes of
+operations, of which those that end first go first, so the search of one element goes through no more states than the product
+of how many of each class are open: for a fixed number of processes the time is linear.
 
-The first return by which no linearization is left is the first one of any element. The orders of the elements are one order by
-the moments at which the operations take effect: in each element, the greatest start so far.
+A read of the whole set connects the elements. It is a contains for each of them, so what is invalid for one element is
+invalid. But the first such return is not always the first of the whole, and where all elements are valid, the search
+decides.
+
+The first return by which no linearization is left is the first one of any element. The orders of the elements are one order
+by the moments at which the operations take effect: in each element, the greatest start so far.
 """
 
 from __future__ import annotations
@@ -17,7 +21,8 @@ from array import array
 from typing import TYPE_CHECKING, Final
 
 from checker._kernel import Problem
-from checker.models.opcodes import INFINITE, READ_SET
+from checker.models import Code
+from checker.models.opcodes import CONTAINS, INFINITE, READ_SET
 from checker.solving import outcome, positions, solve
 
 if TYPE_CHECKING:
@@ -28,45 +33,68 @@ if TYPE_CHECKING:
     from checker.solving import Limits
 
 ANALYZER: Final = "elements"
+_MOST_CELLS: Final = 2_000_000  # reads of the whole set times elements
 
 
 def by_element(events: Events, limits: Limits, *, want_order: bool) -> Outcome | None:
-    """Returns the outcome of a history of a set; None if something reads the set as a whole.
+    """Returns the outcome of a history of a set; None if reads of the whole set connect the elements and each is valid.
 
     Args:
         events: The history.
         limits: What the check may use.
         want_order: Whether a valid history gets its order.
     """
-    if any(code.f == READ_SET for code in events.classes):
-        return None
     began_s = time.perf_counter()
-    groups: dict[int, list[int]] = {}
+    groups: dict[int, list[int]] = {element: [] for element in events.initial}
+    reads: list[int] = []
     for i, place in enumerate(events.members):
-        groups.setdefault(events.classes[place].a, []).append(i)
+        code = events.classes[place]
+        if code.f == READ_SET:
+            reads.append(i)
+            for element in code.items:
+                groups.setdefault(element, [])
+        else:
+            groups.setdefault(code.a, []).append(i)
+    if len(reads) * len(groups) > _MOST_CELLS:
+        return None
+    for group in groups.values():
+        group.extend(reads)
     problems = [_problem(events, element, group) for element, group in groups.items()]
     outcomes = solve(problems, limits, want_order=want_order)
     steps = sum(each["steps"] for each in outcomes)
     decided = list(zip(groups.values(), outcomes, strict=True))
-    failed = [(group[each["op"]], group, each) for group, each in decided if each["verdict"] == "invalid" and each["op"] is not None]
+    failed = [
+        (group[each["op"]], group, each)
+        for group, each in decided
+        if each["verdict"] == "invalid" and each["op"] is not None
+    ]
     if failed:
         op, group, found = min(failed, key=lambda each: (events.ends[each[0]], each[0]))
         end = events.ends[op]
         core = [group[i] for i in found["core"]] or [i for i in group if events.starts[i] <= end]
         seconds = time.perf_counter() - began_s
         return outcome("invalid", ANALYZER, op=op, kind=found["kind"], core=core, steps=steps, seconds=seconds)
+    if reads and any(each["verdict"] != "valid" for each in outcomes):
+        return None
     unknown = next(((group, each) for group, each in decided if each["verdict"] != "valid"), None)
     seconds = time.perf_counter() - began_s
     if unknown is not None:
         group, found = unknown
         reached = None if found["op"] is None else group[found["op"]]
         return {**found, "op": reached, "core": [], "configs": [], "steps": steps, "seconds": seconds}
+    if reads:
+        return None
     order = _merged(events, decided) if want_order else None
     return outcome("valid", ANALYZER, order=order, steps=steps, seconds=seconds)
 
 
+def is_connected(events: Events) -> bool:
+    """Says whether reads of a whole set connect its elements."""
+    return any(code.f == READ_SET for code in events.classes)
+
+
 def _problem(events: Events, element: int, group: Sequence[int]) -> Problem:
-    codes = [events.classes[events.members[i]] for i in group]
+    codes = [_of_element(events.classes[events.members[i]], element) for i in group]
     return Problem(
         events.family,
         bytes(code.f for code in codes),
@@ -76,6 +104,11 @@ def _problem(events: Events, element: int, group: Sequence[int]) -> Problem:
         array("q", [events.ends[i] for i in group]),
         initial=[element] if element in events.initial else [],
     )
+
+
+def _of_element(code: Code, element: int) -> Code:
+    """Returns what an operation says of an element."""
+    return Code(CONTAINS, element, int(element in code.items)) if code.f == READ_SET else code
 
 
 def _merged(events: Events, decided: Sequence[tuple[Sequence[int], Outcome]]) -> list[int]:

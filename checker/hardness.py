@@ -2,14 +2,15 @@
 
 Nothing is searched here: each reason is a count over the history, in O(n log n).
 
-What a search has to tell apart at one moment are the operations that it may have let take effect by then or not. Operations of
-one class are alike, so `k` of them that are open count as `log2(k + 1)` bits, and the bits of the classes add up. Operations that
-only observe change no state and count nothing. Operations that never returned count from their invoke to the end. So there are
-three general reasons: such operations (`crashed`), operations that overlap (`overlap`), and a model that tells more states apart
-than those bits explain (`states`). Where there are few bits and few states, the history is long for its limits (`length`).
+What a search has to tell apart at one moment are the operations that it may have let take effect by then or not. Operations
+of one class are alike, so `k` of them that are open count as `log2(k + 1)` bits, and the bits of the classes add up.
+Operations that only observe change no state and count nothing. Operations that never returned count from their invoke to the
+end. So there are three general reasons: such operations (`crashed`), operations that overlap (`overlap`), and a model that
+tells more states apart than those bits explain (`states`). Where there are few bits and few states, the history is long for
+its limits (`length`).
 
-A built-in model has an analyzer that needs no search. Where a history breaks the analyzer's condition, that comes first: without
-the operations that break it, the analyzer decides, however many operations overlap or crash.
+A built-in model has an analyzer that needs no search. Where a history breaks the analyzer's condition, that comes first:
+without the operations that break it, the analyzer decides, however many operations overlap or crash.
 """
 
 from __future__ import annotations
@@ -456,13 +457,11 @@ REASONS: Final[Mapping[str, tuple[str, str]]] = {
         "Let each process release the lock before it acquires it again: then no search is needed.",
     ),
     "crashed": (
-        "{operations} operations that may change the state never returned, so each may take effect at any later time: "
-        "{functions}.",
+        "{operations} operations that may change the state never returned, and may take effect at any later time: {functions}.",
         "Let fewer operations crash (longer client timeouts, shorter faults), or use fewer operations per key{hint}.",
     ),
     "overlap": (
-        "Up to {at_once} operations that may change the state overlap; at least {level} are open whenever one of "
-        "{operations} operations begins: {functions}.",
+        "Up to {at_once} operations that may change the state overlap, and at least {level} when these begin: {functions}.",
         "Use fewer processes per key{hint}.",
     ),
     "states": (

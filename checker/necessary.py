@@ -1,16 +1,18 @@
 """Finds answers from nowhere before any search: what must hold in every linearization, in little more than one pass.
 
-Operations of one class are alike in everything but their time. A model says of a class which values it needs, takes and makes
-(`Model.flow`); the kernel's opcodes say it of built-in models. Three conditions follow.
+Operations of one class are alike in everything but their time. A model says of a class which values it needs, takes and
+makes (`Model.flow`); the kernel's opcodes say it of built-in models. Three conditions follow.
 
 - *phantom*: an operation returned, and a value that it needs can never have been made.
 - *future*: it returned before the value can have been made. The moment from when on a value can be there is the least over
-  those that make it of the later of two: when it began, and when all that it needs itself can be there. So this is a shortest
-  path in which each node waits for all its predecessors (Knuth, *A generalization of Dijkstra's algorithm*, Information
-  Processing Letters 6(1), 1977). Values that only need each other are never there.
+  those that make it of the later of two: when it began, and when all that it needs itself can be there. So this is a
+  shortest path in which each node waits for all its predecessors (Knuth, *A generalization of Dijkstra's algorithm*,
+  Information Processing Letters 6(1), 1977). Values that only need each other are never there.
 - *duplicate*: at some return more copies of a value have certainly been taken than operations that make one have begun.
 
-Of a counter, a read lies between the least and the greatest sum that real time allows (*too-low*, *too-high*).
+Of a counter, a read lies between the least and the greatest sum that real time allows (*too-low*, *too-high*), and it is the
+sum of all increments that ended before it and some of those that overlap with it. The sums of their subsets are the bits of
+one number (Bellman's dynamic programming for subset sums), as long as they are small.
 
 Each of these is a proof, whatever else happened. That none of them is found proves nothing.
 """
@@ -22,6 +24,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from itertools import accumulate
+from math import gcd
 from typing import TYPE_CHECKING, Final
 
 from checker.identity import identity, revived
@@ -67,6 +70,9 @@ _TOKENS: Final = frozenset(
 )
 _READ_MICRO: Final = 0
 _WRITE_MICRO: Final = 1
+_SUBSET_BITS: Final = 1 << 20  # the greatest sum of increments that is looked at
+_SUBSET_WORK: Final = 1 << 34  # bits that are moved for all answers: some two seconds
+_SUBSET_LEAST: Final = 1 << 12
 _NAMED: Final = 12  # operations of a contradiction that are named
 
 
@@ -331,16 +337,67 @@ def _count(events: Events) -> Lack | None:
     begun_falls, ended_falls = _sums(falls, 0), _sums(falls, 1)
     found: list[tuple[int, Lack]] = []
     [initial] = events.initial
-    for i, (code, start, end) in enumerate(zip(codes, events.starts, events.ends, strict=True)):
-        if code.f not in {READ_COUNT, FETCH_ADD} or end == INFINITE:
-            continue
+    subsets = _Subsets([*rises, *falls])
+    answers = [i for i, code in enumerate(codes) if code.f in {READ_COUNT, FETCH_ADD} and events.ends[i] != INFINITE]
+    for i in sorted(answers, key=events.starts.__getitem__):
+        code, start, end = codes[i], events.starts[i], events.ends[i]
         value, own = (code.a, 0) if code.f == READ_COUNT else (code.b, code.a)
+        before = ended_rises.before(start) + ended_falls.before(start)
         least = initial + ended_rises.before(start) + begun_falls.until(end) - min(own, 0)
         most = initial + begun_rises.until(end) + ended_falls.before(start) - max(own, 0)
         if value < least or value > most:
             kind = TOO_LOW if value < least else TOO_HIGH
             found.append((end, Lack(kind=kind, op=i, core=(i,))))
+        elif not subsets.reach(value - initial - before, start, end, own):
+            found.append((end, Lack(kind=SEARCH, op=i, core=(i,))))
     return min(found, key=lambda each: each[0])[1] if found else None
+
+
+class _Subsets:
+    """Says whether some increments that overlap with an answer come to a sum; answers come in the order of their starts."""
+
+    def __init__(self, changes: Sequence[tuple[int, int, int]]) -> None:
+        """Takes (start, end, amount) of each increment."""
+        self._changes = sorted(changes)
+        self._unit = gcd(*(amount for *_, amount in changes)) or 1
+        self._begun = 0
+        self._open: list[tuple[int, int, int]] = []
+        self._room = _SUBSET_WORK
+
+    def reach(self, wanted: int, start: int, end: int, own: int) -> bool:
+        """Says whether a sum can be had; true as well where that takes long to find out.
+
+        Args:
+            wanted: The sum.
+            start: When the answer began.
+            end: When it ended.
+            own: The amount that the answer itself adds afterwards; 0 for a read.
+        """
+        changes = self._changes
+        while self._begun < len(changes) and changes[self._begun][0] <= start:
+            self._open.append(changes[self._begun])
+            self._begun += 1
+        self._open = [change for change in self._open if change[1] >= start]
+        amounts = [amount for *_, amount in self._open]
+        place = self._begun
+        while place < len(changes) and changes[place][0] <= end:
+            amounts.append(changes[place][2])
+            place += 1
+        if own:
+            amounts.remove(own)
+        # To leave out a negative amount is to add its absolute value to the sum of all of them.
+        wanted -= sum(amount for amount in amounts if amount < 0)
+        if wanted % self._unit:
+            return False
+        parts = [abs(amount) // self._unit for amount in amounts]
+        size = sum(parts)
+        self._room -= len(parts) * (size + _SUBSET_LEAST)
+        if size > _SUBSET_BITS or self._room < 0:
+            return True
+        sums = 1  # the bit of each sum that can be had
+        for part in parts:
+            sums |= sums << part
+        return bool(sums >> (wanted // self._unit) & 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,17 +1,19 @@
-"""Decides queues, first in first out, whose elements are put in more than once, that begin with elements, or that are found empty
-while dequeues crash.
+"""Decides queues, first in first out, by a walk through pairs of an enqueue and a dequeue.
 
-With elements that repeat the question is NP-complete (Gibbons, Bruno and Phillips, *Black-box correctness tests for basic parallel
-data structures*, Theory of Computing Systems 35, 2002). A search over the states of the queue is exponential in the history's
-length: it has to guess the order of enqueues long before a dequeue shows it. This search goes through pairs instead. In a
-linearization the i-th dequeue takes what the i-th enqueue put in, so a linearization is a sequence of pairs of an enqueue and a
-dequeue of one value, with empty answers between pairs, and then the enqueues whose element nobody took. A state is the set of
-operations that are done. By real time that is a position and some of the operations that are open there, so the number of states
-is linear in the length and exponential in the concurrency alone: for a fixed number of processes the time is polynomial.
+Elements may be put in more than once, the queue may begin with elements, and it may be found empty while dequeues crash.
 
-*When a sequence is a linearization.* Let `p` be the greatest start of the enqueues so far, and `q` that of all operations so far. The
-i-th enqueue takes effect at `p`, its dequeue at `q`. This is possible exactly if no remaining enqueue ends before `p` and no other
-remaining operation ends before `q`. An empty answer takes effect at `q` and makes `p` equal to `q`. So
+With elements that repeat the question is NP-complete (Gibbons, Bruno and Phillips, *Black-box correctness tests for basic
+parallel data structures*, Theory of Computing Systems 35, 2002). A search over the states of the queue is exponential in the
+history's length: it has to guess the order of enqueues long before a dequeue shows it. This search goes through pairs
+instead. In a linearization the i-th dequeue takes what the i-th enqueue put in, so a linearization is a sequence of pairs of
+an enqueue and a dequeue of one value, with empty answers between pairs, and then the enqueues whose element nobody took. A
+state is the set of operations that are done. By real time that is a position and some of the operations that are open there,
+so the number of states is linear in the length and exponential in the concurrency alone: for a fixed number of processes the
+time is polynomial.
+
+*When a sequence is a linearization.* Let `p` be the greatest start of the enqueues so far, and `q` that of all operations so
+far. The i-th enqueue takes effect at `p`, its dequeue at `q`. This is possible exactly if no remaining enqueue ends before
+`p` and no other remaining operation ends before `q`. An empty answer takes effect at `q` and makes `p` equal to `q`. So
 
 - an enqueue may come next if no remaining operation ends before it starts;
 - a dequeue may come next if no remaining dequeue or empty answer ends before it starts;
@@ -21,16 +23,18 @@ A dequeue that crashed has no end, may take any value or none, and an enqueue th
 
 *Which choices have no alternative.* Let S be some way to go on that leads to a linearization.
 
-1. An empty answer that may come next comes next. Moving it to the front of S changes no later `p` and `q` but to what it checked.
-2. Of enqueues of one value that may come next, the one that ends first comes first: exchanged in S, each stays within its interval.
-   So do dequeues, if the exchange does not raise `q` before an empty answer. If it may, the dequeue that starts earlier is tried too.
-3. If the enqueue `e` and the dequeue `d` of a value may come next, and each ends first of all that remain of its kind and value, the
-   pair comes next. By (2) S may be taken to begin that value with `e` and `d`. Moved to the front they raise `p` and `q` to no more
-   than the ends of what remains. A crashed dequeue in the place of `d` can take the element that `d` took, since it has no end.
-   As in (2), this takes that `q` is not raised before an empty answer.
+1. An empty answer that may come next comes next. Moving it to the front of S changes no later `p` and `q` but to what it
+   checked.
+2. Of enqueues of one value that may come next, the one that ends first comes first: exchanged in S, each stays within its
+   interval. So do dequeues, if the exchange does not raise `q` before an empty answer. If it may, the dequeue that starts
+   earlier is tried too.
+3. If the enqueue `e` and the dequeue `d` of a value may come next, and each ends first of all that remain of its kind and
+   value, the pair comes next. By (2) S may be taken to begin that value with `e` and `d`. Moved to the front they raise `p`
+   and `q` to no more than the ends of what remains. A crashed dequeue in the place of `d` can take the element that `d`
+   took, since it has no end. As in (2), this takes that `q` is not raised before an empty answer.
 
-With unique values (3) always applies, so nothing is tried twice. Otherwise the values that may come next are tried in turn, and
-sets of done operations that led nowhere are remembered.
+With unique values (3) always applies, so nothing is tried twice. Otherwise the values that may come next are tried in turn,
+and sets of done operations that led nowhere are remembered.
 """
 
 from __future__ import annotations
@@ -76,7 +80,9 @@ class _Step(NamedTuple):
 class Queue:
     """The search in one history of a queue."""
 
-    def __init__(self, events: Events, kept: Iterable[int], until: tuple[int, int] = LAST, most_states: int = MOST_STATES) -> None:
+    def __init__(
+        self, events: Events, kept: Iterable[int], until: tuple[int, int] = LAST, most_states: int = MOST_STATES
+    ) -> None:
         """Prepares the search.
 
         Args:
@@ -86,9 +92,7 @@ class Queue:
                 moment that of the higher position is the later one.
             most_states: How many states are remembered at most.
         """
-        puts = [
-            (BEFORE + 1 + place, BEFORE + 1 + place, value, -1) for place, value in enumerate(events.initial)
-        ]
+        puts = [(BEFORE + 1 + place, BEFORE + 1 + place, value, -1) for place, value in enumerate(events.initial)]
         takes: list[tuple[int, int, int, int]] = []
         empties: list[tuple[int, int, int, int]] = []
         classes, members, starts, ends = events.classes, events.members, events.starts, events.ends

@@ -2,13 +2,18 @@
 
 They come after `checker.necessary` has found nothing.
 
+Two rules take little more than a sort:
+
+- `copies`: queues that give their elements in any order, where no dequeue found the queue empty. Each value is a count. An
+  enqueue may as well take effect when it begins, and a dequeue when it returns: neither makes another operation impossible.
+  So there is a linearization exactly if at each return no more copies of a value have been taken than enqueues of it have
+  begun, and that is what `checker.necessary` has looked at.
+- `elements`: sets, element by element. See `checker.elements`.
+
+Two rules walk through the history, for what is NP-complete in general; their states are linear in its length:
+
 - `pairs`: queues, first in first out. See `checker.pairing`.
 - `sums`: counters whose increments are all positive, or all negative. See `checker.sums`.
-- `copies`: queues that give their elements in any order, where no dequeue found the queue empty. Each value is a count. An enqueue
-  may as well take effect when it begins, and a dequeue when it returns: neither makes another operation impossible. So there is a
-  linearization exactly if at each return no more copies of a value have been taken than enqueues of it have begun, and that is what
-  `checker.necessary` has looked at.
-- `elements`: sets that are never read as a whole. See `checker.elements`.
 """
 
 from __future__ import annotations
@@ -35,30 +40,40 @@ if TYPE_CHECKING:
 PAIRS: Final = "pairs"
 SUMS: Final = "sums"
 COPIES: Final = "copies"
-_MOST_S: Final = 60.0  # for a walk; then the search has its turn
+_MOST_S: Final = {PAIRS: 60.0, SUMS: 4.0}  # for a walk; then the search has its turn
 _SHARE: Final = 0.75  # of the time limit, likewise
 _SHRINK_S: Final = 1.0
 _STATE_BYTES: Final = 500
 
 
 def by_rule(events: Events, limits: Limits, *, want_order: bool) -> Outcome | None:
-    """Returns the outcome of a history of a built-in model in which `checker.necessary` has found nothing.
+    """Returns the outcome of a history by a rule that takes little more than a sort; None if there is none.
 
     Args:
-        events: The history.
+        events: The history, of a built-in model. `checker.necessary` has found nothing in it.
         limits: What the check may use.
         want_order: Whether a valid history gets its order.
-
-    Returns:
-        None if there is no rule, or if its share of the limits does not suffice.
     """
-    if events.family == "fifo-queue":
-        return _walked(events, limits, Queue, PAIRS, want_order=want_order)
-    if events.family == "counter":
-        return _walked(events, limits, Counts, SUMS, want_order=want_order) if rises(events) else None
     if events.family == "unordered-queue":
         return _copies(events, want_order=want_order)
     return by_element(events, limits, want_order=want_order) if events.family == "set" else None
+
+
+def has_walk(events: Events) -> bool:
+    """Says whether there is a rule that walks through a history of a built-in model."""
+    return events.family == "fifo-queue" or (events.family == "counter" and rises(events))
+
+
+def by_walk(events: Events, limits: Limits, *, want_order: bool) -> Outcome | None:
+    """Returns the outcome of a history by the rule that walks through it; None if its limits do not suffice.
+
+    Args:
+        events: The history, for which `has_walk` is true.
+        limits: What the check may use.
+        want_order: Whether a valid history gets its order.
+    """
+    kind, analyzer = (Queue, PAIRS) if events.family == "fifo-queue" else (Counts, SUMS)
+    return _walk(events, limits, kind, analyzer, want_order=want_order)
 
 
 def _copies(events: Events, *, want_order: bool) -> Outcome | None:
@@ -76,12 +91,14 @@ def _copies(events: Events, *, want_order: bool) -> Outcome | None:
     return outcome("valid", COPIES, order=order, seconds=time.perf_counter() - began_s)
 
 
-def _walked(
+def _walk(
     events: Events, limits: Limits, kind: type[Queue | Counts], analyzer: str, *, want_order: bool
 ) -> Outcome | None:
     """Returns what a walk through a history decides."""
     began_s = time.perf_counter()
-    deadline_s = time.monotonic() + min(_MOST_S, math.inf if limits.time_limit_s is None else _SHARE * limits.time_limit_s)
+    deadline_s = time.monotonic() + min(
+        _MOST_S[analyzer], math.inf if limits.time_limit_s is None else _SHARE * limits.time_limit_s
+    )
     most = MOST_STATES if limits.memory_limit is None else min(MOST_STATES, limits.memory_limit // _STATE_BYTES)
     whole = range(len(events.members))
     found = kind(events, whole, most_states=most).search(deadline_s, want_order=want_order)
@@ -135,8 +152,8 @@ def _first(events: Events, guess: int, fails: Callable[[tuple[int, int]], bool |
 def _shrunk(events: Events, until: tuple[int, int], fails: Callable[[Sequence[int]], bool]) -> list[int]:
     """Returns operations that fail by a return too, with as few values as could be found.
 
-    A value may be left out with all that is done to it, and an empty answer too, since what is left of a linearization is one. What
-    crashed dequeues may have taken stays.
+    A value may be left out with all that is done to it, and an empty answer too: what is left of a linearization is one.
+    Crashed dequeues stay.
     """
     kinds: dict[int | None, list[int]] = {}
     kept: list[int] = []

@@ -1,12 +1,13 @@
 """Decides counters whose increments have different amounts, all of them positive or all of them negative.
 
-Which increments a count includes is then a subset sum, so the question is NP-complete. Here the subsets are those of the increments
-that are open at one moment: a state is the set of operations that are done, and their number is linear in the length of the history
-and exponential in the concurrency and the crashed increments alone. What makes this quicker than the search over states of the
-counter is that counts only rise. So no step may go beyond the least count that somebody is still to see.
+Which increments a count includes is then a subset sum, so the question is NP-complete. Here the subsets are those of the
+increments that are open at one moment: a state is the set of operations that are done, and their number is linear in the
+length of the history and exponential in the concurrency and the crashed increments alone. What makes this quicker than the
+search over states of the counter is that counts only rise. So no step may go beyond the least count that somebody is still
+to see.
 
-- A read of the present count comes next as soon as real time allows. Moved to the front of a linearization it delays nothing that has
-  to come before it.
+- A read of the present count comes next as soon as real time allows. Moved to the front of a linearization it delays nothing
+  that has to come before it.
 - A fetch-and-add that returned the present count comes next, since any other increment would pass it by.
 - Of increments of one amount the one that ends first goes first.
 - The amounts that are left are tried in turn; sets of done operations that led nowhere are remembered.
@@ -163,7 +164,9 @@ class Counts:
         here = [number for number in state.reads.left if reads.values[number] == count]
         if here:
             return [_Step(_READS, here[0])]
-        if self._latest.get(count, BEFORE) > state.least:  # a read of this count may not begin yet, and all else passes it by
+        if (
+            self._latest.get(count, BEFORE) > state.least
+        ):  # a read of this count may not begin yet, and all else passes it by
             return []
         due = [number for number in state.fetches.left if fetches.values[number] == count]
         sure = [number for number in due if fetches.ends[number] != INFINITE]

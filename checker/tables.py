@@ -296,7 +296,14 @@ def check_table(table: Table, limits: Limits, *, cross_check: bool) -> KeyedAnal
     ]
     shown = _shown(table, outcomes, explained, hard)
     analyses = {
-        key: _concluded(table, place, outcomes[place], shown, limits if place in explained else None, hard[place])
+        key: _concluded(
+            table,
+            place,
+            outcomes[place],
+            shown,
+            explained=limits if place in explained else None,
+            hard=hard[place],
+        )
         for place, key in enumerate(table.keys)
     }
     if cross_check:
@@ -336,6 +343,7 @@ def _concluded(
     place: int,
     outcome: Outcome,
     shown: Mapping[int, Operation],
+    *,
     explained: Limits | None,
     hard: Why | None,
 ) -> Analysis:

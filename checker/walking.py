@@ -1,8 +1,8 @@
 """What the rules share that walk through a history: which operations are done, and which may come next by real time.
 
-A walk puts operations in an order one by one. An operation may come next if no other one that remains has ended before it begins. So
-what may come next is open at one moment, the least end of what remains, and what is done is all that began before but a few. That
-makes a state small, however long the history is.
+A walk puts operations in an order one by one. An operation may come next if no other one that remains has ended before it
+begins. So what may come next is open at one moment, the least end of what remains, and what is done is all that began before
+but a few. That makes a state small, however long the history is.
 """
 
 from __future__ import annotations
@@ -60,9 +60,13 @@ class Kind:
 
 
 class Done(NamedTuple):
-    """Which operations of a kind are done: those before `begun` that are not in `left`. `ended` is a place in the order of ends.
+    """Which operations of a kind are done.
 
-    `least` is the least end of those that are not done.
+    Attributes:
+        begun: All before this number may come next, or are done.
+        left: Those of them that are not done.
+        ended: The place in the order of the ends before which all are done.
+        least: The least end of those that are not done.
     """
 
     begun: int

@@ -62,11 +62,12 @@ class Log(Model):
 
 
 def crashed_adds(count: int, *, same: bool = False) -> list[Operation]:
-    """Returns additions that crashed, and a read of a sum that none of their subsets has."""
+    """Returns additions that crashed, a read of a sum that none of their subsets has, and an addition that comes too late."""
     random = Random(1)
     amounts = [2 if same else 2 * random.randrange(2**30, 2**40) for _ in range(count)]
     adds = [operation(p, "add", amount, p, None) for p, amount in enumerate(amounts)]
-    return [*adds, operation(100, "read", None, 200, 201, 7)]
+    late = operation(101, "add", 2 if same else 1, 300, None)
+    return [*adds, operation(100, "read", None, 200, 201, 2**41 + 7), late]
 
 
 def wide_adds(processes: int) -> list[Operation]:
@@ -115,7 +116,7 @@ def test_operations_that_crashed() -> None:
 def test_increments_of_different_amounts() -> None:
     """A built-in counter: the condition of its analyzer goes first, and the crashed operations second."""
     found = first("counter", crashed_adds(60))
-    assert (found.reason, found.figures) == ("unequal-increments", {"amounts": 60})
+    assert (found.reason, found.figures) == ("unequal-increments", {"amounts": 61})
     assert is_decided("counter", crashed_adds(60, same=True))
 
 
