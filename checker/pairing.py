@@ -120,7 +120,8 @@ class Queue:
             deadline_s: Until when, by `time.monotonic`.
             want_order: Whether to return it.
         """
-        first = _State(*(nothing(kind) for kind in (self._puts, self._takes, self._empties)), level=BEFORE)
+        puts, takes, empties = map(nothing, (self._puts, self._takes, self._empties))
+        first = _State(puts, takes, empties, BEFORE)
         path: list[_Step] = []
         choices: list[tuple[_State, int, list[_Step]]] = []
         seen: set[tuple[object, ...]] = set()

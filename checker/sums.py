@@ -35,12 +35,12 @@ _ADDS, _FETCHES, _READS = range(3)
 
 
 class _State(NamedTuple):
-    """What is done of each kind, and the count."""
+    """What is done of each kind, and the count, `total`."""
 
     adds: Done
     fetches: Done
     reads: Done
-    count: int
+    total: int
 
     @property
     def least(self) -> int:
@@ -149,17 +149,17 @@ class Counts:
             state.adds.opened(adds, least),
             state.fetches.opened(fetches, least),
             state.reads.opened(reads, least),
-            state.count,
+            state.total,
         )
 
     def _after(self, state: _State, step: _Step) -> _State:
         done = list(state[:3])
         done[step.kind] = done[step.kind].without(self._kinds[step.kind], step.number)
-        return self._opened(_State(done[_ADDS], done[_FETCHES], done[_READS], state.count + step.amount))
+        return self._opened(_State(done[_ADDS], done[_FETCHES], done[_READS], state.total + step.amount))
 
     def _next(self, state: _State) -> list[_Step]:
         """Returns what may come next, the most promising last; one step alone has no alternative."""
-        count = state.count
+        count = state.total
         adds, fetches, reads = self._kinds
         here = [number for number in state.reads.left if reads.values[number] == count]
         if here:

@@ -258,3 +258,10 @@ def test_it_takes_less_than_a_second() -> None:
     found = of_objects(Sum(), encoded, {**outcome, "cause": "timeout", "op": len(encoded.codes) - 1})
     assert time.thread_time() - began_s < 1
     assert found[0].reason == "crashed"
+
+
+def test_the_guide_has_all_reasons() -> None:
+    """The table of docs/checker.md names each, and no others."""
+    text = (ROOT / "docs/checker.md").read_text(encoding="utf-8")
+    table = text.partition("| `reason` |")[2].partition("\n\n")[0]
+    assert re.findall(r"^\| `([a-z-]+)` \|", table, re.MULTILINE) == list(REASONS)
