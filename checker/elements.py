@@ -21,7 +21,6 @@ from array import array
 from typing import TYPE_CHECKING, Final
 
 from checker._kernel import Problem
-from checker.models import Code
 from checker.models.opcodes import CONTAINS, INFINITE, READ_SET
 from checker.solving import outcome, positions, solve
 
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from checker.solving import Limits
 
 ANALYZER: Final = "elements"
-_MOST_CELLS: Final = 2_000_000  # reads of the whole set times elements
+_MOST_CELLS: Final = 1_000_000  # reads of the whole set times elements
 
 
 def by_element(events: Events, limits: Limits, *, want_order: bool) -> Outcome | None:
@@ -57,9 +56,10 @@ def by_element(events: Events, limits: Limits, *, want_order: bool) -> Outcome |
             groups.setdefault(code.a, []).append(i)
     if len(reads) * len(groups) > _MOST_CELLS:
         return None
+    whole = _Reads(events, reads)
+    problems = [whole.problem(element, group) for element, group in groups.items()]
     for group in groups.values():
         group.extend(reads)
-    problems = [_problem(events, element, group) for element, group in groups.items()]
     outcomes = solve(problems, limits, want_order=want_order)
     steps = sum(each["steps"] for each in outcomes)
     decided = list(zip(groups.values(), outcomes, strict=True))
@@ -93,22 +93,29 @@ def is_connected(events: Events) -> bool:
     return any(code.f == READ_SET for code in events.classes)
 
 
-def _problem(events: Events, element: int, group: Sequence[int]) -> Problem:
-    codes = [_of_element(events.classes[events.members[i]], element) for i in group]
-    return Problem(
-        events.family,
-        bytes(code.f for code in codes),
-        array("q", [code.a for code in codes]),
-        array("q", [code.b for code in codes]),
-        array("q", [events.starts[i] for i in group]),
-        array("q", [events.ends[i] for i in group]),
-        initial=[element] if element in events.initial else [],
-    )
+class _Reads:
+    """The reads of the whole set, of which each says of each element whether it is there."""
 
+    def __init__(self, events: Events, reads: Sequence[int]) -> None:
+        held = {place: frozenset(code.items) for place, code in enumerate(events.classes) if code.f == READ_SET}
+        self._held = [held[events.members[i]] for i in reads]
+        self._starts = array("q", [events.starts[i] for i in reads])
+        self._ends = array("q", [events.ends[i] for i in reads])
+        self._events = events
 
-def _of_element(code: Code, element: int) -> Code:
-    """Returns what an operation says of an element."""
-    return Code(CONTAINS, element, int(element in code.items)) if code.f == READ_SET else code
+    def problem(self, element: int, group: Sequence[int]) -> Problem:
+        """Returns the history of one element for the kernel: its own operations, and then the reads as contains."""
+        events = self._events
+        codes = [events.classes[events.members[i]] for i in group]
+        return Problem(
+            events.family,
+            bytes(code.f for code in codes) + bytes([CONTAINS]) * len(self._held),
+            array("q", [element]) * (len(group) + len(self._held)),
+            array("q", [*(code.b for code in codes), *(element in held for held in self._held)]),
+            array("q", [events.starts[i] for i in group]) + self._starts,
+            array("q", [events.ends[i] for i in group]) + self._ends,
+            initial=[element] if element in events.initial else [],
+        )
 
 
 def _merged(events: Events, decided: Sequence[tuple[Sequence[int], Outcome]]) -> list[int]:

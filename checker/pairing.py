@@ -196,11 +196,12 @@ class Queue:
         options: list[tuple[int, int, _Step]] = []
         for value, put in first_put.items():
             calm = False
-            for take in self._fronts(of_value.get(value, ())):
+            for place, take in enumerate(self._fronts(of_value.get(value, ()))):
                 step = _Step(put, take)
                 end = takes.ends[take]
                 calm = self._calm(state, step)
-                if calm and end != INFINITE and puts.inner[put] <= before and takes.inner[take] <= until:
+                ends_first = place == 0 and puts.inner[put] <= before and takes.inner[take] <= until
+                if calm and end != INFINITE and ends_first:
                     return step, []
                 options.append((end == INFINITE, min(puts.ends[put], end), step))
                 if calm:

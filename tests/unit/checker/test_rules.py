@@ -24,6 +24,7 @@ from checker.solving import Limits, positions, solve
 from checker.walking import LAST
 from harness.op import OpType
 from harness.verdict import Verdict
+from tests.own_models import operation
 from tests.simulated import simulated, spoiled
 
 if TYPE_CHECKING:
@@ -211,3 +212,21 @@ def test_a_wrong_order_of_repeated_elements_is_shown() -> None:
     assert found.valid is Verdict.INVALID
     assert brute.linearizable(object_, found.counterexample, bound=200_000) is False
     assert len(found.counterexample) < len(operations) / 4
+
+
+def test_a_dequeue_that_starts_early_may_wait_for_an_empty_answer() -> None:
+    """Of three dequeues of one value, the one that starts first ends last, and an empty answer comes before it."""
+    operations = [
+        operation(0, "enqueue", 2, 8, 20),
+        operation(1, "enqueue", 2, 9, 12),
+        operation(2, "dequeue", None, 16, 61, 2),
+        operation(3, "dequeue", None, 22, 45),
+        operation(4, "dequeue", None, 27, 30, 2),
+        operation(5, "dequeue", None, 29, 31, 2),
+        operation(6, "enqueue", 2, 53, 56),
+    ]
+    object_ = model("fifo-queue")
+    assert brute.linearizable(object_, operations)
+    found = by_walk(encode(object_, operations).events(), LIMITS, want_order=False)
+    assert found is not None
+    assert found["verdict"] == "valid"
