@@ -4,7 +4,7 @@ Only `auto` goes this way; who asks for another algorithm gets that one alone.
 
 1. The near-linear analyzers decide what they apply to.
 2. What must hold in every linearization is looked at (`checker.necessary`).
-3. Rules for a family decide what they apply to (`checker.rules`), those that walk after a moment's search.
+3. Rules for a family decide what they apply to (`checker.rules`), those that walk by turns with the search.
 4. The search decides. Where it takes longer than a moment on a user's own model, a small reason is looked for at the
    furthest return that it reached (`checker.relaxing`). All returns before that one have been explained, so if there is a
    reason, it is the first return by which no linearization is left. If there is none, the search begins anew with more time:
@@ -37,7 +37,8 @@ _NEAR: Final = "zones"
 _SEARCH: Final = "search"
 # How long the search has before a reason is looked for, and how long that may take; then all the time that is left.
 _TURNS: Final = ((0.5, 1.0), (4.0, 4.0), (32.0, 16.0), (None, 0.0))
-_MOMENT_S: Final = 0.1  # how long built-in models are searched before a walk
+# How long a history that a rule can walk through is searched, and how long the walk may take.
+_WALKS: Final = ((0.1, 2.0), (4.0, 60.0))
 _EARLIER_S: Final = 0.3  # how long an earlier return than that of a lack is looked for
 _LEAST_S: Final = 1e-3
 
@@ -132,15 +133,16 @@ def decide_all(
         return [_cancelled(outcome) if outcome["unsuited"] is not None else outcome for outcome in outcomes]
     left = _put(outcomes, left, [_lacking(histories[i], clock) for i in left])
     left = _put(outcomes, left, [_ruled(histories[i], clock, want_order=want_order) for i in left])
-    walked = [i for i in left if not histories[i].own and has_walk(histories[i].events())]
-    if walked:
-        # What a search decides in a moment needs no walk.
-        wanted = clock.limits(_SEARCH, _MOMENT_S)
-        searched = solve([problems[i] for i in walked], wanted, want_order=want_order, fail_fast=fail_fast)
-        _put(outcomes, walked, searched)
-        hard = [i for i in walked if outcomes[i]["cause"] == "timeout" and not clock.is_over()]
-        hard = _put(outcomes, hard, [_walked(histories[i], clock, want_order=want_order) for i in hard])
-        left = [i for i in left if i in hard or i not in walked]
+    hard = [i for i in left if not histories[i].own and has_walk(histories[i].events())]
+    others = [i for i in left if i not in hard]
+    for search_s, walk_s in _WALKS:
+        if not hard:
+            break
+        wanted = clock.limits(_SEARCH, search_s)
+        _put(outcomes, hard, solve([problems[i] for i in hard], wanted, want_order=want_order, fail_fast=fail_fast))
+        hard = [i for i in hard if outcomes[i]["cause"] == "timeout" and not clock.is_over()]
+        hard = _put(outcomes, hard, [_walked(histories[i], clock, walk_s, want_order=want_order) for i in hard])
+    left = sorted([*others, *(i for i in hard if not clock.is_over())])
     for limit_s, reason_s in _TURNS if any(histories[i].own for i in left) else _TURNS[-1:]:
         if not left:
             break
@@ -206,9 +208,9 @@ def _ruled(history: History, clock: _Clock, *, want_order: bool) -> Outcome | No
     return _earlier(history, found["op"], clock) or found
 
 
-def _walked(history: History, clock: _Clock, *, want_order: bool) -> Outcome | None:
+def _walked(history: History, clock: _Clock, walk_s: float, *, want_order: bool) -> Outcome | None:
     """Returns the outcome of a history that a walk decides; None if it takes too long."""
-    return by_walk(history.events(), clock.limits(AUTO, None), want_order=want_order)
+    return by_walk(history.events(), clock.limits(AUTO, walk_s), want_order=want_order)
 
 
 def _earlier(history: History, op: int, clock: _Clock) -> Outcome | None:

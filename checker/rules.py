@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 PAIRS: Final = "pairs"
 SUMS: Final = "sums"
 COPIES: Final = "copies"
-_MOST_S: Final = {PAIRS: 60.0, SUMS: 4.0}  # for a walk; then the search has its turn
-_SHARE: Final = 0.75  # of the time limit, likewise
 _SHRINK_S: Final = 1.0
 _STATE_BYTES: Final = 500
 
@@ -96,9 +94,7 @@ def _walk(
 ) -> Outcome | None:
     """Returns what a walk through a history decides."""
     began_s = time.perf_counter()
-    deadline_s = time.monotonic() + min(
-        _MOST_S[analyzer], math.inf if limits.time_limit_s is None else _SHARE * limits.time_limit_s
-    )
+    deadline_s = math.inf if limits.time_limit_s is None else time.monotonic() + limits.time_limit_s
     most = MOST_STATES if limits.memory_limit is None else min(MOST_STATES, limits.memory_limit // _STATE_BYTES)
     whole = range(len(events.members))
     found = kind(events, whole, most_states=most).search(deadline_s, want_order=want_order)

@@ -10,6 +10,8 @@ to see.
   that has to come before it.
 - A fetch-and-add that returned the present count comes next, since any other increment would pass it by.
 - Of increments of one amount the one that ends first goes first.
+- Some increments that overlap with those who saw the next count must come to it, with all that ended before. What makes that
+  impossible is not tried (Bellman's dynamic programming for subset sums, while the amounts are small).
 - The amounts that are left are tried in turn; sets of done operations that led nowhere are remembered.
 
 Increments of zero change nothing and say nothing. A fetch-and-add of zero is a read.
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from checker.encode import Events
 
 _CLOCK_EVERY: Final = 256
+_MOST_BITS: Final = 1 << 16  # the greatest sum of increments of which all subsets are looked at
 _ADDS, _FETCHES, _READS = range(3)
 
 
@@ -63,6 +66,44 @@ def rises(events: Events) -> bool:
     """Says whether all increments of a counter have the same sign."""
     amounts = [code.a for code in events.classes if code.f in {INCREMENT, FETCH_ADD}]
     return min(amounts, default=0) >= 0 or max(amounts, default=0) <= 0
+
+
+class _Reach:
+    """Which increments may be among those before a count that was seen.
+
+    All increments that ended before the last of those who saw it began are among them. Of the others that began before the first of
+    those who saw it ended, some must come to what is needed beside. The sums of their subsets are the bits of a number.
+    """
+
+    def __init__(self, until: int, needed: int, free: Sequence[int] | None) -> None:
+        """Takes when the last one to see the count began, what the others must come to, and their amounts; None for any."""
+        self._until = until
+        self._needed = needed
+        self._free = free
+        self._any = free is None or self._comes(free, needed)
+
+    @classmethod
+    def all(cls) -> _Reach:
+        """Returns what allows all increments."""
+        return cls(0, 0, None)
+
+    def allows(self, end: int, amount: int) -> bool:
+        """Says whether an increment that ends at a moment may be among them."""
+        if self._free is None or not self._any or end < self._until:
+            return self._any
+        rest = list(self._free)
+        rest.remove(amount)
+        return self._comes(rest, self._needed - amount)
+
+    @staticmethod
+    def _comes(amounts: Sequence[int], needed: int) -> bool:
+        """Says whether some amounts come to what is needed."""
+        if needed < 0:
+            return False
+        sums = 1
+        for amount in amounts:
+            sums |= sums << amount
+        return bool(sums >> needed & 1)
 
 
 class Counts:
@@ -102,6 +143,14 @@ class Counts:
             value for value, end in zip(fetches.values, fetches.ends, strict=True) if end != INFINITE
         )
         self._latest = dict(zip(reads.values, reads.starts, strict=True))  # in the order of the starts
+        self._crashed_fetches = len(fetches) > self._fetches_of.total()
+        # By count: when the last of those who saw it began, and when the first of them ended.
+        self._spans: dict[int, tuple[int, int]] = {}
+        for kind in (reads, fetches):
+            for value, start, end in zip(kind.values, kind.starts, kind.ends, strict=True):
+                if end != INFINITE:
+                    latest, first = self._spans.get(value, (start, end))
+                    self._spans[value] = (max(latest, start), min(first, end))
         self._seen_counts = sorted({*self._reads_of, *self._fetches_of})
 
     def search(self, deadline_s: float, *, want_order: bool = False) -> Walked:
@@ -174,16 +223,35 @@ class Counts:
             return [self._fetch(number) for number in sure]
         above = bisect_right(self._seen_counts, count)
         most = self._seen_counts[above] - count if above < len(self._seen_counts) else INFINITE
+        reach = self._reach(state, self._seen_counts[above]) if above < len(self._seen_counts) else _Reach.all()
         first: dict[int, int] = {}
         for number in state.adds.left:
             amount = adds.values[number]
             known = first.get(amount)
-            if amount <= most and (known is None or adds.ends[number] < adds.ends[known]):
+            if (
+                amount <= most
+                and reach.allows(adds.ends[number], amount)
+                and (known is None or adds.ends[number] < adds.ends[known])
+            ):
                 first[amount] = number
         options = [(adds.ends[number], _Step(_ADDS, number, amount)) for amount, number in first.items()]
         options += [(INFINITE, step) for step in map(self._fetch, due) if step.amount <= most]
         options.sort(reverse=True)
         return [step for _, step in options]
+
+    def _reach(self, state: _State, target: int) -> _Reach:
+        """Returns which increments may be among those before the next count that somebody saw."""
+        adds = self._kinds[_ADDS]
+        until, end = self._spans[target]
+        last = bisect_right(adds.starts, end)
+        needed = target - state.total
+        free: list[int] = []
+        for number in (*state.adds.left, *range(state.adds.begun, last)):
+            if adds.ends[number] < until:
+                needed -= adds.values[number]
+            else:
+                free.append(adds.values[number])
+        return _Reach(until, needed, free if not self._crashed_fetches and sum(free) <= _MOST_BITS else None)
 
     def _fetch(self, number: int) -> _Step:
         return _Step(_FETCHES, number, self._amounts[self._kinds[_FETCHES].positions[number]])
