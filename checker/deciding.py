@@ -134,7 +134,8 @@ def decide_all(
     left = _put(outcomes, left, [_lacking(histories[i], clock) for i in left])
     left = _put(outcomes, left, [_ruled(histories[i], clock, want_order=want_order) for i in left])
     hard = [i for i in left if not histories[i].own and has_walk(histories[i].events())]
-    others = [i for i in left if i not in hard]
+    walkable = frozenset(hard)
+    others = [i for i in left if i not in walkable]
     for search_s, walk_s in _WALKS:
         if not hard:
             break
