@@ -72,7 +72,8 @@ class _Reach:
     """Which increments may be among those before a count that was seen.
 
     All increments that ended before the last of those who saw it began are among them. Of the others that began before the
-    first of those who saw it ended, some must come to what is needed beside. The sums of their subsets are the bits of a number.
+    first of those who saw it ended, some must come to what is needed beside. The sums of their subsets are the bits of one
+    number.
     """
 
     def __init__(self, until: int, needed: int, free: Sequence[int] | None) -> None:
