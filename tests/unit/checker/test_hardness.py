@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from checker.analysis import analysis
+from checker.edn.values import Keyword
 from checker.encode import encode
+from checker.formats.parquet import write_operations
 from checker.hardness import _CONDITIONS, REASONS, of_objects
 from checker.models import Call, Inconsistent, Model, model
 from checker.solving import Limits, solve
+from checker.tables import check_table, read_table
 from harness.op import Operation, OpType
 from harness.verdict import Verdict
 from tests.own_models import operation
@@ -265,3 +268,28 @@ def test_the_guide_has_all_reasons() -> None:
     text = (ROOT / "docs/checker.md").read_text(encoding="utf-8")
     table = text.partition("| `reason` |")[2].partition("\n\n")[0]
     assert re.findall(r"^\| `([a-z-]+)` \|", table, re.MULTILINE) == list(REASONS)
+
+
+def test_arrays_and_files_say_the_same(tmp_path: Path) -> None:
+    """A Parquet file that is decided from arrays; and the text, JSON and EDN of the command."""
+    values = ["a", "b", "c", "d", "e", "f", "g", "h"]
+    writes = [operation(p, "write", value, p, None) for p, value in enumerate(values * 5)]
+    reads = [
+        operation(100 + i % 3, "read", None, 1000 + 10 * i, 1000 + 10 * i + 25, values[(i * i + i // 7) % 8])
+        for i in range(300)
+    ]
+    object_ = model("register", initial="z")
+    path = tmp_path / "operations.parquet"
+    write_operations(path, [*writes, *reads], run="r")
+    table = read_table(path, "table", object_)
+    assert table is not None
+    limits = Limits(time_limit_s=1e-6, threads=1)
+    (found,) = check_table(table, limits, cross_check=False).keys.values()
+    encoded = encode(object_, [*writes, *reads])
+    [outcome] = solve([encoded.problem], limits)
+    assert found.cause == outcome["cause"] == "timeout"
+    by_reason = {each.reason: each for each in of_objects(object_, encoded, outcome)}
+    assert found.hardness[0] == by_reason["repeated-values"]
+    assert "is written 5 times" in found.explanation
+    assert [each.reason for each in found.hardness] == list(by_reason)
+    assert found.to_edn_map()[Keyword("explanation")] == found.explanation
