@@ -191,6 +191,10 @@ def as_document(found: Summary, seconds: Mapping[str, float]) -> dict[str, Any]:
         "verdicts": {name: found.counts.get(name, 0) for name in ("valid", "invalid", "unknown")},
         "invalid": list(found.refuted),
         "unknown": list(found.undecided),
+        "order_agrees": {
+            **{name: found.orders.get(name, 0) for name in ("valid", "invalid", "unknown")},
+            "keys": list(found.misordered),
+        },
         "quarantine": {
             "rows": found.quarantined,
             "reasons": [
@@ -212,6 +216,10 @@ def _refused(refusal: Refusal) -> str:
     return f"{rows} of {refusal.source}{others}: {said}"
 
 
+def _where(row: Mapping[str, Any]) -> str:
+    return row["run"] if row["key"] is None else f"{row['run']} key {row['key']}"
+
+
 def as_text(found: Summary) -> str:
     """Returns an analysis as a person reads it."""
     from harness.plain import one_line
@@ -221,11 +229,19 @@ def as_text(found: Summary) -> str:
         f"{found.runs:,} runs ({found.read:,} read now), {found.operations:,} operations; of all runs' keys are {said}"
     ]
     for word, rows in (("invalid", found.refuted), ("unknown", found.undecided)):
-        for row in rows[:OPERATIONS_SHOWN]:
-            key = "" if row["key"] is None else f" key {row['key']}"
-            lines.append(one_line(f"{word}  {row['run']}{key}: {row['explanation'] or row['cause'] or ''}"))
+        lines += [
+            one_line(f"{word}  {_where(row)}: {row['explanation'] or row['cause'] or ''}")
+            for row in rows[:OPERATIONS_SHOWN]
+        ]
         if found.counts.get(word, 0) > OPERATIONS_SHOWN:
             lines.append(f"{word}  ... and {found.counts[word] - OPERATIONS_SHOWN:,} more in the table of verdicts")
+    lines += [one_line(f"order  {_where(row)}: {row['order_reason']}") for row in found.misordered[:OPERATIONS_SHOWN]]
+    if (more := found.orders.get("invalid", 0) - OPERATIONS_SHOWN) > 0:
+        lines.append(f"order  ... and {more:,} more in the table of verdicts")
+    if unknown := found.orders.get("unknown", 0):
+        lines.append(
+            f"order  of {unknown:,} {'key' if unknown == 1 else 'keys'} it is not known whether it is a legal one"
+        )
     lines += [one_line(f"quarantine  {_refused(each)}") for each in found.reasons]
     lines.append(f"tables of {', '.join(found.tables)}: {found.out}")
     return "\n".join(lines)

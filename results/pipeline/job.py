@@ -126,6 +126,8 @@ class Summary:
         counts: Verdicts, each with how many runs and keys have it.
         refuted: The first invalid ones, as rows of `schema.VERDICTS`.
         undecided: The first unknown ones.
+        orders: The same of the system's own order, where operations carry one.
+        misordered: The first keys whose own order is not a legal one.
         reasons: The most frequent reasons in quarantine.
         quarantined: How many rows are in quarantine.
         tables: The folders of each table.
@@ -138,6 +140,8 @@ class Summary:
     counts: Mapping[str, int]
     refuted: Sequence[Mapping[str, Any]]
     undecided: Sequence[Mapping[str, Any]]
+    orders: Mapping[str, int]
+    misordered: Sequence[Mapping[str, Any]]
     reasons: Sequence[Refusal]
     quarantined: int
     tables: Mapping[str, Sequence[str]]
@@ -414,6 +418,8 @@ def summary(spark: SparkSession, root: str, manifest: Manifest, *, read: int = 0
         there.groupBy("verdict").agg(F.count("*").alias("keys"), F.sum("operations").alias("operations")).collect()
     )
     counts = {row["verdict"]: row["keys"] for row in counted}
+    ordered = there.where("order_agrees is not null").groupBy("order_agrees").count().collect()
+    orders = {row["order_agrees"]: row["count"] for row in ordered}
     quarantined = quarantine.count()
     by_reason = (
         quarantine.groupBy("reason")
@@ -428,8 +434,10 @@ def summary(spark: SparkSession, root: str, manifest: Manifest, *, read: int = 0
         read=read,
         operations=sum(row["operations"] for row in counted),
         counts=counts,
-        refuted=_first(there, "invalid") if "invalid" in counts else [],
-        undecided=_first(there, "unknown") if "unknown" in counts else [],
+        refuted=_first(there, "verdict", Verdict.INVALID) if Verdict.INVALID in counts else [],
+        undecided=_first(there, "verdict", Verdict.UNKNOWN) if Verdict.UNKNOWN in counts else [],
+        orders=orders,
+        misordered=_first(there, "order_agrees", Verdict.INVALID) if Verdict.INVALID in orders else [],
         reasons=[Refusal(**row.asDict()) for row in by_reason.collect()] if quarantined else [],
         quarantined=quarantined,
         tables={
@@ -443,6 +451,6 @@ def summary(spark: SparkSession, root: str, manifest: Manifest, *, read: int = 0
     )
 
 
-def _first(rows: DataFrame, verdict: str) -> list[dict[str, Any]]:
-    some = rows.where(F.col("verdict") == verdict).orderBy("run", "key").limit(SHOWN_ROWS)
+def _first(rows: DataFrame, column: str, verdict: Verdict) -> list[dict[str, Any]]:
+    some = rows.where(F.col(column) == str(verdict)).orderBy("run", "key").limit(SHOWN_ROWS)
     return [row.asDict() for row in some.drop("counterexample").collect()]

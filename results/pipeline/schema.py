@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 FORMAT: Final = "labrys-analysis"
-VERSION: Final = 3
+VERSION: Final = 4
 
 # A hundred years: sums and differences of times below it stay within 64 bits, which Spark's arithmetic insists on.
 MOST_NS: Final = 100 * 366 * 86_400 * NS_PER_S
@@ -58,6 +58,8 @@ VERDICTS: Final = t.StructType(
         t.StructField("op_complete_index", t.LongType()),
         t.StructField("explanation", t.StringType()),
         t.StructField("counterexample", t.StringType()),
+        t.StructField("order_agrees", t.StringType()),
+        t.StructField("order_reason", t.StringType()),
     ]
 )
 

@@ -393,6 +393,7 @@ def test_the_page_shows_runs_and_escapes_them(spark: SparkSession, case: Case) -
     found = Summary(
         out="out", runs=len(case.runs), read=0, operations=10, counts={"valid": 11, "invalid": 1}, quarantined=0,
         refuted=[{"run": last, "key": "<k>", "explanation": "<script>"}], tables={},
+        orders={"valid": 3, "invalid": 2}, misordered=[{"run": last, "key": None, "order_reason": "<s>no order</s>"}],
         undecided=[{"run": "<i>run-0</i>", "key": None, "explanation": None, "cause": "<u>no operation</u>"}],
         reasons=[Refusal(reason="<em>torn</em>", rows=2, source="file:/<s>", sources=2)],
     )  # fmt: skip
@@ -404,6 +405,9 @@ def test_the_page_shows_runs_and_escapes_them(spark: SparkSession, case: Case) -
     assert "<b>nightly" not in page
     assert "<b>&lt;i&gt;run-0&lt;/i&gt;</b>: &lt;u&gt;no operation" in page
     assert "2 rows of file:/&lt;s&gt; and 1 other file: &lt;em&gt;torn" in page
+    assert "legal one on 3, none on 2, and not known on 0." in page
+    assert "&lt;s&gt;no order&lt;/s&gt;" in page
+    assert "1 more are in the table of verdicts" in page
     assert all(said in page for said in ("after a restart", "not recovered"))
     assert not re.search(r'(src|href)="(?!#)', page)
     assert {"trend-1.svg", "trend-1.png", "faults.svg", "run-1-rate.png", "run-1-latency.svg", "run-1-keys.svg"} <= set(

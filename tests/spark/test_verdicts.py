@@ -12,13 +12,14 @@ from checker.checking import make_model
 from harness.randomness import stream
 from results.pipeline.decide.details import DATAFLOW, KERNEL, OBJECTS
 from results.pipeline.decide.rows import BYTES_PER_OPERATION
-from results.pipeline.decide.verdicts import VerdictOptions, verdicts
+from results.pipeline.decide.verdicts import TOO_LARGE, VerdictOptions, verdicts
 from results.pipeline.schema import OPERATIONS, VERDICTS
 from tests.spark.histories import (
     Kind,
     alone,
     any_kind,
     by_check,
+    in_their_order,
     mixed_histories,
     row_order,
     write_runs,
@@ -134,6 +135,7 @@ def test_every_route_says_what_the_checker_says(spark: SparkSession, tmp_path: P
     ours = by_spark(spark, tmp_path, runs, options, cuts=draw.cuts, shuffles=draw.shuffles)
     assert_same(ours, by_check(make_model(options.model, options.initial, options.conventions), runs))
     assert len(ours) > 2 * RUNS
+    assert {row["order_agrees"] for row in ours.values()} == {None}
     assert {row["engine"] for row in ours.values()} == {DATAFLOW, KERNEL, OBJECTS}
     by_dataflow = {(row["verdict"], row["kind"]) for row in ours.values() if row["engine"] == DATAFLOW}
     assert by_dataflow >= {("valid", None), ("invalid", "phantom")}
@@ -155,6 +157,32 @@ def test_other_models_are_judged_within_their_budget(spark: SparkSession, tmp_pa
     assert (too_large["verdict"], too_large["cause"]) == ("unknown", "out-of-memory")
     assert_same(ours, by_check(make_model(name, None, {}), runs))
     assert {row["verdict"] for row in ours.values()} == {"valid", "invalid"}
+
+
+def test_the_order_that_a_system_tells_is_told_beside_the_verdict(spark: SparkSession, tmp_path: Path) -> None:
+    """As `labrys check` does, key by key; keys without orders go their usual way, and of too large ones it is not known."""
+    random = stream(5, "orders")
+    plain = mixed_histories(5, 60, any_kind, keys=(1, 2, 3))
+    told = {
+        f"told-{name}": in_their_order(random, operations)
+        for name, operations in mixed_histories(6, 120, any_kind, keys=(1, 2)).items()
+    }
+    large = {"large": [replace(op, order=place) for place, op in enumerate(writes_and_reads(60, {}))]}
+    large["larger"] = [replace(op, order=place) for place, op in enumerate(writes_and_reads(60, {31: 1}))]
+    options = VerdictOptions(memory_limit=40 * BYTES_PER_OPERATION)
+    ours = by_spark(spark, tmp_path, plain | told | large, options)
+    for name, verdict in (("large", "valid"), ("larger", "invalid")):
+        row = ours.pop((name, None))
+        assert (row["verdict"], row["engine"], row["order_agrees"]) == (verdict, KERNEL, "unknown")
+        assert row["order_reason"] == TOO_LARGE.format(most=40)
+    assert_same(ours, by_check(make_model(options.model, None, {}), plain | told))
+    agrees = [row["order_agrees"] for row in ours.values()]
+    assert min(agrees.count("valid"), agrees.count("invalid"), agrees.count(None)) > 20
+    by_hints = [row for row in ours.values() if row["analyzer"] == "hints"]
+    assert by_hints
+    assert {(row["verdict"], row["engine"], row["order_agrees"]) for row in by_hints} == {("valid", OBJECTS, "valid")}
+    all_told = by_spark(spark, tmp_path, told, options)
+    assert_same(all_told, {name: {"verdict": ours[name]["verdict"]} for name in all_told})
 
 
 LIED_AT = 1501

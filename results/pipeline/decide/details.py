@@ -161,7 +161,15 @@ def _row(group: Group, work: Work) -> dict[str, Any]:
         "op_complete_index": None if op is None or op.type is OpType.INFO else op.complete_index,
         "explanation": result.explanation,
         "counterexample": json.dumps(counterexample, ensure_ascii=False, sort_keys=True) if counterexample else None,
+        **_order(result, about["target_engine"]),
     }
+
+
+def _order(result: Analysis, engine: str) -> dict[str, str | None]:
+    """Returns what is known about the system's own order, where all of the key was looked at."""
+    if engine != OBJECTS or result.order_agrees is None:
+        return {"order_agrees": None, "order_reason": None}
+    return {"order_agrees": str(result.order_agrees), "order_reason": result.order_reason}
 
 
 def _analysis(group: Group, work: Work) -> Analysis:
@@ -199,7 +207,7 @@ def _decided(group: Group, work: Work) -> Analysis:
     )
     if about["target_engine"] == DATAFLOW and (result.op is None or result.op.complete_index != about["target_op_end"]):
         raise Disagreement(
-            f"dataflow says invalid from event {about['t_op_e']} on, the kernel says {result.valid}", operations
+            f"dataflow says invalid from event {about['target_op_end']} on, the kernel says {result.valid}", operations
         )
     # A part of a history with compare-and-sets may have none.
     return replace(result, analyzer=about["target_analyzer"]) if about["target_engine"] == DATAFLOW else result

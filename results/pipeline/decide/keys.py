@@ -23,11 +23,12 @@ class Keys:
     """The runs and keys.
 
     Attributes:
-        table: A row for each: `run`, `key`, `address`, `operations`.
+        table: A row for each: `run`, `key`, `address`, `operations`, and `orders`, how many of these carry an order.
         salt: The salt of `address`.
         count: How many there are.
         operations: How many operations there are.
         greatest: How many operations the greatest has.
+        ordered: How many have an operation that carries an order.
     """
 
     table: DataFrame
@@ -35,11 +36,16 @@ class Keys:
     count: int
     operations: int
     greatest: int
+    ordered: int
 
 
 def keys_of(operations: DataFrame) -> Keys:
-    """Counts the operations of each run and key; reads the two columns once."""
-    counted = operations.groupBy("run", "key").agg(F.count("*").alias("operations")).localCheckpoint()
+    """Counts the operations of each run and key; reads three columns once."""
+    counted = (
+        operations.groupBy("run", "key")
+        .agg(F.count("*").alias("operations"), F.count("order").alias("orders"))
+        .localCheckpoint()
+    )
     salt = 0
     while True:
         row = counted.agg(
@@ -47,6 +53,7 @@ def keys_of(operations: DataFrame) -> Keys:
             F.count_distinct(address(salt)).alias("distinct"),
             F.coalesce(F.sum("operations"), F.lit(0)).alias("operations"),
             F.coalesce(F.max("operations"), F.lit(0)).alias("greatest"),
+            F.count_if(F.col("orders") > 0).alias("ordered"),
         ).head()
         assert row is not None  # noqa: S101 - an aggregate without groups has one row
         if row["keys"] == row["distinct"]:
@@ -58,4 +65,5 @@ def keys_of(operations: DataFrame) -> Keys:
         count=row["keys"],
         operations=row["operations"],
         greatest=row["greatest"],
+        ordered=row["ordered"],
     )

@@ -4,7 +4,8 @@ The law: each verdict, operation, explanation and counterexample is the one that
 or `unknown` with its cause. There are three routes to it. Registers whose values are integers travel as a few integers for
 each operation: a key of ordinary size goes to the native kernel with many others, and one that is too large for a worker and
 has unique values is decided by dataflow, however large it is. Everything else goes to the code of `labrys check` as whole
-operations, a key at a time.
+operations, a key at a time. So do keys whose operations carry the system's own order, as far as they fit into a worker; of
+larger ones it is not known whether that order is a legal one.
 
 Jobs run while `verdicts` is called, because what is to be done depends on what is found; what they leave is small, a row for
 each key.
@@ -48,6 +49,10 @@ if TYPE_CHECKING:
 _OPERATIONS_PER_TASK: Final = 1 << 20
 ZONES: Final = "zones"
 CHAIN: Final = "chain"
+TOO_LARGE: Final = (
+    "It is not known whether the system's own order is a legal one: the key has more operations than fit into its memory "
+    "limit, {most}."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,20 +104,42 @@ def verdicts(operations: DataFrame, options: VerdictOptions | None = None) -> Da
     work = Work(model=model, time_limit_s=options.time_limit_s, memory_limit=options.memory_limit)
     keys = keys_of(operations)
     coding = coding_of(model)
-    if coding is None:
+    whole = keys.table.where((F.col("orders") > 0) & (F.col("operations") <= work.most))
+    number_whole = whole.count() if keys.ordered else 0
+    if coding is None or number_whole == keys.count:
         answers, general, counts = None, keys.table, {TO_GENERAL: keys.count}
     else:
-        answers = _answers(operations, keys, coding, options).localCheckpoint()
+        answers = _answers(operations, keys, coding, options, whole if number_whole else None).localCheckpoint()
         general = keys.table.join(answers.where(F.col("verdict") == TO_GENERAL).select(ADDRESS), ADDRESS)
         counts = {row["verdict"]: row["count"] for row in answers.groupBy("verdict").count().collect()}
     told = _told(operations, keys, answers, general, counts, work=work, options=options)
-    return _table(keys, answers, told, model.name)
+    rows = _table(keys, answers, told, model.name)
+    return rows if number_whole == keys.ordered else _with_unknown_orders(rows, keys, work.most)
 
 
-def _answers(operations: DataFrame, keys: Keys, coding: RegisterCoding, options: VerdictOptions) -> DataFrame:
-    """Returns what columns alone say of each key that has an operation that says anything."""
-    budget = Budget(initial=coding.initial, time_limit_s=options.time_limit_s, memory_limit=options.memory_limit)
+def _answers(
+    operations: DataFrame, keys: Keys, coding: RegisterCoding, options: VerdictOptions, whole: DataFrame | None
+) -> DataFrame:
+    """Returns what columns alone say of each key that has an operation that says anything.
+
+    Args:
+        operations: All operations.
+        keys: The keys.
+        coding: How operations are said in integers.
+        options: What is asked.
+        whole: The keys that are decided as whole operations whatever columns say; None: none.
+    """
     touches = coded(operations, coding, keys.salt)
+    if whole is None:
+        return _by_columns(touches, keys, coding, options)
+    others = _by_columns(touches.join(whole.select(ADDRESS), ADDRESS, "left_anti"), keys, coding, options)
+    sent = whole.withColumns({"verdict": F.lit(TO_GENERAL), "analyzer": F.lit("none"), "tied": F.lit(col=True)})
+    return others.unionByName(conform(sent, ANSWER).withColumn("engine", F.lit(OBJECTS)))
+
+
+def _by_columns(touches: DataFrame, keys: Keys, coding: RegisterCoding, options: VerdictOptions) -> DataFrame:
+    """Returns what columns say of keys, by the kernel or by dataflow."""
+    budget = Budget(initial=coding.initial, time_limit_s=options.time_limit_s, memory_limit=options.memory_limit)
     tasks = _tasks(keys, keys.count)
     if keys.greatest <= options.most_in_kernel:
         return by_kernel(touches, budget, tasks)
@@ -281,3 +308,17 @@ def _table(keys: Keys, answers: DataFrame | None, told: DataFrame | None, model:
     )
     rows = conform(valid, VERDICTS)
     return rows if told is None else rows.unionByName(conform(told, VERDICTS))
+
+
+def _with_unknown_orders(rows: DataFrame, keys: Keys, most: int) -> DataFrame:
+    """Says of keys whose operations carry an order, and that are too large to be looked at, that it is not known."""
+    large = keys.table.where((F.col("orders") > 0) & (F.col("operations") > most))
+    theirs = large.select(F.col("run").alias("its_run"), F.col("key").alias("its_key"))
+    same = (F.col("run") == F.col("its_run")) & F.col("key").eqNullSafe(F.col("its_key"))
+    is_large = F.col("its_run").isNotNull()
+    joined = rows.join(F.broadcast(theirs), same, "left")
+    told = {
+        "order_agrees": F.when(is_large, F.lit(str(Verdict.UNKNOWN))).otherwise(F.col("order_agrees")),
+        "order_reason": F.when(is_large, F.lit(TOO_LARGE.format(most=most))).otherwise(F.col("order_reason")),
+    }
+    return conform(joined.withColumns(told), VERDICTS)

@@ -1,9 +1,10 @@
 """What may be said of runs that were not read whole.
 
 The law: no verdict is given on a history of which rows are in quarantine, neither valid nor invalid, because what is missing
-may be the write that explains a read, or the read that nothing explains. Such a verdict is unknown, and its cause says why. A
-row whose key is known touches that key alone; one whose run is not known touches every run of its source. A history without
-an operation, one that cannot be read, and one of which nothing is known that decides it are unknown too: nothing was tested.
+may be the write that explains a read, or the read that nothing explains. Such a verdict is unknown, and its cause says why.
+Whether the system's own order is a legal one is unknown with it. A row whose key is known touches that key alone; one whose run
+is not known touches every run of its source. A history without an operation, one that cannot be read, and one of which nothing
+is known that decides it are unknown too: nothing was tested.
 """
 
 from __future__ import annotations
@@ -63,6 +64,13 @@ def withheld(verdicts: DataFrame, quarantine: DataFrame, seen: Sequence[Seen]) -
     )
     changed = joined.withColumn("cause", F.when(doubt, cause).otherwise(F.col("cause"))).withColumn(
         "verdict", F.when(doubt, F.lit(str(Verdict.UNKNOWN))).otherwise(F.col("verdict"))
+    )
+    ordered = doubt & F.col("order_agrees").isNotNull()
+    changed = changed.withColumns(
+        {
+            "order_agrees": F.when(ordered, F.lit(str(Verdict.UNKNOWN))).otherwise(F.col("order_agrees")),
+            "order_reason": F.when(ordered, cause).otherwise(F.col("order_reason")),
+        }
     )
     for name in _DEFINITE:
         changed = changed.withColumn(name, F.when(~doubt, F.col(name)))

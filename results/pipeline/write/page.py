@@ -69,6 +69,8 @@ def render(
         rows=rows,
         refuted=found.refuted,
         undecided=found.undecided,
+        orders={name: found.orders.get(name, 0) for name in ("valid", "invalid", "unknown")} if found.orders else {},
+        misordered=found.misordered,
         reasons=found.reasons,
         pictured=[{"row": run.row, "pictures": shown(run.pictures)} for run in pictured],
     )

@@ -22,11 +22,18 @@ if TYPE_CHECKING:
 pytest.importorskip("pyspark")
 
 
-def analysis(**counts: int) -> Any:
-    """Returns an analysis with these verdicts."""
+def analysis(*, orders: dict[str, int] | None = None, **counts: int) -> Any:
+    """Returns an analysis with these verdicts, and what is known of the systems' own orders."""
     from results.pipeline.job import Refusal, Summary  # noqa: PLC0415 - needs Spark's packages
 
-    row = {"run": "a/1", "key": "k", "explanation": "it was\x1b[31m lost", "cause": None}
+    row = {
+        "run": "a/1",
+        "key": "k",
+        "explanation": "it was\x1b[31m lost",
+        "cause": None,
+        "order_reason": "no\x1b[31m order",
+    }
+    orders = orders or {}
     return Summary(
         out="file:/out",
         runs=3,
@@ -35,6 +42,8 @@ def analysis(**counts: int) -> Any:
         counts=counts,
         refuted=[row] * min(counts.get("invalid", 0), 20),
         undecided=[],
+        orders=orders,
+        misordered=[row] * min(orders.get("invalid", 0), 20),
         reasons=[Refusal(reason="expected a header", rows=2, source="file:/s/1/history.jsonl", sources=3)],
         quarantined=2,
         tables={"verdicts": ["file:/out/generations/1/verdicts"]},
@@ -61,6 +70,20 @@ def test_what_is_said_steers_no_terminal() -> None:
     assert "\x1b" not in said
     assert "and 20 more in the table of verdicts" in said
     assert "quarantine 2 rows of file:/s/1/history.jsonl and 2 other files: expected a header" in said
+
+
+def test_a_system_s_own_order_is_told_beside_the_verdicts() -> None:
+    """An order that is not legal makes no key invalid, and is told of all the same; one that is not known is counted."""
+    found = analysis(orders={"valid": 4, "invalid": 25, "unknown": 1}, valid=30)
+    assert found.exit_code is ExitCode.VALID
+    said = as_text(found)
+    assert "order a/1 key k: no\\x1b[31m order" in said
+    assert "order  ... and 15 more in the table of verdicts" in said
+    assert "order  of 1 key it is not known whether it is a legal one" in said
+    told = as_document(found, {})["order_agrees"]
+    assert {name: told[name] for name in ("valid", "invalid", "unknown")} == {"valid": 4, "invalid": 25, "unknown": 1}
+    assert len(told["keys"]) == 20
+    assert "order  " not in as_text(analysis(valid=2))
 
 
 def test_the_summary_is_json() -> None:
