@@ -264,7 +264,10 @@ def _refusal(op: Operation, placed: Placed) -> tuple[Any, ...]:
 
 
 def part_of(found: KeyedAnalysis) -> Part | None:
-    """Returns the part of a run's verdict about the system's own order; None if no operation carries one."""
+    """Returns the part of a run's verdict about the system's own order; None if no operation carries one.
+
+    It is an extra: the verdict on the operations themselves needs no order.
+    """
     agrees = found.order_agrees
     if agrees is None:
         return None
@@ -274,4 +277,4 @@ def part_of(found: KeyedAnalysis) -> Part | None:
     details: dict[str, Value] = {str(each): len(keys) for each, keys in by_verdict.items()}
     if agrees is not Verdict.VALID:
         details["keys"] = by_verdict[agrees][:MAX_NAMED_KEYS]
-    return Part(name=PART, verdict=agrees, reason=found.order_reason, details=details)
+    return Part(name=PART, verdict=agrees, reason=found.order_reason, details=details, extra=True)

@@ -243,7 +243,9 @@ def _run_case(case: Case, command: Sequence[str], folder: SuiteFolder, limit_s: 
         reason=str(document.get("reason") or " / ".join(errors[-REASON_LINES:]) or "it said nothing"),
         seconds=time.monotonic() - began_s,
         run=document.get("run"),
-        failures=tuple(f"{part.name}={part.verdict}" for part in parts if part.verdict is not Verdict.VALID),
+        failures=tuple(
+            f"{part.name}={part.verdict}" for part in parts if part.decides and part.verdict is not Verdict.VALID
+        ),
         left_out=tuple(str(left["kind"]) for left in document.get("left_out", ())),
         fault_violations=_fault_violations(document),
     )

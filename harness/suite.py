@@ -104,7 +104,7 @@ class CaseResult:
         reason: The verdict's sentence, or the end of its errors.
         seconds: How long it took.
         run: The run's folder; None if it did not get that far.
-        failures: The parts of its verdict that are not valid, `name=verdict`.
+        failures: The parts that decide its verdict and are not valid, `name=verdict`.
         left_out: The kinds of faults that were asked for by `all` and are not in the plan.
         fault_violations: How many violations were seen during or after a fault; None if the results do not say.
     """

@@ -2,7 +2,8 @@
 
 A verdict is `valid`, `invalid` or `unknown`. A run's verdict is composed of named parts, and the worst one decides:
 invalid over unknown over valid. So an unknown never hides a definite failure, and a valid part never hides an unknown.
-Nothing that was judged is unknown too: a run that tested nothing has not passed.
+Nothing that was judged is unknown too: a run that tested nothing has not passed. A part may be an extra: where it is unknown,
+the others decide, and the run's reason names it (`docs/decisions/0009-extra-parts.md`).
 """
 
 from __future__ import annotations
@@ -68,6 +69,8 @@ class Part:
         verdict: What this part says.
         reason: One sentence: why it says so, with numbers.
         details: JSON-like data behind the sentence.
+        extra: Whether another part decides the same operations without this one. So an unknown verdict of this part is told of,
+            and leaves the run's verdict to the others.
         counterexamples: Those of `details`, as the operations that they were made of; empty where the part was read from a
             file.
     """
@@ -76,4 +79,10 @@ class Part:
     verdict: Verdict
     reason: str
     details: Mapping[str, Value] = field(default_factory=dict)
+    extra: bool = False
     counterexamples: Sequence[Counterexample] = field(default=(), compare=False, repr=False)
+
+    @property
+    def decides(self) -> bool:
+        """Whether the run's verdict depends on it."""
+        return not (self.extra and self.verdict is Verdict.UNKNOWN)

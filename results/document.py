@@ -40,20 +40,26 @@ _TYPES = (OpType.OK, OpType.FAIL, OpType.INFO)
 
 
 def verdict_of(parts: Iterable[Part]) -> Verdict:
-    """Returns the verdict that parts make together."""
-    return worst(part.verdict for part in parts)
+    """Returns the verdict that parts make together; unknown if none of them decides."""
+    return worst(part.verdict for part in parts if part.decides)
 
 
 def reason_of(parts: Sequence[Part]) -> str:
-    """Returns the sentence of the first part that decided, and the names of the others that say the same."""
+    """Returns the sentence of the first part that decided, and the names of the others that say the same.
+
+    A valid run's reason also names the extra parts that are unknown.
+    """
     verdict = verdict_of(parts)
-    deciding = [part for part in parts if part.verdict is verdict]
+    undecided = [part for part in parts if not part.decides]
+    deciding = [part for part in parts if part.verdict is verdict and part.decides] or undecided
     if not deciding:
         return "Nothing was judged."
     first, *others = deciding
-    if verdict is Verdict.VALID or not others:
-        return first.reason
-    return f"{first.reason} Also {verdict}: {', '.join(part.name for part in others)}."
+    if verdict is Verdict.VALID:
+        return (
+            f"{first.reason} Not decided: {', '.join(part.name for part in undecided)}." if undecided else first.reason
+        )
+    return f"{first.reason} Also {verdict}: {', '.join(part.name for part in others)}." if others else first.reason
 
 
 def build(record: RunRecord) -> dict[str, Value]:
@@ -171,6 +177,7 @@ def _parts(parts: Sequence[Part]) -> dict[str, Value]:
             "valid": part.verdict.as_json,
             "reason": part.reason,
             "details": jsonable(dict(part.details)),
+            "extra": part.extra,
         }
     return document
 

@@ -1,7 +1,8 @@
 """A verdict as CI servers read it: JUnit's XML.
 
 A run is a test suite, each part of its verdict a test case. `invalid` is a failure and `unknown` an error, since neither may
-turn a build green. Every suite carries its reproduce line, as a property and in `system-out`.
+turn a build green. An extra part that is unknown is skipped. Every suite carries its reproduce line, as a property and in
+`system-out`.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class JunitCase:
     Attributes:
         name: Its name.
         group: What it belongs to; JUnit calls it the class.
-        problem: None if it passed, else `failure` or `error`.
+        problem: None if it passed, else `failure`, `error` or `skipped`.
         reason: The sentence.
         output: What a reader needs beside it.
         seconds: How long it took, where that is known.
@@ -82,7 +83,7 @@ def of_run(record: RunRecord, document: Mapping[str, Value]) -> JunitSuite:
             JunitCase(
                 name=part.name,
                 group=test.name,
-                problem=_PROBLEMS[part.verdict],
+                problem=_PROBLEMS[part.verdict] if part.decides else _SKIPPED,
                 reason=part.reason,
                 output=f"reproduce: {test.reproduce}"
                 + (f"\n\ncounterexample: {pretty(example)}" if example and part.details.get("counterexample") else ""),
@@ -134,6 +135,7 @@ def of_cases(name: str, results: Sequence[CaseResult]) -> JunitSuite:
     return JunitSuite(name=name, cases=cases, seconds=sum(result.seconds for result in results))
 
 
+_SKIPPED = "skipped"
 _PROBLEMS = {Verdict.VALID: None, Verdict.INVALID: "failure", Verdict.UNKNOWN: "error"}
 
 
@@ -151,7 +153,7 @@ def _totals(cases: Sequence[JunitCase]) -> dict[str, str]:
         "tests": str(len(cases)),
         "failures": str(sum(case.problem == "failure" for case in cases)),
         "errors": str(sum(case.problem == "error" for case in cases)),
-        "skipped": "0",
+        "skipped": str(sum(case.problem == _SKIPPED for case in cases)),
     }
 
 
@@ -170,7 +172,8 @@ def _suite(suite: JunitSuite) -> Element:
             child.set("time", f"{case.seconds:.3f}")
         if case.problem is not None:
             reason = plain(case.reason)
-            SubElement(child, case.problem, message=reason, type=case.problem).text = reason
+            kind = {} if case.problem == _SKIPPED else {"type": case.problem}
+            SubElement(child, case.problem, message=reason, **kind).text = reason
         if case.output:
             SubElement(child, "system-out").text = plain(case.output)
     if suite.output:

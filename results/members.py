@@ -41,6 +41,13 @@ def text_or_none(value: Value, name: str) -> str | None:
     return None if value is None else text(value, name)
 
 
+def flag(value: Value, name: str) -> bool:
+    """Returns a truth value."""
+    if not isinstance(value, bool):
+        raise _wrong(name, "true or false", value)
+    return value
+
+
 def whole(value: Value, name: str, *, least: int = 0) -> int:
     """Returns a whole number."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MAX_WHOLE:

@@ -42,6 +42,7 @@ def parts_from(document: Mapping[str, Value]) -> list[Part]:
             verdict=verdict_from(must.member(part, "valid")),
             reason=must.text(must.member(part, "reason"), f"parts.{name}.reason"),
             details=must.mapping(must.member(part, "details"), f"parts.{name}.details"),
+            extra=must.flag(part.get("extra", False), f"parts.{name}.extra"),
         )
         for name, part in (
             (name, must.mapping(part, f"parts.{name}"))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import checker.checking
+import checker.hints
 from benchmarks.checker.hinted import MaxRegister, bank, failing_store, max_register, without_hints
 from checker import brute
 from checker.analysis import analysis
@@ -28,6 +29,8 @@ from checker.presentation import as_edn, as_json, as_text
 from harness.event_lines import LineEncoder
 from harness.op import Operation, OpType
 from harness.verdict import Verdict
+from results.document import reason_of, verdict_of
+from workloads.register.parts import linearizability
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -330,6 +333,19 @@ def test_a_budget_that_ends_says_so_and_leaves_time_for_the_verdict() -> None:
     register = [_operation(0, "write", OpType.OK, 0, 1, value=1, order=5)]
     [only] = [examine(MaxRegister(), without_hints(register), encode(MaxRegister(), []), limit_s=0.0)]
     assert only is None
+
+
+def test_a_budget_that_ends_leaves_a_run_the_verdict_of_its_operations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that is linearizable stays valid and names the part that is not decided; a wrong order stays invalid."""
+    monkeypatch.setattr(checker.hints, "LIMIT_S", 0.0)
+    for operations, order, run in ((WRITES, Verdict.UNKNOWN, Verdict.VALID), (TURNED, Verdict.INVALID, Verdict.INVALID)):
+        parts = linearizability(operations)
+        assert {part.name: part.verdict for part in parts} == {"linearizable": Verdict.VALID, PART: order}
+        assert verdict_of(parts) is run
+        assert reason_of(parts).endswith(f"Not decided: {PART}.") is (run is Verdict.VALID)
+    stale = _operation(2, "read", OpType.OK, 8, 9, result=1)
+    parts = linearizability([*WRITES, stale])
+    assert {part.name: part.verdict for part in parts} == {"linearizable": Verdict.INVALID, PART: Verdict.INVALID}
 
 
 def test_each_key_is_held_to_its_own_order_and_the_worst_one_decides() -> None:

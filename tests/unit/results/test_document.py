@@ -37,7 +37,7 @@ JSON = st.recursive(
 )
 DETAILS = st.dictionaries(TEXT, JSON, max_size=3)
 TIME_NS = st.integers(0, 10**15)
-PARTS = st.builds(Part, name=TEXT, verdict=st.sampled_from(Verdict), reason=TEXT, details=DETAILS)
+PARTS = st.builds(Part, name=TEXT, verdict=st.sampled_from(Verdict), reason=TEXT, details=DETAILS, extra=st.booleans())
 FAULTS = st.builds(
     FaultRecord,
     planned=st.builds(
@@ -83,6 +83,44 @@ def validate(document: Any) -> None:
 def test_the_schema_is_one() -> None:
     """The schema itself is valid JSON Schema."""
     Draft202012Validator.check_schema(SCHEMA)
+
+
+ORDER = Part(name="order-agrees", verdict=Verdict.UNKNOWN, reason="The budget ended.", extra=True)
+FINE = Part(name="linearizable", verdict=Verdict.VALID, reason="Fine.")
+
+
+@pytest.mark.parametrize(
+    ("parts", "verdict", "reason"),
+    [
+        ([FINE, ORDER], Verdict.VALID, "Fine. Not decided: order-agrees."),
+        ([FINE, replace(ORDER, verdict=Verdict.VALID)], Verdict.VALID, "Fine."),
+        ([FINE, replace(ORDER, verdict=Verdict.INVALID, reason="No.")], Verdict.INVALID, "No."),
+        ([replace(FINE, verdict=Verdict.UNKNOWN, reason="Who knows."), ORDER], Verdict.UNKNOWN, "Who knows."),
+        ([replace(FINE, verdict=Verdict.INVALID, reason="Stale."), ORDER], Verdict.INVALID, "Stale."),
+        ([FINE, replace(ORDER, extra=False)], Verdict.UNKNOWN, "The budget ended."),
+        ([ORDER], Verdict.UNKNOWN, "The budget ended."),
+    ],
+)
+def test_an_extra_part_that_is_unknown_leaves_the_verdict_to_the_others(
+    valid_record: RunRecord, parts: list[Part], verdict: Verdict, reason: str
+) -> None:
+    """It is told of; where it is invalid the run is, and where nothing else was judged the run is unknown."""
+    assert (verdict_of(parts), reason_of(parts)) == (verdict, reason)
+    document = build(replace(valid_record, parts=parts))
+    validate(document)
+    read = json.loads(json.dumps(document))
+    assert verdict_of(parts_from(read)) is verdict
+    assert [part.extra for part in parts_from(read)] == [part.extra for part in parts]
+
+
+def test_a_part_of_an_earlier_version_is_no_extra(valid_record: RunRecord) -> None:
+    """Without the member it decides, and one that is no truth value is refused."""
+    document = build(replace(valid_record, parts=[FINE, ORDER]))
+    del document["parts"]["order-agrees"]["extra"]
+    assert verdict_of(parts_from(document)) is Verdict.UNKNOWN
+    document["parts"]["order-agrees"]["extra"] = "yes"
+    with pytest.raises(BadRecord, match=r"parts\.order-agrees\.extra"):
+        parts_from(document)
 
 
 def test_documents_keep_to_the_schema(valid_record: RunRecord, stale_record: RunRecord) -> None:

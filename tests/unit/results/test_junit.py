@@ -43,6 +43,22 @@ def test_each_part_is_a_case(stale_record: RunRecord) -> None:
     ]
 
 
+def test_an_extra_part_that_is_unknown_is_skipped(valid_record: RunRecord) -> None:
+    """A build stays green, and the reason can be read; one that is invalid fails."""
+    reason = "The budget ended."
+    for verdict, tag in ((Verdict.UNKNOWN, "skipped"), (Verdict.INVALID, "failure")):
+        part = Part(name="order-agrees", verdict=verdict, reason=reason, extra=True)
+        record = replace(valid_record, parts=[Part(name="linearizable", verdict=Verdict.VALID, reason="Fine."), part])
+        root = parsed(junit_xml([of_run(record, build(record))]))
+        counts = {name: root.get(name) for name in ("tests", "failures", "errors", "skipped")}
+        assert counts == {"tests": "2", "failures": "0", "errors": "0", "skipped": "0"} | {
+            "failures" if tag == "failure" else tag: "1"
+        }
+        found = root.find(f".//testcase/{tag}")
+        assert found is not None
+        assert (found.get("message"), found.text) == (reason, reason)
+
+
 @given(st.text(), st.text())
 def test_any_text_makes_well_formed_xml(valid_record: RunRecord, name: str, reason: str) -> None:
     """Control characters, lone surrogates and markup come from systems under test."""
