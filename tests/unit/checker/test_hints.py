@@ -24,13 +24,13 @@ from checker.formats.parquet import write_operations
 from checker.hints import PART, examine, part_of
 from checker.identity import identity
 from checker.independent import check_keys
+from checker.linearizable import linearizability
 from checker.models import Call, Inconsistent, Model, names
 from checker.presentation import as_edn, as_json, as_text
 from harness.event_lines import LineEncoder
 from harness.op import Operation, OpType
 from harness.verdict import Verdict
 from results.document import reason_of, verdict_of
-from workloads.register.parts import linearizability
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -338,13 +338,16 @@ def test_a_budget_that_ends_says_so_and_leaves_time_for_the_verdict() -> None:
 def test_a_budget_that_ends_leaves_a_run_the_verdict_of_its_operations(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that is linearizable stays valid and names the part that is not decided; a wrong order stays invalid."""
     monkeypatch.setattr(checker.hints, "LIMIT_S", 0.0)
-    for operations, order, run in ((WRITES, Verdict.UNKNOWN, Verdict.VALID), (TURNED, Verdict.INVALID, Verdict.INVALID)):
-        parts = linearizability(operations)
+    for operations, order, run in (
+        (WRITES, Verdict.UNKNOWN, Verdict.VALID),
+        (TURNED, Verdict.INVALID, Verdict.INVALID),
+    ):
+        parts = linearizability("register", operations)
         assert {part.name: part.verdict for part in parts} == {"linearizable": Verdict.VALID, PART: order}
         assert verdict_of(parts) is run
         assert reason_of(parts).endswith(f"Not decided: {PART}.") is (run is Verdict.VALID)
     stale = _operation(2, "read", OpType.OK, 8, 9, result=1)
-    parts = linearizability([*WRITES, stale])
+    parts = linearizability("register", [*WRITES, stale])
     assert {part.name: part.verdict for part in parts} == {"linearizable": Verdict.INVALID, PART: Verdict.INVALID}
 
 
