@@ -31,6 +31,7 @@ class Case:
         made: What porcupine's model is made of, if its name does not say it.
         valid: What the histories are by construction; None if that is not known.
         share: The part of the time limit that each history has.
+        whole: Whether ours takes all that `labrys check` does with a history, and not the search alone.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Case:
     made: str = ""
     valid: bool | None = None
     share: float = 1.0
+    whole: bool = False
 
 
 class WholeStore(Model):
@@ -113,6 +115,7 @@ class _Open:
     result: Any = None
     done: bool = False
     crashes: bool = False
+    order: int | None = None
 
 
 def simulate(
@@ -123,6 +126,7 @@ def simulate(
     processes: int,
     seed: str,
     crash: Callable[[Random, int, str], bool] = lambda _random, _number, _f: False,
+    order: Callable[[], int] | None = None,
 ) -> list[Operation]:
     """Returns a history of an object that is linearizable: every operation takes effect once between begin and end.
 
@@ -133,6 +137,7 @@ def simulate(
         processes: How many at a time.
         seed: Names the history.
         crash: Says whether an operation never returns; half of those take effect.
+        order: Gives the number that the object tells after it has done an operation; None: it tells none.
     """
     random = Random(seed)
     open_now: dict[int, _Open] = {}
@@ -158,6 +163,8 @@ def simulate(
                 kind, op.result = apply(state, op.f, op.value, op.key)
                 if kind == "fail":
                     op.f = f"{op.f}!"
+            if order is not None and not op.crashes:
+                op.order = order()
             continue
         del open_now[process]
         failed = op.f.endswith("!")
@@ -174,6 +181,7 @@ def simulate(
                 invoke_index=op.start,
                 complete_index=None if op.crashes else event,
                 key=op.key,
+                order=op.order,
             )
         )
         idle.append(fresh if op.crashes else process)

@@ -1,4 +1,4 @@
-"""Models as a user writes them: a state, a `step`, and nothing that would help the search.
+"""Models as a user writes them: a state, a `step`, and nothing that would help the search but what only observes.
 
 The same models in Go are beside porcupine's driver. What an object refused is observed: the answer says something of the state.
 An operation that never returned may have been refused as well.
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 CAPACITY: Final = 4
 PARTICIPANTS: Final = 3
+ACCOUNTS: Final = 5
+BALANCE: Final = 100
+KEYS: Final = 4
 Table: TypeAlias = "Sequence[Sequence[tuple[int, int]]]"  # by state and kind: the next state and the answer
 
 
@@ -129,6 +132,57 @@ class CasList(Model):
         if refused or op.failed:
             return state if refused and not op.ok else Inconsistent(f"it has {len(state)} values")
         return (*state, value)
+
+
+class Bank(Model):
+    """Accounts: `transfer` of `[from, to, amount]`, refused where the account does not hold it; `read` of one or of all."""
+
+    name: ClassVar[str] = "bank"
+    initial = (BALANCE,) * ACCOUNTS
+
+    def step(self, state: tuple[int, ...], op: Call) -> tuple[int, ...] | Inconsistent:
+        """See `Model`."""
+        if op.f == "read":
+            held = list(state) if op.argument is None else state[op.argument]
+            return state if op.result == held else Inconsistent(f"read {op.result}, but the accounts hold {held}")
+        source, target, amount = op.argument
+        enough = state[source] >= amount
+        if op.ok and op.result is not enough:
+            return Inconsistent(
+                f"a transfer of {amount} from {source} answers {op.result}, but it holds {state[source]}"
+            )
+        if not enough:
+            return state
+        after = list(state)
+        after[source] -= amount
+        after[target] += amount
+        return tuple(after)
+
+    def observes(self, op: Call) -> bool:
+        """See `Model`."""
+        return op.f == "read" or (op.ok and op.result is False)
+
+
+class Store(Model):
+    """Keys of a store as one object: `put` of `[key, value]`, `get` of a key, and `cas` of `[key, expected, new]`."""
+
+    name: ClassVar[str] = "store"
+    initial = (0,) * KEYS
+
+    def step(self, state: tuple[int, ...], op: Call) -> tuple[int, ...] | Inconsistent:
+        """See `Model`."""
+        if op.f == "get":
+            held = state[op.argument]
+            return state if op.result == held else Inconsistent(f"got {op.result} of {op.argument}, which holds {held}")
+        key, *expected, new = op.argument
+        matches = op.f == "put" or state[key] == expected[0]
+        if op.f == "cas" and op.ok and op.result is not matches:
+            return Inconsistent(f"cas from {expected[0]} answers {op.result}, but {key} holds {state[key]}")
+        return (*state[:key], new, *state[key + 1 :]) if matches else state
+
+    def observes(self, op: Call) -> bool:
+        """See `Model`."""
+        return op.f == "get" or (op.ok and op.result is False)
 
 
 class Automaton(Model):

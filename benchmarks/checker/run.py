@@ -1,12 +1,13 @@
 """The checker beside porcupine: the same histories, one after the other in one run.
 
-There are two tables: of models that the kernel knows, and of models as a user writes them, in Python here and in Go there.
+There are three tables: of models that the kernel knows, of models as a user writes them, in Python here and in Go there, and of
+histories in which the system tells the order, each with it and without it; porcupine does not take an order.
 
 Both sides get a history that is in memory as each likes it, the time of the check alone is taken, and the best of a few times
 counts. Both may stop at the first key that is not linearizable. `whole` is what ours takes from objects in Python to a verdict
-for every key. What a side does not finish within the limit counts with the time it took: `>` is a lower bound of the ratio, `<`
-an upper one; where neither finished there is none, and the row is listed below its table. The two sides must agree, also with
-what a history is by construction.
+for every key. In the third table `ours` is the same without the encoding. What a side does not finish within the limit counts
+with the time it took: `>` is a lower bound of the ratio, `<` an upper one; where neither finished there is none, and the row is
+listed below its table. The two sides must agree, also with what a history is by construction.
 """
 
 from __future__ import annotations
@@ -29,18 +30,20 @@ from typing import TYPE_CHECKING, TypeVar
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks.checker.cases import Case, apply_register, cases, porcupine_lines, simulate, small_domain
+from benchmarks.checker.hinted import hinted_cases
 from benchmarks.checker.own_cases import own_cases
 from benchmarks.checker.peer import UNKNOWN, Answer, Porcupine
 from benchmarks.checker.registers import unique_writes
 from checker._kernel import sort_seconds
 from checker.encode import encode
+from checker.hints import solve_by_hints
 from checker.independent import check_keys
 from checker.solving import Limits, solve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from checker._kernel import Problem
+    from checker._kernel import Outcome, Problem
     from harness.op import Operation
 
 T = TypeVar("T")
@@ -53,6 +56,8 @@ LONGEST_ROW = f"unique values, {LONGEST:,} operations"
 SHORT_FILE = 100
 KERNEL_MODELS = "models of the kernel"
 OWN_MODELS = "models of a user's own"
+ORDERS = "orders that the system tells"
+TABLES = (KERNEL_MODELS, OWN_MODELS, ORDERS)
 START_UP_ROW = f"labrys check of a file of {SHORT_FILE} operations, start-up and all"
 
 
@@ -69,10 +74,11 @@ def main() -> int:
         except RuntimeError as error:
             print(f"Porcupine is not measured: {error}.")
         else:
-            patterns = {title: "" if options.rows in title else options.rows for title in (KERNEL_MODELS, OWN_MODELS)}
+            patterns = {title: "" if options.rows in title else options.rows for title in TABLES}
             tables = {
                 KERNEL_MODELS: chain(_rows_of(cases(peer.data)), _unique_values()),
                 OWN_MODELS: _rows_of(own_cases(patterns[OWN_MODELS])),
+                ORDERS: _rows_of(hinted_cases(patterns[ORDERS])),
             }
             for title, rows in tables.items():
                 table = Table(title)
@@ -93,7 +99,7 @@ class Decidable:
     """One history, as each side takes it.
 
     Attributes:
-        problems: For ours: one for each key.
+        prepare: Returns what decides it for ours within a limit: an outcome for each key.
         whole: Decides it from objects in Python; None if there are none.
         porcupine: Porcupine's model, and what it is made of.
         lines: For porcupine.
@@ -101,7 +107,7 @@ class Decidable:
         share: The part of the time limit that it has.
     """
 
-    problems: Callable[[], Sequence[Problem]]
+    prepare: Callable[[], Callable[[float], Sequence[Outcome]]]
     whole: Callable[[float], str] | None
     porcupine: tuple[str, str]
     lines: Callable[[], Iterable[str]]
@@ -128,15 +134,22 @@ def _rows_of(given: Iterable[Case]) -> Iterator[Row]:
 
 
 def _decidable(case: Case, history: Sequence[Operation]) -> Decidable:
-    def problems() -> Sequence[Problem]:
-        keys = {op.key for op in history}
-        return [encode(case.model, [op for op in history if op.key == key]).problem for key in keys]
+    def prepare() -> Callable[[float], Sequence[Outcome]]:
+        of_keys = [[op for op in history if op.key == key] for key in {op.key for op in history}]
+        encoded = [encode(case.model, of_key) for of_key in of_keys]
+        if not case.whole:
+            return partial(_solved, [each.problem for each in encoded])
+        histories = list(zip(of_keys, encoded, strict=True))
+        return lambda limit_s: [
+            outcome
+            for outcome, _ in solve_by_hints(case.model, histories, Limits(time_limit_s=limit_s), fail_fast=True)
+        ]
 
     def whole(limit_s: float) -> str:
         return str(check_keys(case.model, history, counterexample=False, time_limit=limit_s).valid)
 
     return Decidable(
-        problems=problems,
+        prepare=prepare,
         whole=whole,
         porcupine=(case.porcupine, case.made),
         lines=partial(porcupine_lines, case.model, history),
@@ -145,11 +158,15 @@ def _decidable(case: Case, history: Sequence[Operation]) -> Decidable:
     )
 
 
+def _solved(problems: Sequence[Problem], limit_s: float) -> Sequence[Outcome]:
+    return solve(problems, Limits(time_limit_s=limit_s), fail_fast=True)
+
+
 def _unique_values() -> Iterator[Row]:
     for size in SIZES:
         columns = unique_writes(size)
         history = Decidable(
-            problems=lambda columns=columns: [columns.problem()],  # type: ignore[misc]  # bound where it is made
+            prepare=lambda columns=columns: partial(_solved, [columns.problem()]),  # type: ignore[misc]  # bound here
             whole=None,
             porcupine=("cas-register", ""),
             lines=columns.porcupine_lines,
@@ -237,8 +254,7 @@ def _compare(row: Row, peer: Porcupine) -> tuple[list[Ours], list[Answer]]:
     ours, asked = [], []
     for history in row.histories:
         limit_s = peer.limit_s * history.share
-        problems = history.problems()
-        seconds, outcomes = _best(partial(solve, problems, Limits(time_limit_s=limit_s), fail_fast=True))
+        seconds, outcomes = _best(partial(history.prepare(), limit_s))
         told = {outcome["verdict"] for outcome in outcomes}
         verdict = next(str(each) for each in ("invalid", "unknown", "valid") if each in told)
         whole = None

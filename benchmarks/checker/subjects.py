@@ -12,13 +12,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from benchmarks.checker.cases import simulate
 from benchmarks.checker.own import (
+    ACCOUNTS,
+    BALANCE,
     CAPACITY,
+    KEYS,
     PARTICIPANTS,
     Automaton,
+    Bank,
     BoundedStack,
     CasList,
     LeaseLock,
     MaxRegister,
+    Store,
     TwoPhaseCommit,
     random_table,
 )
@@ -35,6 +40,7 @@ if TYPE_CHECKING:
 PLACES: Final = {"start": 0.0, "middle": 0.5, "end": 1.0}
 _CANDIDATES: Final = 30
 _NEVER: Final = 9  # no table has this answer
+_VALUES: Final = 5  # of a store
 
 
 class Subject:
@@ -44,11 +50,13 @@ class Subject:
         model: What it is.
         porcupine: The same for porcupine.
         made: What porcupine's model is made of, if its name does not say it.
+        revision: How often it has changed, of an object that counts that.
     """
 
     model: Model
     porcupine: str
     made: str = ""
+    revision: int = 0
 
     def draw(self, random: Random, number: int) -> tuple[str, Any]:
         """Returns the next operation: f and its argument, from its number."""
@@ -66,7 +74,7 @@ class Subject:
         """
         raise NotImplementedError
 
-    def history(self, *, count: int, processes: int, crashed: int, seed: str) -> list[Operation]:
+    def history(self, *, count: int, processes: int, crashed: int, seed: str, told: bool = False) -> list[Operation]:
         """Returns a valid history, for which this object must be new.
 
         Args:
@@ -74,6 +82,7 @@ class Subject:
             processes: How many at a time.
             crashed: How many of the operations that may change something never return, spread over the history.
             seed: Names the history.
+            told: Whether operations that return carry the revision as their order.
         """
         return simulate(
             lambda random, number: (*self.draw(random, number), None),
@@ -82,6 +91,7 @@ class Subject:
             processes=processes,
             seed=seed,
             crash=_spread(count, crashed),
+            order=(lambda: self.revision) if told else None,
         )
 
     def with_mistake(self, operations: Sequence[Operation], place: float) -> list[Operation]:
@@ -136,6 +146,7 @@ class MaxRegisterSubject(Subject):
     def apply(self, f: str, value: Any) -> tuple[str, Any]:
         """See `Subject`."""
         if f == "max":
+            self.revision += value > self._state
             self._state = max(self._state, value)
         return "ok", None if f == "max" else self._state
 
@@ -311,6 +322,76 @@ class CasListSubject(Subject):
             if len(op.result) - 1 in known:
                 return position, (*op.result[:-1], (op.result[-1] + 1) % 10)
         raise ValueError("no read sees an append that returned")
+
+
+class BankSubject(Subject):
+    """A bank of which four of five operations are transfers."""
+
+    model = Bank()
+    porcupine = "bank"
+
+    def __init__(self) -> None:
+        self._held = [BALANCE] * ACCOUNTS
+
+    def draw(self, random: Random, number: int) -> tuple[str, Any]:  # noqa: ARG002 - see `Subject`
+        """See `Subject`."""
+        if random.random() < 0.2:
+            return "read", random.choice([None, *range(ACCOUNTS)])
+        source, target = random.sample(range(ACCOUNTS), 2)
+        return "transfer", [source, target, random.randint(1, BALANCE // 2)]
+
+    def apply(self, f: str, value: Any) -> tuple[str, Any]:
+        """See `Subject`."""
+        if f == "read":
+            return "ok", list(self._held) if value is None else self._held[value]
+        source, target, amount = value
+        if self._held[source] < amount:
+            return "ok", False
+        self._held[source] -= amount
+        self._held[target] += amount
+        self.revision += 1
+        return "ok", True
+
+    def mistake(self, operations: Sequence[Operation], order: Sequence[int]) -> tuple[int, Any]:
+        """A read gives more than all accounts hold together."""
+        for position, op in _returned(operations, order, "read"):
+            if op.value is None:
+                return position, [op.result[0] + 1, *op.result[1:]]
+            return position, ACCOUNTS * BALANCE + 1
+        raise ValueError("nothing reads")
+
+
+class StoreSubject(Subject):
+    """A few keys with a few values."""
+
+    model = Store()
+    porcupine = "store"
+
+    def __init__(self) -> None:
+        self._held = [0] * KEYS
+
+    def draw(self, random: Random, number: int) -> tuple[str, Any]:  # noqa: ARG002 - see `Subject`
+        """See `Subject`."""
+        f, key = random.choice(["get", "put", "cas"]), random.randrange(KEYS)
+        some, other = random.randrange(_VALUES), random.randrange(_VALUES)
+        return f, key if f == "get" else [key, some] if f == "put" else [key, some, other]
+
+    def apply(self, f: str, value: Any) -> tuple[str, Any]:
+        """See `Subject`."""
+        if f == "get":
+            return "ok", self._held[value]
+        key, *expected, new = value
+        if expected and self._held[key] != expected[0]:
+            return "ok", False
+        self.revision += self._held[key] != new
+        self._held[key] = new
+        return "ok", None if f == "put" else True
+
+    def mistake(self, operations: Sequence[Operation], order: Sequence[int]) -> tuple[int, Any]:
+        """A get gives a value that nobody ever put."""
+        for position, _ in _returned(operations, order, "get"):
+            return position, _VALUES
+        raise ValueError("nothing is got")
 
 
 class AutomatonSubject(Subject):

@@ -49,6 +49,10 @@ func familyOf(name, made string) family {
 		return family{twoPhaseCommit, parseCommit}
 	case "cas-list":
 		return family{casList, parseList}
+	case "bank":
+		return family{bank, parseBank}
+	case "store":
+		return family{keys, parseKeys}
 	case "automaton":
 		return family{automaton(made), parseAutomaton}
 	}

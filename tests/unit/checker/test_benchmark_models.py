@@ -13,7 +13,7 @@ from benchmarks.checker.own import CAPACITY, random_table
 from benchmarks.checker.own_cases import SETTINGS, own_cases
 from benchmarks.checker.peer import Answer
 from benchmarks.checker.run import Decidable, Ours, Row, Table
-from benchmarks.checker.subjects import PLACES, AutomatonSubject
+from benchmarks.checker.subjects import PLACES, AutomatonSubject, BankSubject, StoreSubject
 from benchmarks.checker.window import refuted
 from checker import brute
 from checker.analysis import analysis
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 SUBJECTS: list[tuple[str, Callable[[], Subject]]] = [
     *((name, make) for name, make, _ in SETTINGS),
+    ("bank", BankSubject),
+    ("store", StoreSubject),
     *((f"automaton {i}", partial(AutomatonSubject, f"automaton {i}")) for i in (0, 12)),
 ]
 EACH = pytest.mark.parametrize("make", [make for _, make in SUBJECTS], ids=[name for name, _ in SUBJECTS])
@@ -113,7 +115,9 @@ def test_rows_are_found_by_their_names() -> None:
 
 def test_the_table_tells_contradictions_and_what_nobody_decides(capsys: pytest.CaptureFixture[str]) -> None:
     """A verdict against the other side's or against the construction counts; so does none at all, and it has no ratio."""
-    decidable = Decidable(problems=list, whole=None, porcupine=("automaton", "0,0"), lines=list, valid=False, share=1.0)
+    decidable = Decidable(
+        prepare=lambda: lambda _: [], whole=None, porcupine=("automaton", "0,0"), lines=list, valid=False, share=1.0
+    )
     table = Table("some")
     for name, ours, theirs in [
         ("agreed", "invalid", "invalid"),

@@ -11,7 +11,8 @@ import pytest
 
 import checker.checking
 import checker.hints
-from benchmarks.checker.hinted import MaxRegister, bank, failing_store, max_register, without_hints
+from benchmarks.checker.hinted import SETTINGS, hinted_cases, without_hints
+from benchmarks.checker.subjects import BankSubject, MaxRegisterSubject, StoreSubject
 from checker import brute
 from checker.analysis import analysis
 from checker.certificate import replay
@@ -31,10 +32,13 @@ from harness.event_lines import LineEncoder
 from harness.op import Operation, OpType
 from harness.verdict import Verdict
 from results.document import reason_of, verdict_of
+from tests.own_models import MaxRegister
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
+
+    from benchmarks.checker.subjects import Subject
 
 HISTORIES = 60
 REQUEST = Request(
@@ -274,7 +278,7 @@ def test_an_answer_that_the_order_makes_impossible_is_named_with_the_models_reas
     ]
     found = analysis(MaxRegister(), history)
     assert (found.valid, found.order_agrees) == (Verdict.VALID, Verdict.INVALID)
-    assert found.order_reason.endswith("is not possible: read 3, but the greatest value is 7.")
+    assert found.order_reason.endswith("is not possible: the maximum is 7.")
     assert "after 2 operations, process 2's read of 3" in found.order_reason
     assert "at 3" in found.order_reason
     right = [history[0], history[1], replace(history[2], order=1)]
@@ -283,7 +287,8 @@ def test_an_answer_that_the_order_makes_impossible_is_named_with_the_models_reas
 
 def test_an_algorithm_that_is_asked_for_decides_and_the_order_is_told_beside_it() -> None:
     """Hints do not take the place of what a person chose, and a second opinion is asked about them as about all."""
-    model, history = max_register(count=200, processes=4)
+    subject = MaxRegisterSubject(60)
+    model, history = subject.model, subject.history(count=200, processes=4, crashed=0, seed="max", told=True)
     for algorithm in ("wgl", "linear", "search"):
         found = analysis(model, history, algorithm=algorithm)
         assert (found.valid, found.order_agrees) == (Verdict.VALID, Verdict.VALID)
@@ -295,7 +300,8 @@ def test_an_algorithm_that_is_asked_for_decides_and_the_order_is_told_beside_it(
 def test_an_invalid_history_is_invalid_whatever_the_system_says() -> None:
     """Of an invalid history no order is legal; the verdict and its counterexample are those without hints."""
     random = Random("invalid")
-    model, history = max_register(count=60, processes=4)
+    subject = MaxRegisterSubject(60)
+    model, history = subject.model, subject.history(count=60, processes=4, crashed=0, seed="max", told=True)
     wrong = [
         replace(op, result=op.result - 1) if op.f == "read" and op.result and number > 50 else op
         for number, op in enumerate(history)
@@ -313,7 +319,14 @@ def test_an_invalid_history_is_invalid_whatever_the_system_says() -> None:
 
 def test_a_history_that_the_search_cannot_decide_is_decided_by_its_order() -> None:
     """Half of the requests failed without an answer, and a bank: in milliseconds by hints, not in a second without them."""
-    for model, history in (failing_store(), bank(), bank(crashed=0.02)):
+    cases = [
+        case
+        for name in ("bank", "failing store")
+        for case in hinted_cases(name)
+        if case.name.endswith("valid, order told")
+    ]
+    assert len(cases) == len(SETTINGS) - 1
+    for model, history in ((case.model, case.histories[0]) for case in cases):
         found = analysis(model, history, certificate=True, time_limit=60)
         assert (found.valid, found.analyzer) == (Verdict.VALID, "hints")
         assert found.certificate is not None
@@ -324,7 +337,8 @@ def test_a_history_that_the_search_cannot_decide_is_decided_by_its_order() -> No
 
 def test_a_budget_that_ends_says_so_and_leaves_time_for_the_verdict() -> None:
     """Where the search for an order is cut short, what is known about it is `unknown`, and the verdict comes without it."""
-    model, history = bank(crashed=0.1)
+    subject = BankSubject()
+    model, history = subject.model, subject.history(count=500, processes=20, crashed=50, seed="bank", told=True)
     encoded = encode(model, history)
     found = examine(model, history, encoded, limit_s=0.0)
     assert found is not None
@@ -403,11 +417,26 @@ def test_every_way_in_and_out_tells_of_the_order(tmp_path: Path, monkeypatch: py
 
 
 def test_the_benchmarks_histories_are_what_they_say() -> None:
-    """3,000 requests of which half have no answer, and about 400 transfers between five accounts."""
-    _, store = failing_store()
-    crashed = sum(op.type is OpType.INFO for op in store)
-    assert len(store) == 3000
-    assert 1400 < crashed < 1600
+    """3,000 requests of which half have no answer, and about 400 transfers between five accounts; each with and without."""
+    told, plain, *_ = hinted_cases("failing store")
+    store = told.histories[0]
+    assert (len(store), sum(op.type is OpType.INFO for op in store)) == (3000, 1500)
     assert all((op.order is None) == (op.type is OpType.INFO) for op in store)
-    _, accounts = bank()
+    assert plain.histories[0] == without_hints(store)
+    accounts = next(hinted_cases("bank")).histories[0]
     assert 370 < sum(op.f == "transfer" for op in accounts) < 430
+    assert [case.name.split(", ", 3)[3] for case in hinted_cases("max-register")] == [
+        "valid, order told", "valid, no order", "middle, order told", "middle, no order",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("make", [BankSubject, StoreSubject])
+def test_a_mistake_is_found_whether_or_not_the_order_is_told(make: Callable[[], Subject]) -> None:
+    """A wrong answer in a short history of the benchmark's objects: it is invalid, and its order is none."""
+    subject = make()
+    told = subject.history(count=60, processes=4, crashed=4, seed="short", told=True)
+    assert analysis(subject.model, told).order_agrees is Verdict.VALID
+    wrong = subject.with_mistake(told, 0.5)
+    for history, order in ((wrong, Verdict.INVALID), (without_hints(wrong), None)):
+        found = analysis(subject.model, history, counterexample=False)
+        assert (found.valid, found.order_agrees) == (Verdict.INVALID, order)
