@@ -8,20 +8,19 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass
-from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from checker._kernel import Problem
 from checker.errors import ModelError
 from checker.identity import identity
-from checker.models import Call, Code, Inconsistent, Model, NativeModel
+from checker.models import Call, Code, Model, NativeModel
 from checker.models.opcodes import CUSTOM, INFINITE
+from checker.transitions import Numbering, Transitions
 from harness.op import OpType
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
-    from checker.models.base import State
     from harness.op import Operation
 
 _FAIL: Final = OpType.FAIL
@@ -185,7 +184,7 @@ def _problem(
         initial=initial,
         offsets=offsets,
         flat=flat,
-        step=coder.step,
+        step=coder.asked(),
         observers=coder.observers(),
     )
 
@@ -193,7 +192,7 @@ def _problem(
 class _Native:
     """Codes of a model that the kernel knows."""
 
-    step = None
+    step = table = None
     states = entries = None  # the kernel's own matter
 
     def __init__(self, model: NativeModel) -> None:
@@ -210,6 +209,9 @@ class _Native:
     def observers(self) -> None:
         return None
 
+    def asked(self) -> None:
+        return None
+
     def call(self, code: Code) -> Call:
         raise NotImplementedError(f"the kernel knows the model {self._model.name}, and asks for no call of {code}")
 
@@ -221,53 +223,30 @@ class _Custom:
 
     def __init__(self, model: Model) -> None:
         self._model = model
-        self._calls: list[Call] = []
-        self._states: list[State] = [model.initial]
-        self._numbers: dict[Hashable, int] = {identity(model.initial): 0}
-        self._after: dict[tuple[int, int], int] = {}
-        self._lock = Lock()  # two searches of one history may ask at once
+        self.table = Transitions(model)
+        self.step = self.table.step
 
     @property
     def states(self) -> int:
-        """How many states were seen."""
-        return len(self._states)
+        return self.table.states
 
     @property
     def entries(self) -> int:
-        """How many transitions are known."""
-        return len(self._after)
+        return self.table.entries
 
     def code(self, op: Call) -> Code | None:
-        self._calls.append(op)
-        return Code(CUSTOM, len(self._calls) - 1)
+        return Code(CUSTOM, self.table.add(op))
+
+    def asked(self) -> Callable[[int, int], int]:
+        """Returns what one search asks."""
+        return Numbering(self.table).step
 
     def initial(self) -> list[int]:
         return []
 
     def call(self, code: Code) -> Call:
         """Returns what the model sees of the operations of a class."""
-        return self._calls[code.a]
+        return self.table.calls[code.a]
 
     def observers(self) -> bytes:
-        return bytes(bool(self._model.observes(call)) for call in self._calls)
-
-    def step(self, state: int, call: int) -> int:
-        """Answers the kernel: the number of the next state, or -1. The model is asked once."""
-        key = (state, call)
-        known = self._after.get(key)
-        if known is None:
-            with self._lock:
-                known = self._after[key] = self._ask(state, call)
-        return known
-
-    def _ask(self, state: int, call: int) -> int:
-        after = self._model.step(self._states[state], self._calls[call])
-        if isinstance(after, Inconsistent):
-            return -1
-        try:
-            number = self._numbers.setdefault(identity(after), len(self._states))
-        except TypeError as error:
-            raise ModelError(f"model {self._model.name}: expected hashable states, found {after!r}") from error
-        if number == len(self._states):
-            self._states.append(after)
-        return number
+        return bytes(bool(self._model.observes(call)) for call in self.table.calls)

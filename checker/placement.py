@@ -29,22 +29,19 @@ from array import array
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from checker.errors import ModelError
-from checker.identity import identity
-from checker.models.base import Inconsistent
 from checker.models.opcodes import INFINITE
+from checker.transitions import REFUSED, Transitions
 from harness.op import OpType
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
 
     from checker.encode import Encoded
-    from checker.models.base import Call, Model, State
+    from checker.models.base import Model
 
 CONFIGURATIONS: Final = 200_000
 CONFIGURATIONS_PER_OPERATION: Final = 20
 IN_A_ROW: Final = (1, 2, 4, 2**63)  # of one round after the other
-_REFUSED: Final = -1
 
 Path: TypeAlias = "tuple[int, Path] | None"
 
@@ -136,7 +133,6 @@ class _Search:
     """A search and its memory."""
 
     def __init__(self, model: Model, encoded: Encoded, chain: Sequence[Sequence[int]], deadline_s: float) -> None:
-        self._model = model
         self._deadline_s = deadline_s
         self._starts = array("q", [op.invoke_index for op in encoded.operations])
         self._ends = array("q", [end_of(encoded, i) for i in range(len(encoded.operations))])
@@ -144,12 +140,10 @@ class _Search:
         others = [i for i in range(len(encoded.operations)) if i not in in_chain]
         self._chain = _Line(chain, self._starts, self._ends)
         self._others = _Line([[i for i in others if self._ends[i] != INFINITE]], self._starts, self._ends)
-        self._kind, self._calls = _kinds(model, encoded)
-        self._observes = [bool(model.observes(call)) for call in self._calls]
+        self._kind, self._table = _kinds(model, encoded)
+        self._step = self._table.step
+        self._observes = [bool(model.observes(call)) for call in self._table.calls]
         self._crashed = self._by_kind([i for i in others if self._ends[i] == INFINITE])
-        self._states: list[State] = [model.initial]
-        self._numbers: dict[Hashable, int] = {identity(model.initial): 0}
-        self._known: dict[tuple[int, int], int] = {}
         self._most = CONFIGURATIONS + CONFIGURATIONS_PER_OPERATION * len(encoded.operations)
         self._left = 0
         self._until_s = deadline_s
@@ -245,7 +239,7 @@ class _Search:
         limit = self._limit(at)
         for operation, place, chained in self._returned(at, limit):
             state = self._step(at.state, self._kind[operation])
-            if state != _REFUSED:
+            if state != REFUSED:
                 yield operation, _done(at, place, state, chained=chained)
         possible = list(self._crashed_next(at, limit))
         if possible and at.row >= self._in_a_row:
@@ -266,32 +260,15 @@ class _Search:
             if left is None or self._starts[left[0]] > limit:
                 continue
             state = self._step(at.state, self._kind[left[0]])
-            if state not in {_REFUSED, at.state}:
+            if state not in {REFUSED, at.state}:
                 yield left[0], at._replace(crashed=at.crashed | left[1], state=state, row=at.row + 1)
 
     def _helps(self, at: _At) -> bool:
         """Says whether something that returned is possible."""
         return any(
-            self._step(at.state, self._kind[operation]) != _REFUSED
+            self._step(at.state, self._kind[operation]) != REFUSED
             for operation, *_ in self._returned(at, self._limit(at))
         )
-
-    def _step(self, state: int, kind: int) -> int:
-        """Returns the number of the state after an operation, or `_REFUSED`."""
-        known = self._known.get((state, kind))
-        if known is not None:
-            return known
-        after = self._model.step(self._states[state], self._calls[kind])
-        number = _REFUSED
-        if not isinstance(after, Inconsistent):
-            try:
-                number = self._numbers.setdefault(identity(after), len(self._states))
-            except TypeError as error:
-                raise ModelError(f"model {self._model.name}: expected hashable states, found {after!r}") from error
-            if number == len(self._states):
-                self._states.append(after)
-        self._known[state, kind] = number
-        return number
 
     def _note(self, at: _At) -> None:
         """Remembers a configuration that leads nowhere, if it is the furthest one."""
@@ -305,10 +282,10 @@ class _Search:
             return Placed(exhausted=exhausted)
         limit = self._limit(at)
         for operation, *_ in self._returned(at, limit):
-            after = self._model.step(self._states[at.state], self._calls[self._kind[operation]])
-            if isinstance(after, Inconsistent):
+            message = self._table.refusal(at.state, self._kind[operation])
+            if message is not None:
                 done = sum(self._furthest) + at.crashed.bit_count()
-                return Placed(exhausted=exhausted, refused=operation, message=after.message, done=done)
+                return Placed(exhausted=exhausted, refused=operation, message=message, done=done)
         return Placed(exhausted=exhausted)
 
 
@@ -334,18 +311,19 @@ def end_of(encoded: Encoded, position: int) -> int:
     return INFINITE if operation.type is OpType.INFO or end is None else end
 
 
-def _kinds(model: Model, encoded: Encoded) -> tuple[array[int], list[Call]]:
-    """Returns a number for each operation, the same for those alike, and a call for each number."""
+def _kinds(model: Model, encoded: Encoded) -> tuple[array[int], Transitions]:
+    """Returns a number for each operation, the same for those alike, and the table that knows these numbers."""
+    if encoded.coder.table is not None:
+        return array("q", [code.a for code in encoded.codes]), encoded.coder.table
+    # Calls of the kernel's own models say what failed and what is open by their code, too.
     numbers: dict[Hashable, int] = {}
-    calls: list[Call] = []
+    table = Transitions(model)
     kinds = array("q")
     for operation, code in zip(encoded.operations, encoded.codes, strict=True):
-        # Calls of the kernel's own models say what failed and what is open by their code too, and Python's by theirs.
-        number = numbers.setdefault(code, len(calls))
-        if number == len(calls):
-            calls.append(model.call(operation))
-        kinds.append(number)
-    return kinds, calls
+        if code not in numbers:
+            numbers[code] = table.add(model.call(operation))
+        kinds.append(numbers[code])
+    return kinds, table
 
 
 def _done(at: _At, place: int, state: int, *, chained: bool) -> _At:

@@ -238,6 +238,10 @@ class Arrays:
         self._initial = initial
         self.problem = Problem(family, *part, initial=initial)
 
+    def anew(self) -> Problem:
+        """See `checker.deciding.History`."""
+        return self.problem
+
     def end(self, op: int) -> int:
         """See `checker.deciding.History`."""
         return int(self._part.e[op])

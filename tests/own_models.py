@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from checker.models import Call, Flow, Inconsistent, Model
 from harness.op import Operation, OpType
+from tests.clients import Clients
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -145,17 +146,13 @@ def _answer(state: Any, f: str) -> Any:
 def draw(model: Model, random: Random, *, longest: int = 7) -> list[Operation]:
     """Returns a history: mostly honest, with crashed operations, some impossible answers and some impossible calls."""
     state = model.initial
-    free = dict.fromkeys(range(random.randint(1, 4)), 0)
+    clients = Clients(random)
     operations: list[Operation] = []
-    now = 0
     for number in range(random.randrange(longest + 1)):
-        if not free:
+        drawn = clients.next(number)
+        if drawn is None:
             break
-        process = random.choice(list(free))
-        now += random.randrange(3)
-        middle = max(now, free[process])
-        start = 100 * (middle - random.randrange(min(4, middle - free[process] + 1))) + 2 * number
-        end = 100 * (middle + random.randrange(5)) + 2 * number + 1
+        process, start, end = drawn
         f, argument = _call(model, random)
         kind = random.choices([OpType.OK, OpType.INFO], [85, 15])[0]
         result = _answer(state, f)
@@ -172,10 +169,7 @@ def draw(model: Model, random: Random, *, longest: int = 7) -> list[Operation]:
         elif kind is OpType.OK or random.random() < 0.5:
             state = after
         operations.append(operation)
-        if kind is OpType.INFO:
-            del free[process]
-        else:
-            free[process] = end // 100 + 1
+        clients.done(process, end, crashed=kind is OpType.INFO)
     return operations
 
 

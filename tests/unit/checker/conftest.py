@@ -1,14 +1,16 @@
-"""Random histories of every model, as operations."""
+"""Random histories of every model, as operations; and `labrys check`, run in this process."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+from checker.command import check
 from checker.models import Inconsistent, model
 from harness.op import Operation, OpType
+from tests.clients import Clients
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,6 +19,26 @@ if TYPE_CHECKING:
     from checker.models import Model
 
 DOMAIN = 3
+
+
+class Ran(NamedTuple):
+    """What a command left."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
+    """Runs `labrys check` with arguments; errors are raised."""
+
+    def go(*arguments: object, **context: Any) -> Ran:
+        code = check.main([*map(str, arguments)], standalone_mode=False, **context)
+        out, err = capsys.readouterr()
+        return Ran(code, out, err)
+
+    return go
 
 
 def _draw_call(name: str, random: Random, number: int, *, unique: bool) -> tuple[str, Any]:  # noqa: PLR0911 - one a model
@@ -104,19 +126,13 @@ def draw_history(
     """Returns a model and a history of it: mostly honest, with crashed and failed operations, and with ties if asked for."""
     object_ = model(name, **(options or {}))
     state = object_.initial
-    free = dict.fromkeys(range(random.randint(1, 4)), 0)
+    clients = Clients(random, ties=ties)
     operations: list[Operation] = []
-    now = 0
     for number in range(random.randrange(longest + 1)):
-        if not free:
+        drawn = clients.next(number)
+        if drawn is None:
             break
-        process = random.choice(list(free))
-        now += random.randrange(3)
-        middle = max(now, free[process])
-        start = middle - random.randrange(min(4, middle - free[process] + 1))
-        end = middle + random.randrange(6)
-        if not ties:
-            start, end = start * 100 + 2 * number, end * 100 + 2 * number + 1
+        process, start, end = drawn
         f, argument = _draw_call(name, random, number + 1, unique=unique)
         kind = random.choices([OpType.OK, OpType.INFO, OpType.FAIL], [75, 18, 7])[0]
         answer = _answer(name, state, f, argument, random)
@@ -134,10 +150,7 @@ def draw_history(
             complete_index=end,
         )
         operations.append(operation)
-        if kind is OpType.INFO:
-            del free[process]
-        else:
-            free[process] = end if ties else end // 100 + 1
+        clients.done(process, end, crashed=kind is OpType.INFO)
         if kind is OpType.OK or (kind is OpType.INFO and random.random() < 0.5):
             after = object_.step(state, object_.call(replace(operation, type=OpType.OK, result=answer)))
             if not isinstance(after, Inconsistent):

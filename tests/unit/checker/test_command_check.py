@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -22,6 +22,7 @@ from checker.formats.parquet import write_operations
 from checker.formats.read import read_histories
 from checker.solving import ALGORITHMS
 from cli import main
+from tests.unit.checker.conftest import Ran
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -46,17 +47,9 @@ STALE = """{:index 0, :time 1000, :type :invoke, :process 0, :f :write, :value 1
 BAD = "{:process 0, :type :ok, :f :write, :value 1}\n"
 
 
-class Ran(NamedTuple):
-    """What a command left."""
-
-    code: int
-    out: str
-    err: str
-
-
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
-    """Runs `labrys check` with arguments."""
+    """Runs `labrys check` as the command does: errors are told, and the process ends with their code."""
 
     def go(*arguments: object) -> Ran:
         with pytest.raises(SystemExit) as left:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-import click
 import pytest
 
-from checker.command import check
 from checker.edn.reader import loads
 from checker.edn.values import Keyword
 from checker.formats.jepsen import write_history
@@ -23,28 +21,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.op import Operation
+    from tests.unit.checker.conftest import Ran
 
 TWICE = asks(("a", 1), ("b", 7), ("b", None), ("a", 2), ("b", 8), ("b", 7))
 ONCE = asks((None, 1), (None, 2))
 
 
-class Ran(NamedTuple):
-    """What a command left."""
-
-    code: int
-    out: str
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ran]:
-    """Runs `labrys check` where `tests.judges.registry` is what is installed; errors are raised."""
+@pytest.fixture(autouse=True)
+def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets `tests.judges.registry` be what is installed."""
     monkeypatch.setattr(plugins, "plugins", registry)
-
-    def go(*arguments: object) -> Ran:
-        code = check.main([*map(str, arguments)], standalone_mode=False)
-        return Ran(code, capsys.readouterr().out)
-
-    return go
 
 
 @pytest.fixture
@@ -74,7 +60,7 @@ def run_folder(path: Path, operations: list[Operation], **test: Any) -> Path:
 
 def test_a_run_is_judged_by_its_workload(run: Callable[..., Ran], tmp_path: Path) -> None:
     """The verdict, the kind, the operations, the counts and the keys are those of the judge's part."""
-    code, out = run(run_folder(tmp_path / "r", TWICE), "--format", "json")
+    code, out, _ = run(run_folder(tmp_path / "r", TWICE), "--format", "json")
     found = json.loads(out)
     assert (code, found["valid"], found["workload"], found["analyzer"]) == (1, False, "ids", "ids")
     assert (found["kind"], found["key"]) == ("twice", "b")
@@ -89,20 +75,20 @@ def test_a_run_is_judged_by_its_workload(run: Callable[..., Ran], tmp_path: Path
 def test_a_person_reads_it(run: Callable[..., Ran], tmp_path: Path) -> None:
     """The text has verdict, sentence and the operations; several histories have a table."""
     bad, good = run_folder(tmp_path / "bad", TWICE), run_folder(tmp_path / "good", ONCE)
-    code, out = run(bad)
+    code, out, _ = run(bad)
     assert code == 1
     assert "history.jsonl: invalid (ids, 6 operations, " in out
     assert "These operations show it:" in out
     assert out.count("process ") == 2
     assert run(good).code == 0
-    code, out = run(good, bad)
+    code, out, _ = run(good, bad)
     assert code == 1
     assert "2 histories: 1 valid, 0 unknown, 1 invalid, 0 errors; 8 operations" in out
 
 
 def test_edn_says_it_with_the_names_of_knossos(run: Callable[..., Ran], tmp_path: Path) -> None:
     """`:valid?`, `:op` and `:analyzer` are where tools look for them."""
-    _, out = run(run_folder(tmp_path / "r", TWICE), "--format", "edn")
+    _, out, _ = run(run_folder(tmp_path / "r", TWICE), "--format", "edn")
     found = dict(loads(out).items())
     assert found[Keyword("valid?")] is False
     assert found[Keyword("analyzer")] == Keyword("ids")
@@ -165,7 +151,7 @@ def test_any_file_with_a_workload(run: Callable[..., Ran], edn: Callable[..., Pa
     file = edn(TWICE)
     assert run(file, "--workload", "ids").code == 1
     assert run(file, "--workload", "tests.judges:Ids", "--workload-option", "times=2").code == 0
-    code, out = run(edn(asks(("a", 1), f="read")), "--workload", "register")
+    code, out, _ = run(edn(asks(("a", 1), f="read")), "--workload", "register")
     assert (code, "invalid (cas-register, " in out) == (1, True)
     with pytest.raises(LabrysError, match="needs a workload that has the option"):
         run(file, "--workload-option", "times=2")
@@ -173,16 +159,16 @@ def test_any_file_with_a_workload(run: Callable[..., Ran], edn: Callable[..., Pa
 
 def test_a_model_can_decide_the_run_of_a_judge(run: Callable[..., Ran], tmp_path: Path) -> None:
     """`--model` asks for linearizability, whatever the workload is."""
-    _, out = run(run_folder(tmp_path / "r", TWICE), "--model", "noop", "--format", "json")
+    _, out, _ = run(run_folder(tmp_path / "r", TWICE), "--model", "noop", "--format", "json")
     assert json.loads(out)["model"] == "noop"
 
 
 def test_nothing_tested_is_unknown(run: Callable[..., Ran], tmp_path: Path) -> None:
     """Without operations, or where the judge saw nothing, the cause says which; only a person's word makes it valid."""
     nothing, silent = run_folder(tmp_path / "nothing", []), run_folder(tmp_path / "silent", asks((None, None)))
-    code, out = run(nothing, "--format", "json")
+    code, out, _ = run(nothing, "--format", "json")
     assert (code, json.loads(out)["cause"]) == (2, "empty")
-    code, out = run(silent, "--format", "json")
+    code, out, _ = run(silent, "--format", "json")
     assert (code, json.loads(out)["cause"], json.loads(out)["explanation"]) == (2, "untested", "No id was given.")
     assert run(nothing, "--empty", "valid").code == 0
 
@@ -193,7 +179,7 @@ def test_a_table_is_judged_without_objects(
     """Parquet and EDN of the same operations say the same; only the operations that are shown become objects."""
     path = tmp_path / "operations.parquet"
     write_operations(path, TWICE, run="r")
-    _, out = run(run_folder(tmp_path / "r", TWICE), "--format", "json")
+    _, out, _ = run(run_folder(tmp_path / "r", TWICE), "--format", "json")
     expected = json.loads(out)
     read: list[int] = []
 
@@ -203,7 +189,7 @@ def test_a_table_is_judged_without_objects(
 
     monkeypatch.setattr("checker.by_judge.read_rows_of", counted)
     monkeypatch.setattr("checker.checking.from_parquet", None)
-    _, out = run(path, "--workload", "ids", "--format", "json")
+    _, out, _ = run(path, "--workload", "ids", "--format", "json")
     found = json.loads(out)
     assert read == [2, 10]
     names = ("valid", "explanation", "kind", "keys", "counts", "failures", "operations", "events")
@@ -230,16 +216,12 @@ def test_an_operation_that_is_none_of_the_workload_is_named(run: Callable[..., R
     bad, good = edn(asks((None, 1), f="push")), edn(ONCE, "good.edn")
     with pytest.raises(LabrysError, match="event 0: expected ask, found push"):
         run(bad, "--workload", "ids")
-    code, out = run(bad, good, "--workload", "ids")
+    code, out, _ = run(bad, good, "--workload", "ids")
     assert code == 254
     assert "1 valid, 0 unknown, 0 invalid, 1 errors" in out
 
 
 def test_a_file_of_defaults_names_no_module(run: Callable[..., Ran], edn: Callable[..., Path]) -> None:
     """`labrys.toml` comes with a folder; a module of it would be code that nobody asked for."""
-    context = click.Context(check, default_map={"workload": "tests.judges:Ids"}, info_name="check")
-    assert run is not None
-    with context:
-        check.parse_args(context, [str(edn(ONCE))])
-        with pytest.raises(LabrysError, match="which labrys never takes from a file"):
-            check.invoke(context)
+    with pytest.raises(LabrysError, match="which labrys never takes from a file"):
+        run(edn(ONCE), default_map={"workload": "tests.judges:Ids"})

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 import pytest
 
-from checker.command import check
 from checker.deciders import Wanted
 from harness.errors import ExitCode, InputError
 from tests.judges import Ids
@@ -18,6 +17,8 @@ from tests.own_models import lines, operation
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from tests.unit.checker.conftest import Ran
 
 PLACE = "tests.own_models:MaxRegister"
 GOOD = [operation(0, "max", 5, 0, 1, 5), operation(1, "read", None, 2, 3, 5), operation(1, "max", 3, 4, None)]
@@ -33,26 +34,6 @@ class Latch(Model):
     def step(self, state, op: Call):
         return state or op.f == "set"
 """
-
-
-class Ran(NamedTuple):
-    """What a command left."""
-
-    code: int
-    out: str
-    err: str
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
-    """Runs `labrys check`; errors are raised."""
-
-    def go(*arguments: object, **context: Any) -> Ran:
-        code = check.main([*map(str, arguments)], standalone_mode=False, **context)
-        out, err = capsys.readouterr()
-        return Ran(code, out, err)
-
-    return go
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import pytest
 
 from checker import brute, relaxing
 from checker.analysis import analysis
+from checker.configurations import configurations
 from checker.encode import encode
 from checker.errors import ModelError
 from checker.independent import check_keys
@@ -90,6 +91,35 @@ def test_a_small_reason_is_never_found_in_a_valid_history(make: Callable[[], Mod
                     small = [encoded.operations[i] for i in kept]
                     assert brute.linearizable(model, small) is False, operations
     assert found_some > 10
+
+
+def test_states_that_another_search_has_seen_are_reached_anew() -> None:
+    """A search tells how it came into a state by its own steps. Else a small reason was found where there is none."""
+    stack = [("push", 1, None), ("push", 0, None), ("pop", None, 0), ("push", 1, None), ("pop", None, 1)]
+    spans = [(200, 401), (502, 703), (804, 805), (506, 907), (1008, 1209)]
+    operations = [
+        operation(place % 2, f, value, start, end, result)
+        for place, ((f, value, result), (start, end)) in enumerate(zip(stack, spans, strict=True))
+    ]
+    operations.sort(key=lambda op: op.invoke_index)
+    model = BoundedStack()
+    for op in range(len(operations)):
+        reasons = relaxing._Reasons(encode(model, operations), op, time.monotonic() + 5)
+        reasons.closure([0], sorted(set(reasons._class)))
+        reasons._many = True
+        assert reasons.smallest() is None
+    random = Random("anew")
+    for _ in range(HISTORIES // 4):
+        operations = draw(model, random)
+        if operations:
+            told = []
+            for other in (False, True):
+                encoded = encode(model, operations)
+                if other:
+                    solve([encoded.part(range(len(encoded.operations)), None)], Limits(algorithm="wgl"))
+                [outcome] = solve([encoded.problem], Limits(algorithm="linear"))
+                told.append(configurations(model, encoded.operations, outcome["configs"]))
+            assert told[0] == told[1], operations
 
 
 @pytest.mark.parametrize("name", [*NATIVE, *(make.__name__ for make in OWN if make is not LeaseLock)])

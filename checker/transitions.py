@@ -1,0 +1,107 @@
+"""The table of a model that is written in Python: its states and operations as numbers, and each transition asked for once.
+
+The search of the kernel asks such a table, and so does the search for places in the order that a system tells
+(`checker.placement`).
+"""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+from checker.errors import ModelError
+from checker.identity import identity
+from checker.models.base import Inconsistent
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from checker.models.base import Call, Model, State
+
+REFUSED: Final = -1
+
+
+class Numbering:
+    """The states of a table by the numbers that one search knows: they ascend in the order in which it reaches them.
+
+    The kernel remembers of each number how it was reached first, and tells by that how an object came into a state. So a state
+    that another search has seen must not have a number before this one reaches it.
+    """
+
+    def __init__(self, table: Transitions) -> None:
+        self._table = table
+        self._of_table = [0]
+        self._numbers = {0: 0}
+        self._lock = Lock()
+
+    def step(self, state: int, call: int) -> int:
+        """Answers the kernel: the number of the next state, or `REFUSED`."""
+        after = self._table.step(self._of_table[state], call)
+        if after == REFUSED:
+            return REFUSED
+        with self._lock:
+            number = self._numbers.setdefault(after, len(self._of_table))
+            if number == len(self._of_table):
+                self._of_table.append(after)
+        return number
+
+
+class Transitions:
+    """What a model does in the states that were reached; state 0 is the initial one.
+
+    Attributes:
+        calls: By number: what the model sees of the operations that are alike.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.calls: list[Call] = []
+        self._model = model
+        self._states: list[State] = [model.initial]
+        self._numbers: dict[Hashable, int] = {identity(model.initial): 0}
+        self._after: dict[tuple[int, int], int] = {}
+        self._lock = Lock()  # two searches of one history may ask at once
+
+    @property
+    def states(self) -> int:
+        """How many states were seen."""
+        return len(self._states)
+
+    @property
+    def entries(self) -> int:
+        """How many transitions are known."""
+        return len(self._after)
+
+    def add(self, call: Call) -> int:
+        """Returns the number of operations that are alike, and that have none yet."""
+        self.calls.append(call)
+        return len(self.calls) - 1
+
+    def step(self, state: int, call: int) -> int:
+        """Returns the number of the next state, or `REFUSED`. The model is asked once.
+
+        Raises:
+            ModelError: The model has states that are not hashable.
+        """
+        key = (state, call)
+        known = self._after.get(key)
+        if known is None:
+            with self._lock:
+                known = self._after[key] = self._ask(state, call)
+        return known
+
+    def refusal(self, state: int, call: int) -> str | None:
+        """Returns why the model refuses operations in a state; None if it does not."""
+        after = self._model.step(self._states[state], self.calls[call])
+        return after.message if isinstance(after, Inconsistent) else None
+
+    def _ask(self, state: int, call: int) -> int:
+        after = self._model.step(self._states[state], self.calls[call])
+        if isinstance(after, Inconsistent):
+            return REFUSED
+        try:
+            number = self._numbers.setdefault(identity(after), len(self._states))
+        except TypeError as error:
+            raise ModelError(f"model {self._model.name}: expected hashable states, found {after!r}") from error
+        if number == len(self._states):
+            self._states.append(after)
+        return number
