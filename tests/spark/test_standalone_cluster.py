@@ -12,9 +12,9 @@ import subprocess
 import sys
 import sysconfig
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyspark
 import pytest
@@ -32,6 +32,20 @@ WAIT_S = 240.0
 LONGEST_S = 2400  # for daemons whose test was killed
 LOOPBACK = "127.0.0.1"
 SPARK = Path(pyspark.__file__).parent
+OWN_MODEL = """
+from checker.models import Inconsistent, Model
+from own_words import REFUSAL
+
+
+class Latest(Model):
+    name = "latest"
+    initial = None
+
+    def step(self, state, op):
+        if op.f == "write":
+            return op.argument
+        return state if not op.ok or op.result == state else Inconsistent(REFUSAL)
+"""
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # these JVMs live too short for more
 
 
@@ -146,6 +160,49 @@ def by_submit(*options: str) -> list[str]:
     return [str(SPARK / "bin" / "spark-submit"), *options, str(cli.__file__), "analyze"]
 
 
+def judged(cluster: Cluster, folder: Path, command: Callable[..., list[str]], *options: str) -> dict[str, Any]:
+    """Judges `operations.parquet` of a folder on a cluster; returns the summary, which has invalid keys.
+
+    The workers' interpreter has no other Labrys than the one that is shipped.
+    """
+    python = bare_python(folder)
+    nothing = subprocess.run(
+        [str(python), "-c", "import checker"],
+        capture_output=True, text=True, check=False, cwd="/", timeout=60, env=without_labrys(),
+    )  # fmt: skip
+    assert "No module named 'checker'" in nothing.stderr
+    (folder / "started").unlink()
+    settings = {
+        "spark.driver.host": LOOPBACK,
+        "spark.driver.bindAddress": LOOPBACK,
+        "spark.executor.memory": "512m",
+        "spark.executor.extraJavaOptions": QUICK_START,
+        "spark.driver.extraJavaOptions": QUICK_START,
+        "spark.pyspark.python": str(python),
+        "spark.pyspark.driver.python": sys.executable,
+        "spark.executorEnv.PYTHONPATH": sysconfig.get_path("purelib"),
+        "spark.local.dir": str(folder / "scratch"),
+        "spark.ui.enabled": "false",
+        # For a few rows, compiling plans is most of the work.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.shuffle.partitions": "2",
+    }
+    words = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+    done = subprocess.run(
+        [
+            *command("--master", cluster.url, "--driver-memory", "512m", *words),
+            "operations.parquet", "--out", "out", "--no-pictures", "--format", "json", *options,
+        ],
+        capture_output=True, text=True, check=False, timeout=1100, cwd=folder,
+        env={**os.environ, "SPARK_HOME": str(SPARK), "SPARK_LOCAL_IP": LOOPBACK},
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr[-4000:]
+    assert (folder / "started").exists()
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
 @pytest.mark.parametrize("command", [by_analyze, by_submit])
 def test_workers_without_labrys_judge_what_is_shipped_to_them(
     cluster: Cluster, tmp_path: Path, command: Callable[..., list[str]]
@@ -156,44 +213,26 @@ def test_workers_without_labrys_judge_what_is_shipped_to_them(
         *two_writes_and_a_read(stale=True, key="bad", since=6),
     ]
     write_operations(tmp_path / "operations.parquet", operations, run="planted")
-    python = bare_python(tmp_path)
-    nothing = subprocess.run(
-        [str(python), "-c", "import checker"],
-        capture_output=True, text=True, check=False, cwd="/", timeout=60, env=without_labrys(),
-    )  # fmt: skip
-    assert "No module named 'checker'" in nothing.stderr
-    (tmp_path / "started").unlink()
-    settings = {
-        "spark.driver.host": LOOPBACK,
-        "spark.driver.bindAddress": LOOPBACK,
-        "spark.executor.memory": "512m",
-        "spark.executor.extraJavaOptions": QUICK_START,
-        "spark.driver.extraJavaOptions": QUICK_START,
-        "spark.pyspark.python": str(python),
-        "spark.pyspark.driver.python": sys.executable,
-        "spark.executorEnv.PYTHONPATH": sysconfig.get_path("purelib"),
-        "spark.local.dir": str(tmp_path / "scratch"),
-        "spark.ui.enabled": "false",
-        # For a few rows, compiling plans is most of the work.
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.sql.shuffle.partitions": "2",
-    }
-    words = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
     before = {folder: set(folder.glob("app-*/*")) for folder in cluster.folders}
-    done = subprocess.run(
-        [
-            *command("--master", cluster.url, "--driver-memory", "512m", *words),
-            "operations.parquet", "--out", "out", "--no-pictures", "--format", "json",
-        ],
-        capture_output=True, text=True, check=False, timeout=1100, cwd=tmp_path,
-        env={**os.environ, "SPARK_HOME": str(SPARK), "SPARK_LOCAL_IP": LOOPBACK},
-    )  # fmt: skip
-    assert done.returncode == 1, done.stderr[-4000:]
-    found = json.loads(done.stdout)
+    found = judged(cluster, tmp_path, command)
     assert found["verdicts"] == {"valid": 1, "invalid": 1, "unknown": 0}
-    # The kernel ran in workers whose interpreter has no other Labrys than the one that was shipped.
     assert [(row["key"], row["engine"]) for row in found["invalid"]] == [("bad", "kernel")]
-    assert (tmp_path / "started").exists()
     for folder in cluster.folders:
         assert set(folder.glob("app-*/*")) - before[folder], "both workers have run an executor"
+
+
+def test_a_model_from_a_file_of_the_user_s_is_shipped(cluster: Cluster, tmp_path: Path) -> None:
+    """The file of the working folder and what it imports from there; the workers' folders hold neither."""
+    (tmp_path / "own_latest.py").write_text(OWN_MODEL)
+    (tmp_path / "own_words.py").write_text("REFUSAL = 'this was not written last'\n")
+    operations = [replace(op, order=place) for place, op in enumerate(two_writes_and_a_read(stale=False, key="good"))]
+    operations += two_writes_and_a_read(stale=True, key="bad", since=6)
+    write_operations(tmp_path / "operations.parquet", operations, run="planted")
+    found = judged(cluster, tmp_path, by_analyze, "--model", "own_latest:Latest")
+    assert found["verdicts"] == {"valid": 1, "invalid": 1, "unknown": 0}
+    [row] = found["invalid"]
+    assert (row["key"], row["model"], row["engine"]) == ("bad", "latest", "operations")
+    assert row["explanation"].endswith("this was not written last.")
+    assert {name: found["order_agrees"][name] for name in ("valid", "invalid", "unknown")} == {
+        "valid": 1, "invalid": 0, "unknown": 0,
+    }  # fmt: skip
