@@ -76,6 +76,25 @@ def test_a_control_of_a_fault_needs_a_violation_in_or_after_one(
         assert exit_code([result]) is ExitCode.INVALID
 
 
+def test_an_extra_part_that_is_unknown_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So what is known to fail is told apart from what is new, however the budget of the extra part ends."""
+    case = Case(
+        name="c", test="c", options={}, seed=7, expect=Verdict.VALID, known_failures=frozenset({"recovered=invalid"})
+    )
+    order = {"valid": "unknown", "reason": "The budget ended.", "details": {}, "extra": True}
+    recovered = {"valid": False, "reason": "Never.", "details": {}}
+    for parts, passed in (
+        ({"recovered": recovered, "order-agrees": order}, True),
+        ({"recovered": recovered, "order-agrees": {**order, "extra": False}}, False),
+        ({"recovered": recovered, "order-agrees": {**order, "valid": False}}, False),
+    ):
+        document = {"valid": False, "reason": "Never.", "parts": parts, "run": "r"}
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        folder.mkdir()
+        result, _, _ = run(case, folder, monkeypatch, ExitCode.INVALID, document)
+        assert result.passed is passed, parts
+
+
 def test_a_suite_says_what_its_cases_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The table and JUnit name each kind, however long the sentence before it is; a green case too."""
     case = Case(name="each", test="each", options={"nemesis": "all"}, seed=7, expect=Verdict.VALID)
