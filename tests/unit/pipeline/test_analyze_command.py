@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 pytest.importorskip("pyspark")
 
 
-def analysis(*, orders: dict[str, int] | None = None, **counts: int) -> Any:
+def analysis(orders: dict[str, int] | None = None, /, **counts: int) -> Any:
     """Returns an analysis with these verdicts, and what is known of the systems' own orders."""
     from results.pipeline.job import Refusal, Summary  # noqa: PLC0415 - needs Spark's packages
 
@@ -74,7 +74,7 @@ def test_what_is_said_steers_no_terminal() -> None:
 
 def test_a_system_s_own_order_is_told_beside_the_verdicts() -> None:
     """An order that is not legal makes no key invalid, and is told of all the same; one that is not known is counted."""
-    found = analysis(orders={"valid": 4, "invalid": 25, "unknown": 1}, valid=30)
+    found = analysis({"valid": 4, "invalid": 25, "unknown": 1}, valid=30)
     assert found.exit_code is ExitCode.VALID
     said = as_text(found)
     assert "order a/1 key k: no\\x1b[31m order" in said
