@@ -258,7 +258,7 @@ def _told(encoded: Encoded, placed: Placed, unhinted: int) -> Hints:
 
 
 def _refusal(op: Operation, placed: Placed) -> tuple[Any, ...]:
-    where = "" if op.order is None else f" at {op.order}"
+    where = "" if op.order is None else f", which stands at {op.order},"
     after = "at the beginning" if not placed.done else f"after {placed.done} operations"
     return (f"{after}, ", *span(op), f"{where} is not possible: {placed.message.rstrip('.')}")
 

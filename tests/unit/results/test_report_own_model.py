@@ -100,7 +100,7 @@ def test_the_report_of_an_own_model_has_its_words(valid_record: RunRecord) -> No
     assert f"read → {example.culprit.result}" in drawn
     assert "write " in drawn
     assert "must hold" not in page
-    assert "<td><b>order-agrees</b></td>" in page
+    assert "<b>order-agrees</b></td>" in page
     assert "&#34;model&#34;: &#34;high-water&#34;" in page
 
 
