@@ -95,7 +95,7 @@ class Objects:
 
     def anew(self) -> Problem:
         """See `History`."""
-        return self.encoded.part(range(len(self.encoded.operations)), None)
+        return self.encoded.anew().problem
 
     def end(self, op: int) -> int:
         """See `History`."""

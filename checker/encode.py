@@ -7,7 +7,7 @@ operation that did not return never ends. What certainly had no effect is left o
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from checker._kernel import Problem
@@ -71,6 +71,10 @@ class Encoded:
     ends: array[int]
     initial: list[int]
     coder: _Native | _Custom
+
+    def anew(self) -> Encoded:
+        """Returns the same for a further search; see `checker.transitions.Numbering`."""
+        return replace(self, problem=self.part(range(len(self.operations)), None))
 
     def part(self, kept: Sequence[int], end: int | None) -> Problem:
         """Returns some of the operations for the kernel, as far as they have gone at a moment.

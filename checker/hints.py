@@ -24,6 +24,7 @@ from __future__ import annotations
 import time
 from array import array
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
@@ -38,7 +39,7 @@ from checker.words import sentence, span
 from harness.verdict import Part, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from checker._kernel import Outcome
     from checker.encode import Encoded
@@ -51,6 +52,7 @@ ANALYZER: Final = "hints"
 PART: Final = "order-agrees"
 LIMIT_S: Final = 10.0  # of processor time, for all objects of a history
 MAX_NAMED_KEYS: Final = 20
+_MOMENT_S: Final = 0.5  # for a first look at the order, and for a first try without it
 _LEAST_S: Final = 0.001
 _ORDER: Final = attrgetter("order")
 _NOT_LEGAL: Final = "the system's own order is not a legal one: "
@@ -113,6 +115,9 @@ def solve_by_hints(
 ) -> list[tuple[Outcome, Hints | None]]:
     """Decides histories: by the system's own order where it is a legal one, else by the kernel.
 
+    Where a first look does not tell, the kernel has a moment before there is a longer look. So an order that is hard to follow
+    does not take the time of a history that is easy to decide.
+
     A certain algorithm that is asked for decides in any case; the system's own order is looked at beside it.
 
     Args:
@@ -126,21 +131,37 @@ def solve_by_hints(
         For each history what decides it, and what is known about the system's own order; None if no operation carries one.
     """
     began_s = time.monotonic()
-    end_s = time.thread_time() + (LIMIT_S if limits.time_limit_s is None else min(LIMIT_S, limits.time_limit_s / 2))
-    hints = [
-        examine(model, operations, encoded, limit_s=max(end_s - time.thread_time(), 0.0))
-        for operations, encoded in histories
-    ]
+    limit_s = LIMIT_S if limits.time_limit_s is None else min(LIMIT_S, limits.time_limit_s / 2)
+    kernel = partial(decide_all, want_order=want_order, fail_fast=fail_fast)
+    hints: list[Hints | None] = [None] * len(histories)
+    found: dict[int, Outcome] = {}
+
+    def look(places: Iterable[int], budget_s: float) -> None:
+        end_s = time.thread_time() + budget_s
+        for i in places:
+            hints[i] = examine(model, *histories[i], limit_s=max(end_s - time.thread_time(), 0.0))
+
+    look(range(len(histories)), min(_MOMENT_S, limit_s))
+    unclear = [i for i, known in enumerate(hints) if known is not None and known.agrees is Verdict.UNKNOWN]
+    if unclear and limits.algorithm == AUTO:
+        # The kernel has a moment, too: what it decides by then needs no order, and waits for none.
+        moment_s = _MOMENT_S if limits.time_limit_s is None else min(_MOMENT_S, limits.time_limit_s / 4)
+        moment = replace(limits, time_limit_s=moment_s)
+        told = kernel([Objects(model, histories[i][1]) for i in unclear], moment)
+        found = {i: outcome for i, outcome in zip(unclear, told, strict=True) if outcome["verdict"] != "unknown"}
+    # Where no order is legal, the system's own is none, and nobody has to look for it.
+    look([i for i in unclear if i not in found or found[i]["verdict"] == "valid"], max(limit_s - _MOMENT_S, 0.0))
     if limits.time_limit_s is not None:
         used_s = time.monotonic() - began_s
         limits = replace(limits, time_limit_s=max(limits.time_limit_s - used_s, _LEAST_S))
-    decides = [limits.algorithm == AUTO and known is not None and known.agrees is Verdict.VALID for known in hints]
-    left = [Objects(model, encoded) for (_, encoded), by_hints in zip(histories, decides, strict=True) if not by_hints]
-    solved = iter(decide_all(left, limits, want_order=want_order, fail_fast=fail_fast) if left else ())
-    return [
-        (known.outcome if by_hints and known is not None else next(solved), known)
-        for known, by_hints in zip(hints, decides, strict=True)
-    ]
+    if limits.algorithm == AUTO:
+        legal = ((i, known) for i, known in enumerate(hints) if known is not None and known.agrees is Verdict.VALID)
+        found |= {i: known.outcome for i, known in legal}
+    left = [i for i in range(len(histories)) if i not in found]
+    if left:
+        asked = [Objects(model, histories[i][1].anew() if i in unclear else histories[i][1]) for i in left]
+        found |= dict(zip(left, kernel(asked, limits), strict=True))
+    return [(found[i], known) for i, known in enumerate(hints)]
 
 
 def examine(model: Model, operations: Sequence[Operation], encoded: Encoded, *, limit_s: float) -> Hints | None:

@@ -365,6 +365,16 @@ def test_a_budget_that_ends_leaves_a_run_the_verdict_of_its_operations(monkeypat
     assert {part.name: part.verdict for part in parts} == {"linearizable": Verdict.INVALID, PART: Verdict.INVALID}
 
 
+def test_an_order_that_is_hard_to_follow_takes_no_time_from_an_easy_verdict() -> None:
+    """Thousands of operations with few numbers: the verdict is definite, whether or not the order is decided in time."""
+    subject = MaxRegisterSubject(60)
+    told = subject.history(count=20_000, processes=20, crashed=0, seed="max-register", told=True)
+    for history, verdict in ((told, Verdict.VALID), (subject.with_mistake(told, 0.5), Verdict.INVALID)):
+        found = analysis(subject.model, history, counterexample=False, time_limit=3)
+        assert found.valid is verdict
+        assert found.order_agrees in {Verdict.UNKNOWN, verdict}
+
+
 def test_each_key_is_held_to_its_own_order_and_the_worst_one_decides() -> None:
     """Keys without orders say nothing; one that disagrees is named; the part counts them."""
 
