@@ -57,9 +57,6 @@ class History(Protocol):
     @property
     def own(self) -> bool: ...  # noqa: D102
 
-    def anew(self) -> Problem:
-        """Returns the history for a further search; see `checker.transitions.Numbering`."""
-
     def end(self, op: int) -> int:
         """Returns when an operation ended."""
 
@@ -92,10 +89,6 @@ class Objects:
     def own(self) -> bool:
         """See `History`."""
         return self.encoded.coder.step is not None
-
-    def anew(self) -> Problem:
-        """See `History`."""
-        return self.encoded.anew().problem
 
     def end(self, op: int) -> int:
         """See `History`."""
@@ -151,12 +144,11 @@ def decide_all(
         hard = [i for i in hard if outcomes[i]["cause"] == "timeout" and not clock.is_over()]
         hard = _put(outcomes, hard, [_walked(histories[i], clock, walk_s, want_order=want_order) for i in hard])
     left = sorted([*others, *(i for i in hard if not clock.is_over())])
-    for turn, (limit_s, reason_s) in enumerate(_TURNS if any(histories[i].own for i in left) else _TURNS[-1:]):
+    for limit_s, reason_s in _TURNS if any(histories[i].own for i in left) else _TURNS[-1:]:
         if not left:
             break
         wanted = clock.limits(_SEARCH, limit_s)
-        asked = [histories[i].anew() if turn else problems[i] for i in left]
-        searched = solve(asked, wanted, want_order=want_order, fail_fast=fail_fast)
+        searched = solve([problems[i] for i in left], wanted, want_order=want_order, fail_fast=fail_fast)
         _put(outcomes, left, searched)
         left = [i for i in left if limit_s is not None and outcomes[i]["cause"] == "timeout" and not clock.is_over()]
         left = _put(outcomes, left, [_reasoned(histories[i], outcomes[i], clock, reason_s) for i in left])

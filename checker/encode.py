@@ -7,7 +7,7 @@ operation that did not return never ends. What certainly had no effect is left o
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from checker._kernel import Problem
@@ -15,11 +15,11 @@ from checker.errors import ModelError
 from checker.identity import identity
 from checker.models import Call, Code, Model, NativeModel
 from checker.models.opcodes import CUSTOM, INFINITE
-from checker.transitions import Numbering, Transitions
+from checker.transitions import Transitions
 from harness.op import OpType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Hashable, Sequence
 
     from harness.op import Operation
 
@@ -71,10 +71,6 @@ class Encoded:
     ends: array[int]
     initial: list[int]
     coder: _Native | _Custom
-
-    def anew(self) -> Encoded:
-        """Returns the same for a further search; see `checker.transitions.Numbering`."""
-        return replace(self, problem=self.part(range(len(self.operations)), None))
 
     def part(self, kept: Sequence[int], end: int | None) -> Problem:
         """Returns some of the operations for the kernel, as far as they have gone at a moment.
@@ -188,7 +184,7 @@ def _problem(
         initial=initial,
         offsets=offsets,
         flat=flat,
-        step=coder.asked(),
+        step=coder.step,
         observers=coder.observers(),
     )
 
@@ -211,9 +207,6 @@ class _Native:
         return self._model.initial_code(self._numbers)
 
     def observers(self) -> None:
-        return None
-
-    def asked(self) -> None:
         return None
 
     def call(self, code: Code) -> Call:
@@ -240,10 +233,6 @@ class _Custom:
 
     def code(self, op: Call) -> Code | None:
         return Code(CUSTOM, self.table.add(op))
-
-    def asked(self) -> Callable[[int, int], int]:
-        """Returns what one search asks."""
-        return Numbering(self.table).step
 
     def initial(self) -> list[int]:
         return []

@@ -159,7 +159,7 @@ def solve_by_hints(
         found |= {i: known.outcome for i, known in legal}
     left = [i for i in range(len(histories)) if i not in found]
     if left:
-        asked = [Objects(model, histories[i][1].anew() if i in unclear else histories[i][1]) for i in left]
+        asked = [Objects(model, histories[i][1]) for i in left]
         found |= dict(zip(left, kernel(asked, limits), strict=True))
     return [(found[i], known) for i, known in enumerate(hints)]
 

@@ -238,10 +238,6 @@ class Arrays:
         self._initial = initial
         self.problem = Problem(family, *part, initial=initial)
 
-    def anew(self) -> Problem:
-        """See `checker.deciding.History`."""
-        return self.problem
-
     def end(self, op: int) -> int:
         """See `checker.deciding.History`."""
         return int(self._part.e[op])

@@ -21,31 +21,6 @@ if TYPE_CHECKING:
 REFUSED: Final = -1
 
 
-class Numbering:
-    """The states of a table by the numbers that one search knows: they ascend in the order in which it reaches them.
-
-    The kernel remembers of each number how it was reached first, and tells by that how an object came into a state. So a state
-    that another search has seen must not have a number before this one reaches it.
-    """
-
-    def __init__(self, table: Transitions) -> None:
-        self._table = table
-        self._of_table = [0]
-        self._numbers = {0: 0}
-        self._lock = Lock()
-
-    def step(self, state: int, call: int) -> int:
-        """Answers the kernel: the number of the next state, or `REFUSED`."""
-        after = self._table.step(self._of_table[state], call)
-        if after == REFUSED:
-            return REFUSED
-        with self._lock:
-            number = self._numbers.setdefault(after, len(self._of_table))
-            if number == len(self._of_table):
-                self._of_table.append(after)
-        return number
-
-
 class Transitions:
     """What a model does in the states that were reached; state 0 is the initial one.
 

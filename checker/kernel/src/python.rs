@@ -4,6 +4,7 @@
 //! caller's thread looks every 20 ms whether a signal came or the caller cancelled. Nothing here trusts a column: lengths, bounds and opcodes are
 //! checked before use, and a panic becomes an ordinary error.
 
+use std::collections::HashMap;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -16,6 +17,7 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
+use crate::hash::FastHasher;
 use crate::ops::{Family, Ops, NONE};
 use crate::search::budget::Limits;
 use crate::search::machine::{Oracle, ILLEGAL};
@@ -143,18 +145,41 @@ impl OracleSource for CustomModel {
     /// Python makes a thread's state when the thread attaches first, and frees it when it lets go last. So this thread stays
     /// attached, without the lock: a step then costs a tenth.
     fn with_oracle(&self, search: &mut (dyn FnMut(Box<dyn Oracle + '_>) + Send)) {
-        Python::attach(|py| py.detach(|| search(Box::new(PythonOracle(self)))));
+        Python::attach(|py| py.detach(|| search(Box::new(PythonOracle::new(self)))));
     }
 }
 
-struct PythonOracle<'a>(&'a CustomModel);
+/// The states by numbers of this search alone, which ascend in the order in which it reaches them: Python's numbers go on from
+/// one search of a model to the next, and `Table` takes a number that it has seen for a state whose origin it knows.
+struct PythonOracle<'a> {
+    model: &'a CustomModel,
+    /// By number: Python's.
+    theirs: Vec<i64>,
+    /// By Python's number: ours.
+    ours: HashMap<i64, u32, FastHasher>,
+}
+
+impl<'a> PythonOracle<'a> {
+    fn new(model: &'a CustomModel) -> Self {
+        Self { model, theirs: vec![0], ours: std::iter::once((0, 0)).collect() }
+    }
+}
 
 impl Oracle for PythonOracle<'_> {
     fn ask(&mut self, state: u32, class: u32) -> Option<u32> {
-        let answer = Python::attach(|py| -> PyResult<i64> { self.0.step.bind(py).call1((state, class))?.extract() });
+        let known = self.theirs[state as usize];
+        let answer =
+            Python::attach(|py| -> PyResult<i64> { self.model.step.bind(py).call1((known, class))?.extract() });
         match answer {
             Ok(-1) => Some(ILLEGAL),
-            Ok(next) if (0..i64::from(ILLEGAL) - 1).contains(&next) => Some(next as u32),
+            Ok(next) if (0..i64::from(ILLEGAL) - 1).contains(&next) => {
+                let fresh = self.theirs.len() as u32;
+                let number = *self.ours.entry(next).or_insert(fresh);
+                if number == fresh {
+                    self.theirs.push(next);
+                }
+                Some(number)
+            }
             Ok(next) => {
                 self.fail(PyValueError::new_err(format!("step: {next} is no state")));
                 None
@@ -166,7 +191,7 @@ impl Oracle for PythonOracle<'_> {
         }
     }
     fn observer(&self, class: u32) -> bool {
-        self.0.observers.get(class as usize).is_some_and(|&flag| flag != 0)
+        self.model.observers.get(class as usize).is_some_and(|&flag| flag != 0)
     }
     fn viable(&mut self, _: u32, _: u32) -> bool {
         true
@@ -181,13 +206,13 @@ impl Oracle for PythonOracle<'_> {
         16
     }
     fn bytes(&self) -> usize {
-        0
+        self.theirs.capacity() * 8 + self.ours.capacity() * 16
     }
 }
 
 impl PythonOracle<'_> {
     fn fail(&self, error: PyErr) {
-        self.0.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        self.model.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
     }
 }
 
