@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from clusters.systems.dledger.outcomes import REFUSALS
-from clusters.systems.dledger.remoting import RemotingError
 from clusters.systems.dledger.requests import Peer
 from clusters.systems.dledger.routing import Group
+from clusters.systems.remoting import RemotingError
 from harness.cluster import on_nodes
 from harness.daemon import LOG_TAIL_LINES, Daemon
 from harness.errors import InfrastructureError, InputError, NodeError
