@@ -52,10 +52,10 @@ def register(broker: int, address: str) -> Request:
 
 def after(*requests: Request) -> tuple[Group, dict[str, Any]]:
     """The state after some requests, and the last answer."""
-    group, answer = Group(), {}
+    group, last = Group(), dict[str, Any]()
     for f, argument in requests:
-        group, answer = respond(group, f, argument)
-    return group, answer
+        group, last = respond(group, f, argument)
+    return group, last
 
 
 def answer(*requests: Request) -> dict[str, Any]:
