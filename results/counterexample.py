@@ -32,6 +32,7 @@ LEFT, RIGHT, ROW, BAR, BAND = 148, 34, 54, 26, 34
 LEAST_COLUMN, WIDTH = 58, 900
 _WRITES = {"write", "w", "put", "set"}
 _READS = {"read", "r", "get"}
+_REGISTERS = {"register", "cas-register"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +146,13 @@ def precedence(operations: Sequence[Operation]) -> list[tuple[int, int]]:
         for a, b in before
         if not any((a, c) in before and (c, b) in before for c in range(len(operations)))
     )  # fmt: skip
+
+
+def is_of_register(record: RunRecord) -> bool:
+    """Says whether the counterexamples of a run are of a register; earlier versions do not say, and had no other model."""
+    deciding = (part for part in record.parts if part.verdict is Verdict.INVALID and part.details.get("counterexample"))
+    model = next((part.details.get("model") for part in deciding), None)
+    return model is None or model in _REGISTERS
 
 
 def contradiction(example: Counterexample, operations: Sequence[Operation]) -> list[Zone]:

@@ -23,7 +23,7 @@ from harness.plain import name
 from results import plots
 from results.bounds import MAX_FAULTS, MAX_NODES, MAX_ROWS, busiest, cut, first, label, shown_shades
 from results.circumstances import circumstances
-from results.counterexample import contradiction, counterexamples_of, diagram, told
+from results.counterexample import contradiction, counterexamples_of, diagram, is_of_register, told
 from results.document import verdict_of
 from results.leadership import leaders
 from results.marks import MAX_PICTURES, pictures
@@ -227,7 +227,7 @@ def _example(example: Counterexample, record: RunRecord) -> dict[str, Any]:
     return {
         "key": example.key,
         "explanation": example.explanation,
-        "diagram": diagram(example, contradiction(example, record.operations)),
+        "diagram": diagram(example, contradiction(example, record.operations) if is_of_register(record) else ()),
         "around": circumstances(example, record),
         "rows": [{**asdict(op), "said": told(op)} for op in example.operations],
     }

@@ -5,11 +5,12 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
+from checker.linearizable import linearizability
 from harness.op import Invocation
 from workloads.finals import UntilRead, final_reads, keys_of
 from workloads.register.generators import RegisterGenerator
 from workloads.register.options import RegisterOptions, Values
-from workloads.register.parts import MODEL, linearizability, reads_saw_writes
+from workloads.register.parts import reads_saw_writes
 from workloads.register.streams import Stream
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class RegisterWorkload:
             "cas": "[expected, new] -> the same; it fails where the register holds another value than the expected one",
         }
     )
-    model = MODEL
+    model = "cas-register"
 
     def __init__(self, options: RegisterOptions | None = None) -> None:
         self._options = options or RegisterOptions()
@@ -80,7 +81,7 @@ class RegisterWorkload:
 
         Where operations carry an order there is `order-agrees`, and where the test asked for final reads, `final-reads`.
         """
-        parts = [*linearizability(operations, observed.faults), reads_saw_writes(operations)]
+        parts = [*linearizability(self.model, operations, observed.faults), reads_saw_writes(operations)]
         if observed.final_reads is not None:
             parts.append(final_reads(operations, observed.final_reads))
         return parts

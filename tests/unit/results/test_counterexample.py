@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from checker.linearizable import linearizability
 from harness.counterexample import Counterexample
 from harness.op import Operation, OpType
 from results.counterexample import (
@@ -20,7 +21,6 @@ from results.counterexample import (
     told,
 )
 from results.document import counterexample
-from workloads.register.parts import linearizability
 
 if TYPE_CHECKING:
     from results.record import RunRecord
@@ -170,7 +170,7 @@ def test_a_run_that_has_just_ended_shows_the_operations_themselves(
     stale_record: RunRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """JSON is read only where a part comes from a file; both ways show the same."""
-    [part] = linearizability(stale_record.operations)
+    [part] = linearizability("cas-register", stale_record.operations)
     from_file = counterexamples_of(replace(stale_record, parts=[replace(part, counterexamples=())]), "")
     monkeypatch.setattr("results.counterexample.read_counterexample", None)
     found = counterexamples_of(replace(stale_record, parts=[part]), "")

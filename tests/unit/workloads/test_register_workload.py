@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from checker.linearizable import linearizability
 from harness.combinators import limit, time_limit
 from harness.final_reads import FinalReads as Outcomes
 from harness.generator import Asker
@@ -20,7 +21,7 @@ from harness.workload import Observed
 from workloads.finals import ATTEMPTS, UntilRead, final_reads, keys_of
 from workloads.register import RegisterOptions, RegisterWorkload, Values
 from workloads.register.generators import RegisterGenerator
-from workloads.register.parts import linearizability, reads_saw_writes
+from workloads.register.parts import reads_saw_writes
 from workloads.register.streams import Stream
 
 if TYPE_CHECKING:
@@ -191,12 +192,13 @@ def operation(index: int, process: int, f: str, value: Any, op_type: OpType = Op
 def test_a_stale_read_is_invalid_with_a_counterexample() -> None:
     """The part names the key, explains, and shows the operations."""
     [part] = linearizability(
+        "cas-register",
         [
             operation(0, 0, "write", 1, key="k1"),
             operation(1, 0, "write", 1),
             operation(2, 0, "write", 2),
             operation(3, 1, "read", 1),
-        ]
+        ],
     )
     assert part.verdict is Verdict.INVALID
     assert part.details["keys"] == 2
@@ -243,7 +245,7 @@ def test_a_read_of_another_process_write_counts(write: Operation) -> None:
 def test_a_result_of_any_shape_is_judged() -> None:
     """A list where a number belongs is a value that nobody wrote."""
     operations = [operation(0, 0, "write", 1), operation(1, 1, "read", [1, {"a": []}])]
-    assert linearizability(operations)[0].verdict is Verdict.INVALID
+    assert linearizability("cas-register", operations)[0].verdict is Verdict.INVALID
     assert reads_saw_writes(operations).verdict is Verdict.UNKNOWN
 
 

@@ -1,0 +1,92 @@
+"""The parts of a run's verdict that a model decides: what a workload that has one returns from its `check`.
+
+Objects are independent, so each key is judged by itself, and the worst key decides.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from checker.blaming import blaming
+from checker.hints import part_of
+from checker.independent import check_keys
+from checker.models import find_model, made
+from checker.violations import When, count, counterexamples, of_keys, ranked
+from harness.verdict import Part, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from checker.independent import KeyedAnalysis
+    from checker.models import Model
+    from checker.violations import Violation
+    from harness.counterexample import Counterexample
+    from harness.faults import FaultRecord
+    from harness.op import Operation, Value
+
+PART: Final = "linearizable"
+CHECK_LIMIT_S: Final = 300.0
+MAX_NAMED_KEYS: Final = 20
+MAX_EXPLAINED: Final = 100
+MAX_LISTED_KEYS: Final = 10_000
+EXPLAIN_S: Final = 30.0
+
+
+def linearizability(
+    model: Model | str, operations: Sequence[Operation], faults: Sequence[FaultRecord] = ()
+) -> list[Part]:
+    """Says whether the operations on each key are linearizable, and whether the order that the system tells is a legal one.
+
+    Args:
+        model: What each object does; or the name of an installed model, or `module:Class`, as a workload's `model` has it.
+        operations: All operations of the run.
+        faults: What became of its faults; of several violations the part shows one during or after a fault first.
+
+    Returns:
+        The part `linearizable`; and `order-agrees`, if operations carry an order.
+
+    Raises:
+        ModelError: There is no such model, an operation does not fit it, or its code fails.
+    """
+    chosen = made(find_model(model, by_place=True)) if isinstance(model, str) else model
+    with blaming(type(chosen)):
+        found = check_keys(chosen, operations, time_limit=CHECK_LIMIT_S, explain=MAX_EXPLAINED, explain_s=EXPLAIN_S)
+    order = part_of(found)
+    return [_linearizable(found, faults), *([] if order is None else [order])]
+
+
+def _linearizable(found: KeyedAnalysis, faults: Sequence[FaultRecord]) -> Part:
+    reason = found.explanation
+    details: dict[str, Value] = {
+        "model": found.model,
+        "operations": found.operations,
+        "keys": len(found.keys),
+        "analyzers": dict(Counter(result.analyzer for result in found.keys.values())),
+        "seconds": found.seconds,
+    }
+    examples: Sequence[Counterexample] = ()
+    if found.valid is Verdict.UNKNOWN:
+        undecided = [key for key, result in found.keys.items() if result.valid is Verdict.UNKNOWN]
+        details["unknown_keys"] = undecided[:MAX_NAMED_KEYS]
+    if found.valid is Verdict.INVALID:
+        violations = ranked(of_keys(found), faults)
+        examples = counterexamples(violations[:MAX_EXPLAINED])
+        told = [violation.to_json() for violation in violations[:MAX_EXPLAINED]]
+        details["invalid_keys"] = [violation.key for violation in violations[:MAX_LISTED_KEYS]]
+        details["violations"] = count(violations)
+        details["counterexample"], details["counterexamples"] = told[0], told
+        reason = _reason(violations, len(found.keys), faults)
+    return Part(name=PART, verdict=found.valid, reason=reason, details=details, counterexamples=examples)
+
+
+def _reason(violations: Sequence[Violation], keys: int, faults: Sequence[FaultRecord]) -> str:
+    """Returns the sentence of the first violation, and how many there are at which time."""
+    first = violations[0]
+    where = "" if first.key is None else f"Key {first.key}: "
+    total = f" {len(violations)} of {keys} keys are invalid" if keys > 1 else ""
+    at = Counter(violation.when for violation in violations)
+    if faults and keys > 1:
+        times = [f"{at[when]} {when} {'any' if when is When.BEFORE else 'a'} fault" for when in When if at[when]]
+        total += f": {', '.join(times)}"
+    return f"{where}{first.explanation}{total}{'.' if total else ''}"

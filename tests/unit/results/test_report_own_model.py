@@ -1,0 +1,131 @@
+"""The report of a run that a model of a user's own decides: the model's own words, and nothing that only registers have."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from checker.linearizable import linearizability
+from checker.models import Call, Inconsistent, Model
+from harness.errors import InputError
+from harness.op import Operation, OpType
+from harness.verdict import Part, Verdict
+from results.counterexample import counterexamples_of
+from results.document import build, reason_of
+from results.report import render
+from tests.own_models import Broken
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from results.record import RunRecord
+
+
+class HighWater(Model):
+    """A mark that only rises. Its functions have the names of a register's."""
+
+    name = "high-water"
+    initial = 0
+
+    def step(self, state: int, op: Call) -> int | Inconsistent:
+        """See `Model`."""
+        if op.f == "write":
+            return max(state, int(op.argument))
+        return state if not op.ok or op.result == state else Inconsistent(f"the mark stands at {state}")
+
+    def observes(self, op: Call) -> bool:
+        """See `Model`."""
+        return op.f == "read"
+
+
+def marks(operations: Sequence[Operation], *, wrong: bool) -> list[Operation]:
+    """Returns the operations of another run as those of marks, one for each key, numbered in the order of their middles.
+
+    Where it is asked for, one read in the last third sees what the mark was before a write that had returned.
+    """
+    random = Random("marks")
+    state: dict[str | None, int] = {}
+    told = []
+    for number, op in enumerate(sorted(operations, key=lambda op: op.start_ns + (op.end_ns or op.start_ns))):
+        now = state.get(op.key, 0)
+        ok = op.type is OpType.OK
+        if op.f == "read":
+            told.append(replace(op, result=now if ok else None, order=number if ok else None))
+            continue
+        value = random.randrange(number + 1)
+        told.append(replace(op, f="write", value=value, result=value if ok else None, order=number if ok else None))
+        if ok:
+            state[op.key] = max(now, value)
+    told.sort(key=lambda op: op.invoke_index)
+    if not wrong:
+        return told
+    raised = [op for op in told if op.f == "write" and op.type is OpType.OK and op.key == "k0"]
+    for place in range(2 * len(told) // 3, len(told)):
+        read = told[place]
+        known = [op.value for op in raised if (op.complete_index or 0) < read.invoke_index]
+        lower = [value for value in known if value < max(known)]
+        if read.f == "read" and read.type is OpType.OK and read.key == "k0" and lower:
+            told[place] = replace(read, result=max(lower))
+            return told
+    raise AssertionError("the run is too short for a wrong read")
+
+
+def of_marks(record: RunRecord, *, wrong: bool) -> RunRecord:
+    """Returns the record of a run that `HighWater` has decided."""
+    operations = marks([op for op in record.operations if op.type is not OpType.INFO], wrong=wrong)
+    parts = [*linearizability(HighWater(), operations, record.faults), *record.parts[1:]]
+    return replace(record, operations=operations, parts=parts, test=replace(record.test, workload="high-water"))
+
+
+def page_of(record: RunRecord) -> str:
+    """Returns a run's report."""
+    return render(record, build(record), drawn={}, logs=[])
+
+
+def test_the_report_of_an_own_model_has_its_words(valid_record: RunRecord) -> None:
+    """The model's reason is the sentence, its operations are drawn, and no register is spoken of."""
+    record = of_marks(valid_record, wrong=True)
+    assert {part.name: part.verdict for part in record.parts[:2]} == {
+        "linearizable": Verdict.INVALID, "order-agrees": Verdict.INVALID,
+    }  # fmt: skip
+    [example, *_] = counterexamples_of(record, reason_of(record.parts))
+    assert example.culprit is not None
+    assert example.culprit.f == "read"
+    page = page_of(record)
+    assert "the mark stands at" in page[: page.index('id="timeline"')]
+    drawn = page[page.index('class="example"') : page.index("</svg>", page.index('class="example"'))]
+    assert f"read → {example.culprit.result}" in drawn
+    assert "write " in drawn
+    assert "must hold" not in page
+    assert "<td><b>order-agrees</b></td>" in page
+    assert "&#34;model&#34;: &#34;high-water&#34;" in page
+
+
+@pytest.mark.parametrize(("model", "register"), [("cas-register", True), (None, True), ("sum", False)])
+def test_only_of_registers_it_says_what_they_must_hold(
+    valid_record: RunRecord, stale_record: RunRecord, model: str | None, register: bool
+) -> None:
+    """The same operations contradict each other otherwise, or not at all, if the object is another one."""
+    examples = counterexamples_of(stale_record, "")
+    details = {"counterexample": {"operations": []}, **({} if model is None else {"model": model})}
+    part = Part(name="linearizable", verdict=Verdict.INVALID, reason="Bad.", details=details, counterexamples=examples)
+    record = replace(stale_record, parts=[part, *valid_record.parts[1:]])
+    assert ("the register must hold" in page_of(record)) is register
+
+
+def test_the_report_of_a_right_run_has_no_counterexample(valid_record: RunRecord) -> None:
+    """Both parts are valid, and say how many operations carry an order."""
+    record = of_marks(valid_record, wrong=False)
+    page = page_of(record)
+    assert 'class="verdict valid"' in page
+    assert 'class="example"' not in page
+    assert "The system&#39;s own order is a legal one on all keys whose operations carry one" in page
+
+
+def test_a_mistake_of_an_own_model_is_an_error_of_the_input(valid_record: RunRecord) -> None:
+    """It names the model, the function and the line, so that the run has a part which says so."""
+    with pytest.raises(InputError, match=r"model broken: step \(.*own_models.py:\d+\) failed: ZeroDivisionError"):
+        linearizability(Broken(), valid_record.operations)
