@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
+from checker.linearizable import linearizability
 from harness.combinators import from_function
 from harness.op import Invocation
 from workloads.controller.model import BrokerGroup
@@ -12,7 +13,6 @@ from workloads.controller.options import BrokerIdOptions
 from workloads.controller.parts import contended, one_owner
 from workloads.controller.streams import Stream
 from workloads.finals import UntilRead, final_reads, keys_of
-from workloads.linearizability import linearizability
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -79,7 +79,7 @@ class BrokerIdWorkload:
     def check(self, operations: Sequence[Operation], observed: Observed) -> Sequence[Part]:
         """Returns the parts `linearizable`, `one-owner`, `contended` and, if the test asked for them, `final-reads`."""
         parts = [
-            *linearizability(operations, observed.faults, model=BrokerGroup()),
+            *linearizability(BrokerGroup(), operations, observed.faults),
             one_owner(operations),
             contended(operations),
         ]

@@ -34,7 +34,7 @@ class BrokerGroup(Model):
         """See `Model`."""
         after, answer = respond(state, op.f, op.argument)
         if op.ok and not same(op.result, answer):
-            return Inconsistent(f"{op.f} answered {_short(op.result)}, but {_told(state)} answers {_short(answer)}")
+            return Inconsistent(f"{_told(state)} answers {_short(answer)}")
         return after
 
     def observes(self, op: Call) -> bool:
