@@ -58,12 +58,12 @@ class Replica(NamedTuple):
 
 
 class Live(NamedTuple):
-    """A broker that is alive, with what its last heartbeat said; elections choose by it.
+    """A broker that is alive, with what its heartbeats said; elections choose by it.
 
     Attributes:
         id: The broker.
-        epoch: The master epoch that it knows.
-        max_offset: How far its log goes.
+        epoch: The latest master epoch that it said.
+        max_offset: How far its log goes, the most that it said in that epoch.
         priority: A smaller one is preferred.
     """
 
@@ -289,6 +289,9 @@ def _clean(group: Group, argument: Mapping[str, Any]) -> tuple[Group, Answer]:
 
 def _heartbeat(group: Group, argument: Mapping[str, Any]) -> tuple[Group, Answer]:
     said = Live(argument["id"], argument["epoch"], argument["max_offset"], argument["priority"])
+    before = next((each for each in group.live if each.id == said.id), None)
+    if before is not None and (before.epoch, before.max_offset) > (said.epoch, said.max_offset):
+        said = before._replace(priority=said.priority)  # a broker does not go back
     others = (each for each in group.live if each.id != said.id)
     return group._replace(live=tuple(sorted((*others, said)))), {"code": SUCCESS}
 

@@ -1,7 +1,7 @@
 """The parts of a register run's verdict.
 
-`checker.linearizable` decides each key. The other parts ask whether the run could have shown anything: where no read saw another
-process' write, or a key was never read again after healing, the run is unknown, however linearizable it is.
+`checker.linearizable` decides each key. The other parts ask whether the run could have shown anything: where no read saw
+another process' write, or a key was never read again after healing, the run is unknown, however linearizable it is.
 """
 
 from __future__ import annotations
