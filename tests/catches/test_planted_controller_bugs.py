@@ -17,11 +17,13 @@ from harness.verdict import Verdict
 from harness.workload import Observed
 from tests.catches.controllers import MISTAKES, Controller, request
 from workloads.controller.broker_ids import BrokerIdWorkload
+from workloads.controller.elections import ElectWorkload
 from workloads.controller.model import BrokerGroup
 
 if TYPE_CHECKING:
     from harness.generator import Asker
     from harness.verdict import Part
+    from workloads.controller.groups import GroupWorkload
 
 WORKERS = 4
 
@@ -59,9 +61,8 @@ def test_a_right_controller_is_not_accused(seed: int, lossy: bool) -> None:
     assert mixed(Controller(None, seed, lossy=lossy), seed).verdict is Verdict.VALID
 
 
-def broker_ids(controller: Controller, seed: int) -> dict[str, Part]:
-    """The parts of a run of the workload of broker ids."""
-    workload = BrokerIdWorkload()
+def parts_of(workload: GroupWorkload, controller: Controller, seed: int) -> dict[str, Part]:
+    """The parts of a run of a workload."""
     generator = limit(200, workload.generator(seed=seed, streams=WORKERS))
     history = simulate(generator, load=ClosedLoop(concurrency=WORKERS), respond=controller, seed=seed)
     return {part.name: part for part in workload.check(pair(history), Observed())}
@@ -71,7 +72,7 @@ def broker_ids(controller: Controller, seed: int) -> dict[str, Part]:
 @pytest.mark.parametrize("seed", range(2))
 def test_broker_ids_of_a_right_controller(seed: int, lossy: bool) -> None:
     """All parts are valid: ids were given, and were contended."""
-    found = broker_ids(Controller(None, seed, lossy=lossy), seed)
+    found = parts_of(BrokerIdWorkload(), Controller(None, seed, lossy=lossy), seed)
     assert {name: part.verdict for name, part in found.items()} == dict.fromkeys(
         ("linearizable", "one-owner", "contended"), Verdict.VALID
     )
@@ -80,13 +81,30 @@ def test_broker_ids_of_a_right_controller(seed: int, lossy: bool) -> None:
 @pytest.mark.parametrize("seed", range(2))
 def test_two_owners_of_an_id(seed: int) -> None:
     """The model finds them, and so does the rule that needs no search."""
-    found = broker_ids(Controller("two owners", seed), seed)
+    found = parts_of(BrokerIdWorkload(), Controller("two owners", seed), seed)
     assert found["linearizable"].verdict is found["one-owner"].verdict is Verdict.INVALID
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_a_stale_next_id(seed: int) -> None:
     """Only the model sees it."""
-    found = broker_ids(Controller("stale read", seed), seed)
+    found = parts_of(BrokerIdWorkload(), Controller("stale read", seed), seed)
     assert found["linearizable"].verdict is Verdict.INVALID
     assert found["one-owner"].verdict is Verdict.VALID
+
+
+@pytest.mark.parametrize("lossy", [False, True])
+@pytest.mark.parametrize("seed", range(2))
+def test_elections_of_a_right_controller(seed: int, lossy: bool) -> None:
+    """All parts are valid: masters were elected, and others stood."""
+    found = parts_of(ElectWorkload(), Controller(None, seed, lossy=lossy), seed)
+    assert {name: part.verdict for name, part in found.items()} == dict.fromkeys(
+        ("linearizable", "one-master", "stood"), Verdict.VALID
+    )
+
+
+@pytest.mark.parametrize("mistake", ["dead replica elected", "refused write applied", "stale read"])
+@pytest.mark.parametrize("seed", range(2))
+def test_mistakes_of_elections(mistake: str, seed: int) -> None:
+    """They show without any heartbeat."""
+    assert parts_of(ElectWorkload(), Controller(mistake, seed), seed)["linearizable"].verdict is Verdict.INVALID

@@ -84,7 +84,10 @@ class RocketMQController(System):
     summary = "The controllers of RocketMQ 5, which decide who is master of each group of brokers."
     Options = ControllerOptions
     serves: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {"broker-id": "apply, next and replica are the requests 1013, 1012 and 1004; each key is a broker group"}
+        {
+            "broker-id": "apply, next, replica and state are the requests 1013, 1012, 1004 and 1006; a key is a broker group",
+            "elect": "elect is the request 1002, and the others are as for broker-id",
+        }
     )
     programs = (
         Program(

@@ -165,7 +165,14 @@ def test_a_designated_election() -> None:
         ([heartbeat(1), heartbeat(2), heartbeat(3)], 1),
         # What a broker said before holds where it said more; its priority is the last one.
         ([heartbeat(3, epoch=1), heartbeat(2, max_offset=9), heartbeat(3, max_offset=1)], 3),
-        ([heartbeat(2, max_offset=9, priority=1), heartbeat(2, max_offset=1, priority=9), heartbeat(3, max_offset=9)], 3),
+        (
+            [
+                heartbeat(2, max_offset=9, priority=1),
+                heartbeat(2, max_offset=1, priority=9),
+                heartbeat(3, max_offset=9),
+            ],
+            3,
+        ),
     ],
 )
 def test_the_policy(beats: Sequence[Request], best: int) -> None:
