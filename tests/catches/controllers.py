@@ -87,7 +87,12 @@ def _elected(before: Group, chosen: int) -> tuple[Group, dict[str, Any]]:
     """Returns what an election answers that does not look whether a broker is alive and in sync."""
     sync = before.sync or Sync()
     elected = Sync(chosen, sync.master_epoch + 1, (chosen,), sync.epoch + 1)
-    said = {"code": 0, "master": chosen, "master_epoch": elected.master_epoch, "sync_epoch": elected.epoch}
+    said: dict[str, Any] = {
+        "code": 0,
+        "master": chosen,
+        "master_epoch": elected.master_epoch,
+        "sync_epoch": elected.epoch,
+    }
     said |= {"sync_set": [chosen], "members": [[each.id, each.address] for each in before.replicas or ()]}
     address = before.address(chosen)
     return before._replace(sync=elected), said | ({"address": address} if address else {})
