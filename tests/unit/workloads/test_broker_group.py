@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from checker import brute
 from checker.analysis import analysis
 from checker.errors import ModelError
 from harness.op import Operation, OpType
@@ -320,6 +322,24 @@ def history(seed: int, count: int = 40) -> list[Operation]:
 def test_legal_histories_are_valid(seed: int) -> None:
     """What the specification answers is linearizable, also with operations that did not return."""
     assert analysis(BrokerGroup(), history(seed), time_limit=20).valid is Verdict.VALID
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_algorithm_says_what_the_brute_force_says(seed: int) -> None:
+    """On short histories, half of which have an answer from elsewhere."""
+    draws, seen = random.Random(seed), set[Verdict]()
+    for number in range(40):
+        operations = history(1000 * seed + number, count=6)
+        if draws.random() < 0.5:
+            place = draws.randrange(6)
+            answers = [each.result for each in history(draws.randrange(10**6)) if each.f == operations[place].f]
+            if answers and operations[place].type is OpType.OK:
+                operations[place] = replace(operations[place], result=answers[0])
+        truth = Verdict.VALID if brute.linearizable(BrokerGroup(), operations) else Verdict.INVALID
+        seen.add(truth)
+        for algorithm in ("auto", "linear", "wgl"):
+            assert analysis(BrokerGroup(), operations, algorithm=algorithm).valid is truth, operations
+    assert seen == {Verdict.VALID, Verdict.INVALID}
 
 
 @pytest.mark.parametrize("seed", range(8))
