@@ -54,6 +54,7 @@ JVM_FLAGS = (
     "-XX:ActiveProcessorCount=2",
     "-XX:-UsePerfData",
     "-XX:+ExitOnOutOfMemoryError",
+    "-Dtls.server.mode=disabled",  # else it makes a key at each start, in vain, and logs an error
     "--add-exports",
     "java.base/sun.nio.ch=ALL-UNNAMED",
     "--add-opens",
