@@ -55,12 +55,15 @@ JVM_FLAGS = (
     "-XX:-UsePerfData",
     "-XX:+ExitOnOutOfMemoryError",
     "-Dtls.server.mode=disabled",  # else it makes a key at each start, in vain, and logs an error
-    "--add-exports",
-    "java.base/sun.nio.ch=ALL-UNNAMED",
-    "--add-opens",
-    "java.base/sun.nio.ch=ALL-UNNAMED",
-    "--add-opens",
-    "java.base/java.nio=ALL-UNNAMED",
+    "--add-exports=java.base/sun.nio.ch=ALL-UNNAMED",
+    "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
+    "--add-opens=java.base/java.nio=ALL-UNNAMED",
+    # Hessian writes the snapshots of a controller on jraft. Where it cannot look into these, no snapshot can be saved, and the
+    # first try puts every controller out of service for good.
+    "--add-opens=java.base/java.lang=ALL-UNNAMED",
+    "--add-opens=java.base/java.util=ALL-UNNAMED",
+    "--add-opens=java.base/java.util.concurrent=ALL-UNNAMED",
+    "--add-opens=java.base/java.util.concurrent.atomic=ALL-UNNAMED",
 )
 MAPPED_FILE_BYTES = 8 * 1024 * 1024
 STATUS_TIMEOUT_S = 1.0
@@ -71,6 +74,7 @@ FATAL = (
     r"IllegalAccessError",
     r"NoClassDefFoundError",
     r"A fatal error has been detected",
+    r"raft may stop working since some error occurs",  # jraft has given up on its state machine
 )
 
 

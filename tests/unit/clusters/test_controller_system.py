@@ -135,6 +135,9 @@ def test_the_digest_of_jars(tmp_path: Path) -> None:
 
 
 def test_fatal_lines() -> None:
-    """A JVM that broke; not what a controller writes when it loses its peers."""
+    """A JVM that broke, a state machine that was given up; not what a controller writes when it loses its peers."""
     assert re.search("|".join(FATAL), "java.lang.OutOfMemoryError: Metaspace")
+    assert re.search(
+        "|".join(FATAL), "Fail to save snapshot.] on StateMachine x, raft may stop working since some error occurs"
+    )
     assert not re.search("|".join(FATAL), "ERROR Failed to append entry to DLedger")
