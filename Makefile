@@ -16,12 +16,13 @@ BIN       := $(VENV)/bin
 SUDO      := $(if $(filter 0,$(shell id -u)),,sudo)
 NODE      := clusters/systems/dledger/node
 JAR       := $(NODE)/target/dledger-node.jar
+ROCKETMQ  := clusters/systems/rocketmq/jars
 ROOMS     := harness nemesis workloads checker clusters results commands
 PYTHON    := $(ROOMS) cli.py tests benchmarks
 NODE_SRC  := $(NODE)/pom.xml $(shell find $(NODE)/src/main -type f 2>/dev/null)
 NODE_TEST := $(shell find $(NODE)/src/test -type f 2>/dev/null)
 RUST_SRC  := $(wildcard checker/kernel/Cargo.*) $(shell find checker/kernel/src -type f)
-MVN       := mvn --batch-mode --no-transfer-progress --quiet -f $(NODE)/pom.xml
+MVN       := mvn --batch-mode --no-transfer-progress --quiet -f
 CARGO     := cargo --quiet
 TEST_TARGET := build/cargo-test
 
@@ -33,7 +34,7 @@ demo: setup $(JAR)
 	$(SUDO) $(BIN)/labrys test --cluster local --system dledger --workload register \
 	    --nemesis partition-random-halves --rate 15 --time-limit 60
 
-test: setup $(JAR) build/kernel-test.stamp build/node-test.stamp
+test: setup $(JAR) build/rocketmq.stamp build/kernel-test.stamp build/node-test.stamp
 	$(BIN)/pytest --numprocesses 3 --durations 25
 
 lint: setup
@@ -52,7 +53,7 @@ dist: setup $(JAR)
 	$(BIN)/maturin build --quiet --release --out dist
 
 clean:
-	rm -rf build dist $(VENV) checker/_kernel*.so checker/kernel/target $(NODE)/target .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf build dist $(VENV) checker/_kernel*.so checker/kernel/target $(NODE)/target $(ROCKETMQ)/target .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 setup: build/kernel.stamp
 
@@ -70,13 +71,17 @@ build/kernel.stamp: build/venv.stamp $(RUST_SRC)
 	@touch $@
 
 $(JAR): build/system.stamp $(NODE_SRC)
-	$(MVN) package -DskipTests
+	$(MVN) $(NODE)/pom.xml package -DskipTests
 	@touch $@
+
+build/rocketmq.stamp: build/system.stamp $(ROCKETMQ)/pom.xml
+	$(MVN) $(ROCKETMQ)/pom.xml prepare-package
+	@mkdir -p build && touch $@
 
 build/kernel-test.stamp: build/venv.stamp $(RUST_SRC)
 	cd checker/kernel && CARGO_TARGET_DIR=$(CURDIR)/$(TEST_TARGET) $(CARGO) test --no-default-features
 	@touch $@
 
 build/node-test.stamp: $(JAR) $(NODE_TEST)
-	$(MVN) test
+	$(MVN) $(NODE)/pom.xml test
 	@touch $@

@@ -128,6 +128,9 @@ def _of_own_model(model: Model, encoded: Encoded, outcome: Outcome, op: int, dea
         kept = part.shrunk([])
     elif analyzer != FLOW:
         kept = _with_context(encoded, op, kept, deadline_s)
+        if analyzer == RELAXED and _alone(encoded, op, kept)["verdict"] != "invalid":
+            # A part that begins in states which a search told need not contradict itself from the initial state.
+            kept = part.shrunk([])
     small = tuple(encoded.operations[i] for i in kept)
     if analyzer == FLOW:
         _hold_to_step(model, encoded.operations[op], small)

@@ -10,7 +10,8 @@ The first try begins with the history itself, so that what is kept contradicts i
 is what a person understands best. Only then parts are tried that begin later.
 
 Whatever linearization the whole history has, the relaxed part has too: each step of it is a step of the part. So if the relaxed
-part has none, neither has the whole history, whatever the model is; and the kept operations alone have none.
+part has none, neither has the whole history, whatever the model is. The kept operations alone have none either, unless the
+states at `begin` were told by a search (see below) and the initial state is none of them: then they need what came before.
 
 The search of a relaxed part is the kernel's. Its states are sets of the model's states: all in which the object can be, given
 that the relaxed operations are free. They are made as they are asked for. Where a model has too many states to know all in

@@ -1,8 +1,7 @@
 """Nodes of the DLedger library, whatever is on top of it: installed, started, broken, and looked at.
 
 A node runs one process. It is ended with SIGKILL: the library takes five seconds for an orderly end, and its promises must
-hold without one. A wait ends early when it cannot succeed any more, because a process is gone, and says which and what its log
-said last.
+hold without one.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from clusters.systems.dledger.outcomes import REFUSALS
-from clusters.systems.dledger.remoting import RemotingError
 from clusters.systems.dledger.requests import Peer
 from clusters.systems.dledger.routing import Group
-from harness.cluster import on_nodes
-from harness.daemon import LOG_TAIL_LINES, Daemon
+from clusters.systems.remoting import RemotingError
+from clusters.systems.waiting import POLL_S, wait_until_complete
+from harness.daemon import Daemon
 from harness.errors import InfrastructureError, InputError, NodeError
 from harness.leaders import leaders_by_term
 from harness.system import Program, System
@@ -64,8 +63,6 @@ JVM_FLAGS = (
     "-Dtls.server.mode=disabled",  # else it makes an RSA key at each start: two seconds of CPU, unused
 )
 INDEX_FILE_ENTRIES = 32_768
-POLL_S = 0.1
-ALIVE_CHECK_S = 2.0  # how often a node that does not answer is asked over SSH whether its process is still there
 STATUS_TIMEOUT_S = 1.0
 TRANSFER_TIMEOUT_S = 10.0
 FATAL = (
@@ -165,45 +162,12 @@ class DLedgerNodes(System):
 
     def wait_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
         """Waits until all nodes follow one leader that serves, and have applied what it had committed, if they tell."""
-        missing = asyncio.run(self._missing_in_the_end(nodes, timeout_s))
-        if missing:
-            tails = "".join(f"\n--- last lines of {LOG_DIR} on {name}\n{self._log_tail(name)}" for name in missing)
-            reasons = "; ".join(f"{name} {reason}" for name, reason in missing.items())
-            raise InfrastructureError(f"DLedger does not serve within {timeout_s:g} s: {reasons}{tails}")
+        wait_until_complete(self, nodes, timeout_s, self._look, called="DLedger", logs=(LAUNCH_LOG, LOG))
 
-    async def _missing_in_the_end(self, nodes: Sequence[Node], timeout_s: float) -> dict[str, str]:
-        """Returns nothing as soon as the nodes serve; else what they lack at the deadline, or when a process is gone."""
-        start_s = time.monotonic()
-        check_alive_s = start_s + ALIVE_CHECK_S
-        while True:
-            statuses = await self._statuses(nodes)
-            missing = lacking(statuses, await self.serving(statuses))
-            now_s = time.monotonic()
-            if not missing or now_s > start_s + timeout_s:
-                return missing
-            if now_s > check_alive_s:
-                silent = [node for node in nodes if statuses[node.name] is None]
-                gone = await asyncio.to_thread(self._gone, silent)
-                if gone:
-                    return dict.fromkeys(gone, "has no DLedger process any more")
-                check_alive_s = time.monotonic() + ALIVE_CHECK_S
-            await asyncio.sleep(POLL_S)
-
-    def _gone(self, nodes: Sequence[Node]) -> list[str]:
-        """Returns the nodes without a process; one that cannot be asked is not among them."""
-        states = on_nodes(nodes, self.process_state)
-        return [name for name, state in states.items() if state is None]
-
-    def _log_tail(self, name: str) -> str:
-        node = next(node for node in self.group.nodes if node.name == name)
-        try:
-            return (
-                self.cluster.remote(node)
-                .run(f"tail -qn {LOG_TAIL_LINES} {LAUNCH_LOG} {LOG}", check=False)
-                .stdout.strip()
-            )
-        except NodeError as error:
-            return f"(cannot be read: {error})"
+    async def _look(self, nodes: Sequence[Node]) -> tuple[Mapping[str, str], Sequence[Node]]:
+        statuses = await self._statuses(nodes)
+        missing = lacking(statuses, await self.serving(statuses))
+        return missing, [node for node in nodes if statuses[node.name] is None]
 
     def fatal_log_patterns(self) -> Sequence[str]:
         """Returns what a JVM writes when it is broken, and what the node writes when the library gave up."""

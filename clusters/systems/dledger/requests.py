@@ -10,13 +10,13 @@ import base64
 from typing import TYPE_CHECKING
 
 from clusters.systems.dledger.outcomes import SUCCESS, UNEXPECTED_ARGUMENT
-from clusters.systems.dledger.remoting import HEADER_OK, BadAnswer, Connection
+from clusters.systems.remoting import HEADER_OK, BadAnswer, Connection
 from harness.system import NodeStatus, ReplicaState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from clusters.systems.dledger.remoting import Answer
+    from clusters.systems.remoting import Answer
     from harness.op import Value
 
 METADATA = 50000

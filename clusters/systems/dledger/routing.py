@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from clusters.systems.dledger import outcomes
-from clusters.systems.dledger.remoting import HEADER_OK, Connection, NotSent, RemotingError
 from clusters.systems.dledger.requests import Peer
+from clusters.systems.remoting import HEADER_OK, Connection, NotSent, RemotingError
 from harness.op import Fail, Info
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from clusters.systems.dledger.remoting import Answer
+    from clusters.systems.remoting import Answer
     from harness.node import Node
     from harness.op import Value
 

@@ -18,9 +18,9 @@ import itertools
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from clusters.systems.dledger import outcomes
-from clusters.systems.dledger.remoting import HEADER_OK, Answer
 from clusters.systems.dledger.routing import Seat
 from clusters.systems.dledger_log.entries import BARRIER, encode, entry_of, values_of
+from clusters.systems.remoting import HEADER_OK, Answer
 from harness.op import Fail, Info, Ok
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clusters.systems.dledger.remoting import BadAnswer
+from clusters.systems.remoting import BadAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -16,13 +16,13 @@ from clusters.systems.dledger.options import ReadMode, Routing
 from clusters.systems.dledger.routing import Group
 from harness.node import Node
 from harness.op import Fail, Info, Invocation, Ok
-from tests.unit.clusters.dledger_script import answer, frame, scripted
+from tests.unit.clusters.remoting_script import answer, frame, scripted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 
     from harness.op import Outcome, Value
-    from tests.unit.clusters.dledger_script import ScriptedNode
+    from tests.unit.clusters.remoting_script import ScriptedNode
 
     Script = Callable[[Mapping[str, Any], Mapping[str, Any]], bytes | None]
 

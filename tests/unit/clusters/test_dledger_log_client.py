@@ -17,7 +17,7 @@ from clusters.systems.dledger_log.client import LogClient
 from clusters.systems.dledger_log.entries import BARRIER, encode
 from harness.node import Node
 from harness.op import Fail, Info, Invocation, Ok
-from tests.unit.clusters.dledger_script import answer, frame, scripted
+from tests.unit.clusters.remoting_script import answer, frame, scripted
 from tests.unit.clusters.test_dledger_outcomes import PERHAPS_APPENDED, REFUSED_BEFORE_THE_APPEND
 
 if TYPE_CHECKING:

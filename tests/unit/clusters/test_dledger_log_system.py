@@ -14,7 +14,7 @@ from clusters.systems.dledger_log.system import DLedgerLogSystem
 from harness.cluster import Paper
 from harness.node import Node
 from harness.system import NodeStatus
-from tests.unit.clusters.dledger_script import answer, scripted
+from tests.unit.clusters.remoting_script import answer, scripted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

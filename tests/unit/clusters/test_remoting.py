@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusters.systems.dledger.remoting import (
+from clusters.systems.remoting import (
     MAX_FRAME_BYTES,
     MAX_HEADER_BYTES,
     BadAnswer,
@@ -21,12 +21,12 @@ from clusters.systems.dledger.remoting import (
     NotSent,
     RemotingError,
 )
-from tests.unit.clusters.dledger_script import HEAD, answer, frame, scripted
+from tests.unit.clusters.remoting_script import HEAD, answer, frame, scripted
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
 
-    from clusters.systems.dledger.remoting import Answer
+    from clusters.systems.remoting import Answer
 
 HOST = "127.0.0.1"
 
@@ -328,3 +328,31 @@ def test_an_answer_to_nobodys_request_ends_many_calls() -> None:
                 await connection.call_many(7, [{}], window=1, timeout_s=1, take=lambda _place, _answer: True)
 
     run(main())
+
+
+def test_an_answer_has_the_fields_of_its_header() -> None:
+    """And a body with bare numbers as keys is read; a request may have a list for a body, or none."""
+
+    async def main() -> None:
+        def script(header: Mapping[str, Any], body: Any) -> bytes:
+            said = {"code": 0, "opaque": header["opaque"], "flag": 1, "extFields": {"nextBrokerId": "7"}}
+            return frame(json.dumps(said).encode(), b'{"asked":%s,"of":{1:"a"}}' % json.dumps(body).encode())
+
+        async with scripted(script) as node:
+            connection = await Connection.open(HOST, node.port, 1)
+            answered = await connection.call(1006, ["b0"], extension={"brokerName": "b0"})
+            assert answered.extension == {"nextBrokerId": "7"}
+            assert answered.body == {"asked": ["b0"], "of": {"1": "a"}}
+            assert (await connection.call(1012, None, extension={})).body["asked"] is None
+            assert node.requests[0][0]["extFields"] == {"brokerName": "b0"}
+            connection.close()
+
+    run(main())
+
+
+@pytest.mark.parametrize("fields", ["[1]", '"a"', '{"a":1}', "7"])
+def test_fields_that_are_no_map_of_texts(fields: str) -> None:
+    """They are no answer."""
+    header = f'{{"code":0,"opaque":1,"extFields":{fields}}}'.encode()
+    with pytest.raises(BadAnswer, match="extFields"):
+        asyncio.run(read_answer(frame(header)))

@@ -52,7 +52,7 @@ class ScriptedNode:
                 total, mark = HEAD.unpack(await reader.readexactly(HEAD.size))
                 data = await reader.readexactly(total - 4)
                 length = mark & 0xFFFFFF
-                header, body = json.loads(data[:length]), json.loads(data[length:])
+                header, body = json.loads(data[:length]), json.loads(data[length:] or b"null")
                 self.requests.append((header, body))
                 if self.hang:
                     continue

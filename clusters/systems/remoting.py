@@ -1,4 +1,4 @@
-"""Connections that speak RocketMQ's remoting protocol with JSON headers, as DLedger does among nodes and to clients.
+"""Connections that speak RocketMQ's remoting protocol with JSON headers, as its servers and DLedger's do.
 
 A frame is, big-endian: total length (4 bytes, not counting itself), a word whose top byte is the header's encoding (0 is JSON)
 and whose rest is the header's length, the header, the body. (Source: RocketMQ's RemotingCommand, NettyDecoder; DLedger
@@ -15,9 +15,10 @@ import contextlib
 import itertools
 import json
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from clusters.systems import fastjson
 from harness.errors import InfrastructureError
 
 if TYPE_CHECKING:
@@ -51,14 +52,16 @@ class Answer:
     """An answer to a call.
 
     Attributes:
-        status: The header's code: 200 for an answer of DLedger's own, else one of the remoting layer's.
-        remark: What the remoting layer says; empty if nothing.
+        status: The header's code: the server's own, or one of the remoting layer's. DLedger's own answers have 200.
+        remark: What the server says beside; empty if nothing.
         body: The JSON object of the body; empty if there is none.
+        extension: The header's `extFields`.
     """
 
     status: int
     remark: str
     body: Mapping[str, Value]
+    extension: Mapping[str, str] = field(default_factory=dict)
 
 
 class Connection:
@@ -87,14 +90,14 @@ class Connection:
             raise NotSent(f"{where} refused a connection: {error.strerror or error}") from error
         return cls(reader, writer, where)
 
-    async def call(self, code: int, body: Mapping[str, Value], *, extension: Mapping[str, str]) -> Answer:
+    async def call(self, code: int, body: Value, *, extension: Mapping[str, str]) -> Answer:
         """Sends a request and waits for its answer; the caller bounds the time.
 
         A call that is cancelled, or fails, leaves the connection closed.
 
         Args:
             code: The request code.
-            body: The body's JSON object.
+            body: The body as JSON-like data; None for none.
             extension: The header's `extFields`.
 
         Raises:
@@ -200,24 +203,26 @@ class Connection:
             raise BadAnswer(f"{self._where} sent a header that is not JSON or longer than its frame")
         header = _object(frame[LENGTH.size : body_at], f"{self._where}: header")
         body = _object(frame[body_at:], f"{self._where}: body") if body_at < total else {}
-        opaque, status = header.get("opaque"), header.get("code")
+        opaque, status, extension = header.get("opaque"), header.get("code"), header.get("extFields") or {}
         if not isinstance(opaque, int):
             raise BadAnswer(f"{self._where} answered request {str(opaque)[:100]!r}; a request is a whole number")
         if not isinstance(status, int):
             raise BadAnswer(f"{self._where} sent a header without a code")
-        return opaque, Answer(status=status, remark=str(header.get("remark") or ""), body=body)
+        if not isinstance(extension, dict) or not all(isinstance(value, str) for value in extension.values()):
+            raise BadAnswer(f"{self._where} sent extFields that are not a map of texts: {str(extension)[:100]}")
+        return opaque, Answer(status=status, remark=str(header.get("remark") or ""), body=body, extension=extension)
 
 
-def _frame(code: int, opaque: int, body: Mapping[str, Value], extension: Mapping[str, str]) -> bytes:
+def _frame(code: int, opaque: int, body: Value, extension: Mapping[str, str]) -> bytes:
     header = {"code": code, "language": "PYTHON", "version": 0, "opaque": opaque, "flag": 0, "extFields": extension}
     encoded = json.dumps(header).encode()
-    payload = json.dumps(body).encode()
+    payload = b"" if body is None else json.dumps(body).encode()
     return HEAD.pack(LENGTH.size + len(encoded) + len(payload), len(encoded)) + encoded + payload
 
 
 def _object(data: bytes, what: str) -> Mapping[str, Value]:
     try:
-        value = json.loads(data)
+        value = fastjson.read(data)
     except (ValueError, RecursionError) as error:
         raise BadAnswer(f"{what} is not JSON: {error}") from error
     if not isinstance(value, dict):

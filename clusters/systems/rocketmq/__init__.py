@@ -1,0 +1,1 @@
+"""RocketMQ: its controllers as a system under test, and their client."""

@@ -1,0 +1,156 @@
+"""The client of RocketMQ's controllers: one connection of one process.
+
+A pinned client never leaves its node, so that a deposed leader keeps getting requests. A following client goes where a refusal
+says that the leader is. Neither asks again at once after a refusal. How long an answer may take is the interpreter's business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from clusters.systems.remoting import BadAnswer, Connection, NotSent, RemotingError
+from clusters.systems.rocketmq.outcomes import NOT_LEADER, Meaning, meaning_of, not_answered, not_leader
+from clusters.systems.rocketmq.requests import REQUESTS, metadata
+from harness.op import Fail, Info, Ok
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from clusters.systems.remoting import Answer
+    from clusters.systems.rocketmq.requests import Request
+    from harness.node import Node
+    from harness.op import Invocation, Outcome
+
+ONLY_GROUP = "group"  # where a workload has one object and no keys
+CONNECT_TIMEOUT_S = 2.0
+METADATA_TIMEOUT_S = 1.0
+REFUSAL_PAUSE_S = 0.1
+# A heartbeat keeps a broker alive as long as its connection, so it needs one of its own.
+SERVED = frozenset(REQUESTS) - {"heartbeat"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Controllers:
+    """The controllers that a client talks to.
+
+    Attributes:
+        nodes: Their nodes.
+        port: The port of each.
+    """
+
+    nodes: Sequence[Node]
+    port: int
+
+    async def connect(self, node: Node, timeout_s: float = CONNECT_TIMEOUT_S) -> Connection:
+        """Connects to a controller.
+
+        Raises:
+            NotSent: It cannot be reached.
+        """
+        return await Connection.open(node.address, self.port, timeout_s)
+
+    def at(self, address: str | None) -> str | None:
+        """Returns the name of the node at an address `host:port`; None for an address of no node."""
+        return next((node.name for node in self.nodes if address == f"{node.address}:{self.port}"), None)
+
+
+class ControllerClient:
+    """A `harness.client.RoutedClient` for broker groups: a key is the name of a group, a function one of `REQUESTS`.
+
+    Attributes:
+        node: Where it was placed, and where it stays if it does not follow.
+        via: The node that its last operation was sent to; None if it does not follow.
+    """
+
+    def __init__(self, *, controllers: Controllers, node: Node, follows: bool) -> None:
+        self.node = node
+        self._controllers = controllers
+        self._follows = follows
+        self._at = node
+        self._connection: Connection | None = None
+        self.via: str | None = None
+
+    async def invoke(self, invocation: Invocation) -> Outcome:
+        """Carries out a request to the broker group `invocation.key`; an answer is `Ok`, whatever its code is."""
+        request = REQUESTS.get(invocation.f)
+        if request is None or invocation.f not in SERVED:
+            return Fail(f"unsupported: {invocation.f[:100]}")
+        self.via = self._at.name if self._follows else None
+        name = invocation.key or ONLY_GROUP
+        try:
+            answer = await request.ask(await self._connected(), name, invocation.value)
+        except NotSent as error:
+            self._leave(None)
+            await asyncio.sleep(REFUSAL_PAUSE_S)
+            return Fail(f"not-connected: {error}")
+        except RemotingError as error:
+            self._leave(None)
+            return _no_answer(f"no-answer: {error}", is_read=request.is_read)
+        if answer.status == NOT_LEADER:
+            return await self._refused()
+        if meaning_of(answer.status) is not Meaning.ANSWER:
+            await asyncio.sleep(REFUSAL_PAUSE_S)
+        return outcome_of(request, name, answer)
+
+    async def close(self) -> None:
+        """Closes the connection."""
+        self._close()
+
+    async def _connected(self) -> Connection:
+        if self._connection is None or self._connection.closed:
+            self._connection = await self._controllers.connect(self._at)
+        return self._connection
+
+    async def _refused(self) -> Fail:
+        """Asks who leads; a following client goes there, or to the next node if nobody is known to lead."""
+        leader = None
+        try:
+            async with asyncio.timeout(METADATA_TIMEOUT_S):
+                leader = self._controllers.at((await metadata(await self._connected())).leader)
+        except (RemotingError, TimeoutError):
+            self._close()
+        named = leader if leader != self._at.name else None
+        if named is not None and self._follows:
+            self._leave(named)
+        else:
+            await asyncio.sleep(REFUSAL_PAUSE_S)
+            if named is None:
+                self._leave(None)
+        return not_leader(named)
+
+    def _leave(self, leader: str | None) -> None:
+        """Drops the connection; a following client turns to the leader, or to the next node if none is known."""
+        self._close()
+        if self._follows:
+            names = [node.name for node in self._controllers.nodes]
+            following = (names.index(self._at.name) + 1) % len(names)
+            self._at = self._controllers.nodes[names.index(leader) if leader in names else following]
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def outcome_of(request: Request, name: str, answer: Answer) -> Outcome:
+    """Returns the outcome of an operation that a leader answered.
+
+    Args:
+        request: What was asked.
+        name: The broker group.
+        answer: What came; its code is not that of `NOT_LEADER`.
+    """
+    if meaning_of(answer.status) is not Meaning.ANSWER:
+        return not_answered(answer.status, answer.remark, is_read=request.is_read)
+    try:
+        return Ok(request.value(name, answer))
+    except BadAnswer as error:
+        said = f" ({answer.remark[:100]})" if answer.remark else ""
+        return _no_answer(f"bad-answer: code {answer.status}{said}: {error}", is_read=request.is_read)
+
+
+def _no_answer(error: str, *, is_read: bool) -> Fail | Info:
+    """Returns the outcome of an operation without an answer that could be used: a read has no effect, all else may have."""
+    return Fail(error) if is_read else Info(error)

@@ -1,0 +1,264 @@
+"""RocketMQ's controllers as a system under test, on either consensus library.
+
+A controller decides who is master of each group of brokers. It runs as the release has it: its own class, its own jars, a
+configuration file. Clients speak to it over RocketMQ's remoting protocol.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar
+
+from clusters.systems.remoting import RemotingError
+from clusters.systems.rocketmq import jars
+from clusters.systems.rocketmq.client import ControllerClient, Controllers
+from clusters.systems.rocketmq.options import Consensus, ControllerOptions
+from clusters.systems.rocketmq.outcomes import REFUSALS, SUCCESS
+from clusters.systems.rocketmq.requests import REQUESTS, metadata
+from clusters.systems.waiting import wait_until_complete
+from harness.daemon import Daemon
+from harness.errors import InputError, NodeError
+from harness.leaders import LEADER, leaders_by_term
+from harness.system import NodeStatus, Program, System
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from harness.cluster import Cluster
+    from harness.node import Node
+
+JAVA_VERSION = 17
+ROLE = "controller"
+GROUP = "labrys"
+PORT = 9878
+JRAFT_PORT = 9880
+CLASS = "org.apache.rocketmq.controller.ControllerStartup"
+DATA_DIR = "/var/lib/labrys/rocketmq-controller"
+LOG_DIR = "/var/log/labrys/rocketmq-controller"
+CONFIG = "/etc/labrys/rocketmq-controller.conf"
+LAUNCH_LOG = f"{LOG_DIR}/launch.log"  # what the JVM itself writes
+OWN_LOGS = f"{LOG_DIR}/logs/rocketmqlogs"  # below the home that the JVM is given
+LOGS = (LAUNCH_LOG, f"{OWN_LOGS}/controller.log", f"{OWN_LOGS}/broker_default.log")
+NAME = re.compile(r"[A-Za-z0-9._]+")
+JVM_FLAGS = (
+    "-Xms96m",
+    "-Xmx96m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Xss256k",
+    "-XX:ReservedCodeCacheSize=48m",
+    "-XX:MaxMetaspaceSize=96m",
+    "-XX:MaxDirectMemorySize=128m",
+    "-XX:ActiveProcessorCount=2",
+    "-XX:-UsePerfData",
+    "-XX:+ExitOnOutOfMemoryError",
+    "-Dtls.server.mode=disabled",  # else it makes a key at each start, in vain, and logs an error
+    "--add-exports=java.base/sun.nio.ch=ALL-UNNAMED",
+    "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
+    "--add-opens=java.base/java.nio=ALL-UNNAMED",
+    # Hessian writes the snapshots of a controller on jraft. Where it cannot look into these, no snapshot can be saved, and the
+    # first try puts every controller out of service for good.
+    "--add-opens=java.base/java.lang=ALL-UNNAMED",
+    "--add-opens=java.base/java.util=ALL-UNNAMED",
+    "--add-opens=java.base/java.util.concurrent=ALL-UNNAMED",
+    "--add-opens=java.base/java.util.concurrent.atomic=ALL-UNNAMED",
+)
+MAPPED_FILE_BYTES = 8 * 1024 * 1024
+STATUS_TIMEOUT_S = 1.0
+PROBED_GROUP = "labrys-ready"  # a group that nobody registers: a leader that serves proposes the id 1
+FATAL = (
+    r"OutOfMemoryError",
+    r"StackOverflowError",
+    r"IllegalAccessError",
+    r"NoClassDefFoundError",
+    r"A fatal error has been detected",
+    r"raft may stop working since some error occurs",  # jraft has given up on its state machine
+)
+
+
+class RocketMQController(System):
+    """Controllers of RocketMQ, on a cluster.
+
+    Attributes:
+        controllers: The controllers of the nodes.
+    """
+
+    name = "rocketmq-controller"
+    summary = "The controllers of RocketMQ 5, which decide who is master of each group of brokers."
+    Options = ControllerOptions
+    serves: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {
+            "broker-id": "apply, next, replica and state are the requests 1013, 1012, 1004 and 1006; a key is a broker group",
+            "elect": "elect is the request 1002, and the others are as for broker-id",
+        }
+    )
+    programs = (
+        Program(
+            name="java",
+            package="openjdk-17-jre-headless",
+            purpose="running RocketMQ",
+            least_version=JAVA_VERSION,
+            version_pattern=r'version "(\d+)',
+        ),
+        Program(name="mvn", package="maven", purpose="getting RocketMQ's jars", build_only=True),
+    )
+    refusals = REFUSALS
+    reads_need_leader = True
+
+    def __init__(self, cluster: Cluster, options: ControllerOptions, workload: str) -> None:
+        super().__init__(cluster, options, workload)
+        for node in cluster.nodes:
+            _check_name(node)
+        self._options = options
+        self.controllers = Controllers(nodes=tuple(cluster.nodes), port=PORT)
+
+    def versions(self) -> Mapping[str, str]:
+        """Returns the release, the library by which it agrees, and which jars they are."""
+        version = self._options.rocketmq_version
+        place = jars.folder(version)
+        library = "dledger" if self._options.consensus is Consensus.DLEDGER else "jraft-core"
+        found = [jar.stem.removeprefix(f"{library}-") for jar in place.glob(f"{library}-[0-9]*.jar")]
+        return {"rocketmq": version, library: ", ".join(found) or "unknown", "jars": jars.digest(place)[:12]}
+
+    def install(self, node: Node) -> None:
+        """Puts the jars on the node, if they are not there yet."""
+        remote = self.cluster.remote(node)
+        java = remote.run("java -version 2>&1", check=False)
+        stated = re.search(r'version "(\d+)', java.stdout)
+        if java.status != 0 or stated is None or int(stated[1]) < JAVA_VERSION:
+            said = java.stdout.strip().partition("\n")[0]
+            raise NodeError(
+                node.name, f"needs Java {JAVA_VERSION} or later to run RocketMQ, but `java -version` says: {said}"
+            )
+        jars.install(remote, self._options.rocketmq_version)
+
+    def processes(self, node: Node) -> Sequence[Daemon]:
+        """Returns the one process of a node."""
+        is_jraft = self._options.consensus is Consensus.JRAFT
+        arguments = [
+            "java", *JVM_FLAGS, f"-Duser.home={LOG_DIR}", f"-Drocketmq.home.dir={DATA_DIR}",
+            "-cp", f"{jars.node_folder(self._options.rocketmq_version)}/*", CLASS, "-c", CONFIG,
+        ]  # fmt: skip
+        daemon = Daemon(
+            role=ROLE,
+            argv=arguments,
+            pattern=rf"^java .*{re.escape(CLASS)}",
+            ports=(PORT, JRAFT_PORT) if is_jraft else (PORT,),
+            data_dir=DATA_DIR,
+            log_files=LOGS,
+            config_files={CONFIG: self.configuration(node)},
+        )
+        return (daemon,)
+
+    def configuration(self, node: Node) -> str:
+        """Returns the configuration file of a node."""
+        options, nodes = self._options, self.controllers.nodes
+        lines = {
+            "controllerStorePath": f"{DATA_DIR}/store",
+            "mappedFileSize": MAPPED_FILE_BYTES,
+            "scanInactiveMasterInterval": options.scan_interval_ms,
+            "scanNotActiveBrokerInterval": options.scan_interval_ms,
+        }
+        if options.consensus is Consensus.DLEDGER:
+            lines |= {
+                "controllerType": "DLedger",
+                "controllerDLegerGroup": GROUP,
+                "controllerDLegerPeers": ";".join(f"{each.name}-{each.address}:{PORT}" for each in nodes),
+                "controllerDLegerSelfId": node.name,
+                "processReadEvent": str(options.process_read_event).lower(),
+            }
+        else:
+            lines |= {
+                "controllerType": "jRaft",
+                "listenPort": PORT,
+                "jRaftGroupId": GROUP,
+                "jRaftServerId": f"{node.address}:{JRAFT_PORT}",
+                "jRaftInitConf": ",".join(f"{each.address}:{JRAFT_PORT}" for each in nodes),
+                "jRaftControllerRPCAddr": ",".join(f"{each.address}:{PORT}" for each in nodes),
+                "jRaftSnapshotIntervalSecs": options.snapshot_interval_s,
+                "jRaftElectionTimeoutMs": options.election_timeout_ms,
+            }
+        return "".join(f"{key}={value}\n" for key, value in lines.items())
+
+    def wait_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
+        """Waits until all controllers name one leader, which serves."""
+        wait_until_complete(self, nodes, timeout_s, self._look, called="the controller", logs=LOGS)
+
+    async def _look(self, nodes: Sequence[Node]) -> tuple[Mapping[str, str], Sequence[Node]]:
+        asked = await asyncio.gather(*(self.status(node, STATUS_TIMEOUT_S) for node in nodes))
+        statuses = dict(zip([node.name for node in nodes], asked, strict=True))
+        missing = lacking(statuses)
+        if not missing:
+            leader = leaders_by_term(status for status in asked if status is not None)[0].node
+            if not await self._serves(next(node for node in nodes if node.name == leader)):
+                missing = {leader: "leads, and does not serve yet"}
+        return missing, [node for node in nodes if statuses[node.name] is None]
+
+    def fatal_log_patterns(self) -> Sequence[str]:
+        """Returns what a JVM writes when it is broken."""
+        return FATAL
+
+    def client(self, process: int, node: Node, *, pinned: bool = False) -> ControllerClient:
+        """Returns the client of a process."""
+        follows = not pinned and self._options.routing.follows(process, len(self.controllers.nodes))
+        return ControllerClient(controllers=self.controllers, node=node, follows=follows)
+
+    async def status(self, node: Node, timeout_s: float) -> NodeStatus | None:
+        """Asks a controller for its view (1005); None if it does not answer in time. It tells no term."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                connection = await self.controllers.connect(node, timeout_s)
+                try:
+                    view = await metadata(connection)
+                finally:
+                    connection.close()
+        except (TimeoutError, RemotingError):
+            return None
+        return NodeStatus(
+            node=node.name,
+            role=LEADER if view.leads else "follower",
+            leader=self.controllers.at(view.leader),
+            details=dict(view.details),
+        )
+
+    async def _serves(self, node: Node) -> bool:
+        """Says whether a controller answers a read that only a leader answers."""
+        try:
+            async with asyncio.timeout(STATUS_TIMEOUT_S):
+                connection = await self.controllers.connect(node)
+                try:
+                    return (await REQUESTS["next"].ask(connection, PROBED_GROUP, None)).status == SUCCESS
+                finally:
+                    connection.close()
+        except (TimeoutError, RemotingError):
+            return False
+
+
+def lacking(statuses: Mapping[str, NodeStatus | None]) -> dict[str, str]:
+    """Returns what each node lacks to serve together with the others; nothing if they do.
+
+    Args:
+        statuses: Node to what it says; None where it does not answer.
+    """
+    leading = [status.node for status in statuses.values() if status is not None and status.role == LEADER]
+    missing = {}
+    for name, status in statuses.items():
+        if status is None:
+            missing[name] = "does not answer"
+        elif len(leading) != 1:
+            who = f"{' and '.join(leading)} lead" if leading else "nobody leads"
+            missing[name] = f"sees {status.leader or 'no leader'}; {who}"
+        elif status.leader != leading[0]:
+            missing[name] = f"sees {status.leader or 'no leader'}, not {leading[0]}"
+    return missing
+
+
+def _check_name(node: Node) -> None:
+    """Members are written `id-host:port;...` on dledger and `host:port,...` on jraft."""
+    if not NAME.fullmatch(node.name) or ":" in node.address:
+        raise InputError(
+            f"RocketMQ cannot use a node named {node.name!r} at {node.address!r}: name it with letters, digits, dots and "
+            "underscores only, and give it an IPv4 address or a host name"
+        )

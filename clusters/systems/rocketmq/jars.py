@@ -1,0 +1,89 @@
+"""The released jars of a version of RocketMQ, here and on nodes."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import shlex
+import tarfile
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.errors import InfrastructureError, NodeError
+
+if TYPE_CHECKING:
+    from harness.remote import Remote
+
+MODULE = Path(__file__).parent / "jars"
+PUT_TIMEOUT_S = 300.0
+
+
+def folder(version: str) -> Path:
+    """Returns where the jars of a release lie here.
+
+    Raises:
+        InfrastructureError: They are not there yet; the message says how to get them.
+    """
+    place = MODULE / "target" / version
+    if not any(place.glob("rocketmq-controller-*.jar")):
+        raise InfrastructureError(
+            f"{place} lacks the jars of RocketMQ {version}; "
+            f"`mvn -f {MODULE / 'pom.xml'} prepare-package -Drocketmq.version={version}` gets them (`make` gets those of 5.3.3)"
+        )
+    return place
+
+
+def node_folder(version: str) -> str:
+    """Returns where the jars of a release lie on a node."""
+    return f"/opt/labrys/rocketmq-{version}"
+
+
+@functools.cache
+def digest(place: Path) -> str:
+    """Returns the SHA-256 of all jars one after the other, in the order of their names."""
+    found = hashlib.sha256()
+    for jar in sorted(place.glob("*.jar")):
+        found.update(jar.read_bytes())
+    return found.hexdigest()
+
+
+def install(remote: Remote, version: str) -> None:
+    """Puts the jars on a node, if they are not there yet.
+
+    A node that sees this machine's files, as a local one does, gets a link: the jars of a release never change, and a copy of
+    them for each of five nodes would take 360 MB of memory.
+
+    Raises:
+        NodeError: They cannot be unpacked there.
+        InfrastructureError: They are not here.
+    """
+    here = folder(version)
+    there, wanted = node_folder(version), digest(here)
+    has = '[ "$(cd {} 2>/dev/null && LC_ALL=C && cat -- *.jar 2>/dev/null | sha256sum)" = \'' + wanted + "  -' ]"
+    own, seen = has.format(there), has.format(shlex.quote(str(here)))
+    placed = remote.run(
+        f"{own} || {{ {seen} && mkdir -p {Path(there).parent} && rm -rf {there} && ln -s {shlex.quote(str(here))} {there}; }}",
+        check=False,
+        timeout_s=PUT_TIMEOUT_S,
+    )
+    if placed.status != 0:
+        _copy(remote, here, there)
+
+
+def _copy(remote: Remote, here: Path, there: str) -> None:
+    packed_there = f"{there}.tar"
+    with tempfile.NamedTemporaryFile(suffix=".tar") as packed:
+        with tarfile.open(fileobj=packed, mode="w") as archive:
+            for jar in sorted(here.glob("*.jar")):
+                archive.add(jar, jar.name)
+        packed.flush()
+        remote.run(f"mkdir -p {Path(there).parent}")
+        remote.put(Path(packed.name), packed_there)
+    unpacked = remote.run(
+        f"rm -rf {there} && mkdir {there} && tar -xf {packed_there} -C {there} && rm {packed_there}",
+        check=False,
+        timeout_s=PUT_TIMEOUT_S,
+    )
+    if unpacked.status != 0:
+        raise NodeError(remote.node, f"could not unpack the jars of RocketMQ in {there}: {unpacked.stderr.strip()}")

@@ -1,0 +1,282 @@
+"""The requests that a controller answers, and its answers as values.
+
+`REQUESTS` has a row for each function of a broker group: its code, its header fields, its body, and what is read from an
+answer. The values are those of the workloads: maps with `code` and what the answer says beside. A field that a controller
+leaves out is left out here.
+
+Source: RocketMQ 5.3.3, RequestCode, the headers below `protocol/header/controller`, and recorded answers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from clusters.systems.remoting import BadAnswer
+from clusters.systems.rocketmq.outcomes import SUCCESS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from clusters.systems.remoting import Answer, Connection
+    from harness.op import Value
+
+CLUSTER = "labrys"
+NO_TIME = "0"  # what depends on the time of a request takes this one for always
+MASTER_STILL_EXISTS = 2011
+METADATA = 1005
+MAX_TEXT = 1000
+
+Fields = dict[str, str]
+Said = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metadata:
+    """What a controller says about its group.
+
+    Attributes:
+        leads: Whether it leads.
+        leader: The address of the leader, `host:port`; None if it knows none.
+        details: All that it says.
+    """
+
+    leads: bool
+    leader: str | None
+    details: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """How a function is asked for.
+
+    Attributes:
+        code: The request code.
+        is_read: Whether it has no effect.
+        fields: Broker name and argument to the header's fields.
+        body: Broker name and argument to the body; None for no body.
+        read: Broker name and an answer of success to what it says, beside the code.
+        reads_also: Other codes whose answers are read likewise.
+    """
+
+    code: int
+    fields: Callable[[str, Any], Fields]
+    read: Callable[[str, Answer], Said]
+    is_read: bool = False
+    body: Callable[[str, Any], Value] = lambda _name, _argument: None
+    reads_also: frozenset[int] = frozenset()
+
+    async def ask(self, connection: Connection, name: str, argument: Value) -> Answer:
+        """Asks a controller about the broker group of a name."""
+        fields = self.fields(name, argument)
+        return await connection.call(self.code, self.body(name, argument), extension=fields)
+
+    def value(self, name: str, answer: Answer) -> Said:
+        """Returns what an answer says.
+
+        Raises:
+            BadAnswer: It lacks something, or has something else in its place.
+        """
+        is_read = answer.status == SUCCESS or answer.status in self.reads_also
+        return {"code": answer.status, **(self.read(name, answer) if is_read else {})}
+
+
+async def metadata(connection: Connection) -> Metadata:
+    """Asks a controller, which need not lead, for its view; early in its start it says nothing."""
+    fields = (await connection.call(METADATA, None, extension={})).extension
+    return Metadata(
+        leads=fields.get("isLeader") == "true",
+        leader=fields.get("controllerLeaderAddress") or None,
+        details=fields,
+    )
+
+
+def _group(name: str, _: Any = None) -> Fields:
+    return {"clusterName": CLUSTER, "brokerName": name}
+
+
+def _nothing(_: str, __: Answer) -> Said:
+    return {}
+
+
+def _master(answer: Answer, *, epoch: bool = True) -> Said:
+    said: Said = {}
+    fields = answer.extension
+    if epoch:
+        said["master_epoch"] = _whole(fields, "masterEpoch")
+    if "masterBrokerId" in fields:
+        said["master"] = _whole(fields, "masterBrokerId")
+    if "masterAddress" in fields:
+        said["address"] = _text(fields["masterAddress"])
+    return said
+
+
+def _sync_set(answer: Answer) -> list[int]:
+    return _ids(answer.body.get("syncStateSet"))
+
+
+def _register(_: str, answer: Answer) -> Said:
+    said: Said = {"sync_set": _sync_set(answer), "sync_epoch": _integer(answer.body.get("syncStateSetEpoch"))}
+    # Without a living master the header has no field of it, or an epoch that says nothing.
+    return said | (_master(answer) if "masterBrokerId" in answer.extension else {})
+
+
+def _elect(_: str, answer: Answer) -> Said:
+    said: Said = {"sync_set": _sync_set(answer), "sync_epoch": _whole(answer.extension, "syncStateSetEpoch")}
+    if answer.status == SUCCESS:
+        group = answer.body.get("brokerMemberGroup")
+        members = group.get("brokerAddrs") if isinstance(group, dict) else None
+        if not isinstance(members, dict):
+            raise BadAnswer(f"expected a brokerMemberGroup with brokerAddrs, got {str(group)[:100]}")
+        said["members"] = sorted([_number(key), _text(value)] for key, value in members.items())
+    return said | _master(answer)
+
+
+def _replica(_: str, answer: Answer) -> Said:
+    said: Said = {"sync_set": _sync_set(answer), "sync_epoch": _integer(answer.body.get("syncStateSetEpoch"))}
+    return said | _master(answer)
+
+
+def _state(name: str, answer: Answer) -> Said:
+    table = answer.body.get("replicasInfoTable")
+    if not isinstance(table, dict):
+        raise BadAnswer(f"expected a replicasInfoTable, got {str(answer.body)[:100]}")
+    found = table.get(name)
+    if found is None:
+        return {"known": False}
+    if not isinstance(found, dict):
+        raise BadAnswer(f"expected the replicas of {name}, got {str(found)[:100]}")
+    said: Said = {
+        "known": True,
+        "master_epoch": _integer(found.get("masterEpoch")),
+        "sync_epoch": _integer(found.get("syncStateSetEpoch")),
+        "in_sync": _replicas(found.get("inSyncReplicas")),
+        "not_in_sync": _replicas(found.get("notInSyncReplicas")),
+    }
+    if found.get("masterBrokerId") is not None:
+        said["master"] = _integer(found["masterBrokerId"])
+    if found.get("masterAddress") is not None:
+        said["address"] = _text(found["masterAddress"])
+    return said
+
+
+def _replicas(found: Value) -> list[Value]:
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise BadAnswer(f"expected a list of replicas, got {str(found)[:100]}")
+    told = [[_integer(each.get("brokerId")), _text(each.get("brokerAddress")), each.get("alive")] for each in found]
+    if not all(isinstance(alive, bool) for *_, alive in told):
+        raise BadAnswer(f"expected whether each replica is alive, got {str(found)[:100]}")
+    return sorted(told)
+
+
+def _ids(found: Value) -> list[int]:
+    if not isinstance(found, list):
+        raise BadAnswer(f"expected a set of broker ids, got {str(found)[:100]}")
+    return sorted(map(_integer, found))
+
+
+def _integer(found: Value) -> int:
+    if not isinstance(found, int) or isinstance(found, bool) or not -(2**63) <= found < 2**63:
+        raise BadAnswer(f"expected a whole number, got {str(found)[:100]}")
+    return found
+
+
+def _number(text: str) -> int:
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 20):
+        raise BadAnswer(f"expected a whole number, got {text[:100]!r}")
+    return _integer(int(text))
+
+
+def _whole(fields: Mapping[str, str], name: str) -> int:
+    if name not in fields:
+        raise BadAnswer(f"expected the header field {name}, got {', '.join(fields)[:100] or 'none'}")
+    return _number(fields[name])
+
+
+def _text(found: Value) -> str:
+    if not isinstance(found, str) or len(found) > MAX_TEXT:
+        raise BadAnswer(f"expected an address, got {str(found)[:100]}")
+    return found
+
+
+REQUESTS: Mapping[str, Request] = MappingProxyType(
+    {
+        "next": Request(
+            code=1012,
+            is_read=True,
+            fields=_group,
+            read=lambda _, answer: {"next": _whole(answer.extension, "nextBrokerId")},
+        ),
+        "apply": Request(
+            code=1013,
+            fields=lambda name, it: {
+                **_group(name),
+                "appliedBrokerId": str(it["id"]),
+                "registerCheckCode": it["check"],
+            },
+            read=_nothing,
+        ),
+        "register": Request(
+            code=1003,
+            fields=lambda name, it: {
+                **_group(name),
+                "brokerId": str(it["id"]),
+                "brokerAddress": it["address"],
+                "invokeTime": NO_TIME,
+            },
+            read=_register,
+        ),
+        "elect": Request(
+            code=1002,
+            fields=lambda name, it: {
+                **_group(name),
+                "brokerId": str(it["id"]),
+                "designateElect": str(it["designate"]).lower(),
+                "invokeTime": NO_TIME,
+            },
+            read=_elect,
+            reads_also=frozenset({MASTER_STILL_EXISTS}),
+        ),
+        "alter": Request(
+            code=1001,
+            fields=lambda name, it: {
+                "brokerName": name,
+                "masterBrokerId": str(it["master"]),
+                "masterEpoch": str(it["master_epoch"]),
+                "invokeTime": NO_TIME,
+            },
+            body=lambda _, it: {"syncStateSet": it["sync_set"], "syncStateSetEpoch": it["sync_epoch"]},
+            # A refusal has an epoch of 0 there, which says nothing.
+            read=lambda _, answer: {"sync_epoch": _whole(answer.extension, "newSyncStateSetEpoch")},
+        ),
+        "replica": Request(code=1004, is_read=True, fields=_group, read=_replica),
+        "state": Request(code=1006, is_read=True, fields=lambda _, __: {}, body=lambda name, _: [name], read=_state),
+        "clean": Request(
+            code=1011,
+            fields=lambda name, it: {
+                **_group(name),
+                "brokerControllerIdsToClean": ";".join(map(str, it["ids"])),
+                "isCleanLivingBroker": str(it["living"]).lower(),
+                "invokeTime": NO_TIME,
+            },
+            read=_nothing,
+        ),
+        "heartbeat": Request(
+            code=904,
+            fields=lambda name, it: {
+                **_group(name),
+                "brokerAddr": f"broker-{it['id']}:1",
+                "brokerId": str(it["id"]),
+                "epoch": str(it["epoch"]),
+                "maxOffset": str(it["max_offset"]),
+                "confirmOffset": str(it["max_offset"]),
+                "heartbeatTimeoutMills": str(ALIVE_MS),
+                "electionPriority": str(it["priority"]),
+            },
+            read=_nothing,
+        ),
+    }
+)
+ALIVE_MS = 24 * 3600 * 1000  # a broker is alive as long as its connection

@@ -1,0 +1,88 @@
+"""The wait until the nodes of a system serve together, for systems whose nodes say over the network how they are.
+
+A wait ends early when it cannot succeed any more, because a process is gone, and says which and what its log said last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import time
+from typing import TYPE_CHECKING
+
+from harness.cluster import on_nodes
+from harness.daemon import LOG_TAIL_LINES
+from harness.errors import InfrastructureError, NodeError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from harness.node import Node
+    from harness.system import System
+
+POLL_S = 0.1
+ALIVE_CHECK_S = 2.0  # how often a node that does not answer is asked over SSH whether its process is still there
+
+
+def wait_until_complete(
+    system: System,
+    nodes: Sequence[Node],
+    timeout_s: float,
+    look: Callable[[Sequence[Node]], Awaitable[tuple[Mapping[str, str], Sequence[Node]]]],
+    *,
+    called: str,
+    logs: Sequence[str],
+) -> None:
+    """Waits until no node lacks anything.
+
+    Args:
+        system: Whose nodes they are.
+        nodes: The nodes.
+        timeout_s: For how long.
+        look: Returns node to what it lacks, and the nodes that do not answer.
+        called: The system's name in the message.
+        logs: The logs on a node whose last lines the message shows.
+
+    Raises:
+        InfrastructureError: They lack something at the deadline, or a process is gone.
+    """
+    missing = asyncio.run(_missing_in_the_end(system, nodes, timeout_s, look, called))
+    if missing:
+        by_name = {node.name: node for node in nodes}
+        tails = "".join(
+            f"\n--- last lines of {logs[0]} on {name}\n{_tail(system, by_name[name], logs)}" for name in missing
+        )
+        reasons = "; ".join(f"{name} {reason}" for name, reason in missing.items())
+        raise InfrastructureError(f"{called} does not serve within {timeout_s:g} s: {reasons}{tails}")
+
+
+async def _missing_in_the_end(
+    system: System,
+    nodes: Sequence[Node],
+    timeout_s: float,
+    look: Callable[[Sequence[Node]], Awaitable[tuple[Mapping[str, str], Sequence[Node]]]],
+    called: str,
+) -> Mapping[str, str]:
+    """Returns nothing as soon as the nodes serve; else what they lack at the deadline, or when a process is gone."""
+    start_s = time.monotonic()
+    check_alive_s = start_s + ALIVE_CHECK_S
+    while True:
+        missing, silent = await look(nodes)
+        now_s = time.monotonic()
+        if not missing or now_s > start_s + timeout_s:
+            return missing
+        if now_s > check_alive_s:
+            states = await asyncio.to_thread(on_nodes, silent, system.process_state)
+            gone = [name for name, state in states.items() if state is None]  # not: cannot be asked
+            if gone:
+                return dict.fromkeys(gone, f"has no {called} process any more")
+            check_alive_s = time.monotonic() + ALIVE_CHECK_S
+        await asyncio.sleep(POLL_S)
+
+
+def _tail(system: System, node: Node, logs: Sequence[str]) -> str:
+    try:
+        command = f"tail -qn {LOG_TAIL_LINES} {shlex.join(logs)}"
+        return system.cluster.remote(node).run(command, check=False).stdout.strip()
+    except NodeError as error:
+        return f"(cannot be read: {error})"

@@ -1,0 +1,116 @@
+"""A RocketMQ controller in memory that answers by the specification, with one mistake now and then."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from harness.op import Info, Invocation, Ok
+from harness.randomness import stream
+from workloads.controller.group import READS, Group, Sync, respond
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from harness.op import Outcome
+
+MISTAKES = ("two owners", "lost alter", "stale read", "epoch reused", "dead replica elected", "refused write applied")
+
+
+class Controller:
+    """Answers at the end of an operation, when it takes effect.
+
+    Attributes:
+        made: How often it made its mistake.
+    """
+
+    def __init__(self, mistake: str | None, seed: int, *, lossy: bool = False) -> None:
+        """Makes a controller of empty groups.
+
+        Args:
+            mistake: One of `MISTAKES`, or None.
+            seed: What its mistakes are drawn from.
+            lossy: Whether it sometimes does not answer, and may have done it or not.
+        """
+        self.made = 0
+        self._mistake = mistake
+        self._lossy = lossy
+        self._draws = stream(seed, "controller")
+        self._groups: dict[str | None, Group] = {}
+        self._older: dict[str | None, Group] = {}
+
+    def __call__(self, _: int, invocation: Invocation) -> Outcome:
+        """Carries out one operation."""
+        key, f, argument = invocation.key, invocation.f, invocation.value
+        before = self.group(key)
+        after, answer = respond(before, f, argument)
+        if self._draws.random() < 0.4:
+            wrong = self._wrong(key, before, f, argument)
+            if wrong is not None and wrong != (after, answer):
+                self.made += 1
+                after, answer = wrong
+        if self._lossy and f not in READS and self._draws.random() < 0.05:
+            if self._draws.random() < 0.5:
+                self._groups[key] = after
+            return Info("timeout")
+        if after != before:
+            self._older[key] = before
+        self._groups[key] = after
+        return Ok(answer)
+
+    def group(self, key: str | None) -> Group:
+        """Returns the state of a group."""
+        return self._groups.get(key, Group())
+
+    def _wrong(self, key: str | None, before: Group, f: str, argument: Any) -> tuple[Group, dict[str, Any]] | None:
+        """Returns what it makes of an operation by mistake; None if this is not the operation for it."""
+        after, answer = respond(before, f, argument)
+        wrong: tuple[Group, dict[str, Any]] | None = None
+        match self._mistake, f, answer["code"]:
+            case "two owners", "apply", 2014 if before.replicas is not None:
+                wrong = before, {"code": 0}
+            case "lost alter", "alter", 0:
+                wrong = before, answer
+            case "stale read", "replica" | "next" | "state", _:
+                wrong = before, respond(self._older.get(key, before), f, argument)[1]
+            case "epoch reused", "elect", 0 if before.sync is not None and before.sync.master_epoch:
+                wrong = respond(
+                    before._replace(sync=before.sync._replace(master_epoch=before.sync.master_epoch - 1)), f, argument
+                )
+            case "dead replica elected", "elect", 2012 if before.known is not None:
+                wrong = _elected(before, int(argument["id"]))
+            case "refused write applied", "elect", 0:
+                wrong = after, {"code": 2012}
+        return wrong
+
+
+def _elected(before: Group, chosen: int) -> tuple[Group, dict[str, Any]]:
+    """Returns what an election answers that does not look whether a broker is alive and in sync."""
+    sync = before.sync or Sync()
+    elected = Sync(chosen, sync.master_epoch + 1, (chosen,), sync.epoch + 1)
+    said: dict[str, Any] = {
+        "code": 0,
+        "master": chosen,
+        "master_epoch": elected.master_epoch,
+        "sync_epoch": elected.epoch,
+    }
+    said |= {"sync_set": [chosen], "members": [[each.id, each.address] for each in before.replicas or ()]}
+    address = before.address(chosen)
+    return before._replace(sync=elected), said | ({"address": address} if address else {})
+
+
+def request(draws: Random, group: Group) -> tuple[str, Any]:
+    """Draws a request; it often knows the state of the group, so that it has a fair chance to be carried out."""
+    sync = group.sync or Sync()
+    some = draws.randint(1, 3)
+    epochs = (sync.master_epoch, sync.epoch) if draws.random() < 0.7 else (draws.randint(0, 4), draws.randint(0, 4))
+    master = sync.master if sync.master is not None and draws.random() < 0.8 else some
+    members = sorted({master, *draws.sample([1, 2, 3], draws.randint(0, 2))})
+    kinds: list[tuple[str, Any]] = [
+        ("apply", {"id": some, "check": draws.choice(["a;1", "b;1"])}),
+        ("register", {"id": some, "address": draws.choice("ab")}),
+        *[("elect", {"id": some, "designate": draws.random() < 0.8})] * 2,
+        ("alter", {"master": master, "master_epoch": epochs[0], "sync_set": members, "sync_epoch": epochs[1]}),
+        ("heartbeat", {"id": some, "epoch": 0, "max_offset": draws.randint(0, 2), "priority": 0}),
+        (draws.choice(["next", "replica", "state"]), None),
+    ]
+    return draws.choice(kinds)

@@ -1,0 +1,110 @@
+"""Planted mistakes of a controller are found by the model, and a right controller is never accused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from checker.linearizable import linearizability
+from harness.combinators import from_function, limit
+from harness.history import pair
+from harness.load import ClosedLoop
+from harness.op import Invocation
+from harness.randomness import stream
+from harness.simulation import simulate
+from harness.verdict import Verdict
+from harness.workload import Observed
+from tests.catches.controllers import MISTAKES, Controller, request
+from workloads.controller.broker_ids import BrokerIdWorkload
+from workloads.controller.elections import ElectWorkload
+from workloads.controller.model import BrokerGroup
+
+if TYPE_CHECKING:
+    from harness.generator import Asker
+    from harness.verdict import Part
+    from workloads.controller.groups import GroupWorkload
+
+WORKERS = 4
+
+
+def mixed(controller: Controller, seed: int, count: int = 200) -> Part:
+    """The verdict on requests of all kinds to two groups."""
+    draws = [stream(seed, f"worker/{number}") for number in range(WORKERS)]
+
+    def next_operation(asker: Asker) -> Invocation:
+        key = f"k{draws[asker.worker].randrange(2)}"
+        f, argument = request(draws[asker.worker], controller.group(key))
+        return Invocation(f, argument, key)
+
+    history = simulate(
+        limit(count, from_function(next_operation)), load=ClosedLoop(concurrency=WORKERS), respond=controller, seed=seed
+    )
+    return linearizability(BrokerGroup(), pair(history))[0]
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+@pytest.mark.parametrize("seed", range(2))
+def test_a_mistake_is_found(mistake: str, seed: int) -> None:
+    """Each mistake that shows in an answer makes the run invalid, with an explanation."""
+    controller = Controller(mistake, seed)
+    part = mixed(controller, seed)
+    assert controller.made
+    assert part.verdict is Verdict.INVALID
+    assert "answers" in part.reason
+
+
+@pytest.mark.parametrize("lossy", [False, True])
+@pytest.mark.parametrize("seed", range(2))
+def test_a_right_controller_is_not_accused(seed: int, lossy: bool) -> None:
+    """Whatever answers are lost."""
+    assert mixed(Controller(None, seed, lossy=lossy), seed).verdict is Verdict.VALID
+
+
+def parts_of(workload: GroupWorkload, controller: Controller, seed: int) -> dict[str, Part]:
+    """The parts of a run of a workload."""
+    generator = limit(200, workload.generator(seed=seed, streams=WORKERS))
+    history = simulate(generator, load=ClosedLoop(concurrency=WORKERS), respond=controller, seed=seed)
+    return {part.name: part for part in workload.check(pair(history), Observed())}
+
+
+@pytest.mark.parametrize("lossy", [False, True])
+@pytest.mark.parametrize("seed", range(2))
+def test_broker_ids_of_a_right_controller(seed: int, lossy: bool) -> None:
+    """All parts are valid: ids were given, and were contended."""
+    found = parts_of(BrokerIdWorkload(), Controller(None, seed, lossy=lossy), seed)
+    assert {name: part.verdict for name, part in found.items()} == dict.fromkeys(
+        ("linearizable", "one-owner", "contended"), Verdict.VALID
+    )
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_two_owners_of_an_id(seed: int) -> None:
+    """The model finds them, and so does the rule that needs no search."""
+    found = parts_of(BrokerIdWorkload(), Controller("two owners", seed), seed)
+    assert found["linearizable"].verdict is found["one-owner"].verdict is Verdict.INVALID
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_stale_next_id(seed: int) -> None:
+    """Only the model sees it."""
+    found = parts_of(BrokerIdWorkload(), Controller("stale read", seed), seed)
+    assert found["linearizable"].verdict is Verdict.INVALID
+    assert found["one-owner"].verdict is Verdict.VALID
+
+
+@pytest.mark.parametrize("lossy", [False, True])
+@pytest.mark.parametrize("seed", range(2))
+def test_elections_of_a_right_controller(seed: int, lossy: bool) -> None:
+    """All parts are valid: masters were elected, and others stood."""
+    found = parts_of(ElectWorkload(), Controller(None, seed, lossy=lossy), seed)
+    assert {name: part.verdict for name, part in found.items()} == dict.fromkeys(
+        ("linearizable", "one-master", "stood"), Verdict.VALID
+    )
+
+
+@pytest.mark.parametrize("mistake", ["dead replica elected", "refused write applied", "stale read"])
+@pytest.mark.parametrize("seed", range(2))
+def test_mistakes_of_elections(mistake: str, seed: int) -> None:
+    """They show without any heartbeat."""
+    assert parts_of(ElectWorkload(), Controller(mistake, seed), seed)["linearizable"].verdict is Verdict.INVALID

@@ -1,0 +1,91 @@
+"""The workloads of broker ids and of elections: their streams, and the rules that need no search."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.op import Operation, OpType
+from harness.verdict import Verdict
+from workloads.controller.broker_ids import BrokerIdWorkload
+from workloads.controller.elections import ElectWorkload
+from workloads.controller.options import BrokerIdOptions, ElectOptions
+from workloads.controller.parts import contended, one_master, one_owner, stood
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from harness.verdict import Part
+
+
+def test_the_streams_of_a_seed() -> None:
+    """The same seed draws the same; streams meet in groups, with check codes of their own; groups come one after the other."""
+    workload = BrokerIdWorkload(BrokerIdOptions(ops_per_group=50))
+    said: Any = workload.describe_streams(seed=7, streams=5, count=60)
+    assert said == workload.describe_streams(seed=7, streams=5, count=60)
+    assert said != workload.describe_streams(seed=8, streams=5, count=60)
+    keys = [[operation["key"] for operation in each["operations"]] for each in said]
+    assert all(each == [f"k{place // 10}" for place in range(60)] for each in keys)
+    checks = [
+        {operation["value"]["check"] for operation in each["operations"] if operation["f"] == "apply"} for each in said
+    ]
+    assert all(len(each) == 1 for each in checks)
+    assert len(set.union(*checks)) == 5
+    applied = {operation["value"]["id"] for each in said for operation in each["operations"] if operation["value"]}
+    assert applied == {1, 2, 3, 4, 5}
+
+
+def test_the_streams_of_elections() -> None:
+    """A stream asks for its own id when it comes to a group, and stands with it."""
+    workload = ElectWorkload(ElectOptions(brokers=3, ops_per_group=50))
+    said: Any = workload.describe_streams(seed=7, streams=5, count=60)
+    assert said == workload.describe_streams(seed=7, streams=5, count=60)
+    for each in said:
+        operations = each["operations"]
+        assert [operation["f"] for operation in operations[::10]] == ["apply"] * 6
+        assert {operation["f"] for operation in operations} == {"apply", "elect", "replica"}
+        assert {operation["value"]["id"] for operation in operations if operation["value"]} == {1 + each["stream"] % 3}
+
+
+def elect(index: int, broker: int, result: dict[str, int]) -> Operation:
+    """An answered election."""
+    return replace(apply(index, 1, "a", 0), f="elect", value={"id": broker, "designate": False}, result=result)
+
+
+def apply(index: int, broker: int, check: str, code: int) -> Operation:
+    """An answered apply."""
+    return Operation(
+        process=0, f="apply", value={"id": broker, "check": check}, result={"code": code}, type=OpType.OK, start_ns=index,
+        end_ns=index, invoke_index=index, complete_index=index + 1, key="k0",
+    )  # fmt: skip
+
+
+WON = {"code": 0, "master": 1, "master_epoch": 1}
+JUDGES: list[tuple[Callable[[list[Operation]], Part], list[Operation], Verdict]] = [
+    (one_owner, [], Verdict.UNKNOWN),
+    (one_owner, [apply(0, 1, "a", 2014)], Verdict.UNKNOWN),
+    (one_owner, [apply(0, 1, "a", 0), apply(2, 1, "a", 0), apply(4, 2, "b", 0)], Verdict.VALID),
+    (one_owner, [apply(0, 1, "a", 0), apply(2, 1, "b", 0)], Verdict.INVALID),
+    (contended, [], Verdict.UNKNOWN),
+    (contended, [apply(0, 1, "a", 0), apply(2, 2, "b", 2014)], Verdict.UNKNOWN),
+    (contended, [apply(0, 1, "a", 0), apply(2, 1, "b", 2014)], Verdict.VALID),
+    (one_master, [elect(0, 1, {"code": 2012})], Verdict.UNKNOWN),
+    (one_master, [elect(0, 1, WON), elect(2, 2, {"code": 2011, "master": 1, "master_epoch": 1})], Verdict.VALID),
+    (one_master, [elect(0, 1, WON), elect(2, 2, {"code": 0, "master": 2, "master_epoch": 2})], Verdict.VALID),
+    (one_master, [elect(0, 1, WON), elect(2, 2, {"code": 0, "master": 2, "master_epoch": 1})], Verdict.INVALID),
+    (stood, [elect(0, 1, WON)], Verdict.UNKNOWN),
+    (stood, [elect(0, 1, WON), elect(2, 2, {"code": 2012})], Verdict.VALID),
+]
+
+
+@pytest.mark.parametrize(("judge", "operations", "verdict"), JUDGES)
+def test_the_rules_without_a_search(
+    judge: Callable[[list[Operation]], Part], operations: list[Operation], verdict: Verdict
+) -> None:
+    """A run that gave no id, or where nobody contended, tested nothing."""
+    part = judge(operations)
+    assert part.verdict is verdict
+    if verdict is Verdict.INVALID:
+        assert "by the answer to event 0, and " in part.reason

@@ -1,0 +1,50 @@
+"""The workload of elections: brokers of a fresh group stand for master, and at most one may win an epoch.
+
+No broker sends a heartbeat. So the first election of a group decides for ever: whoever asks first is master of epoch 1, and
+since it is dead to the controller, nobody is fit to follow it. No controller elects anyone by itself in such a group.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar
+
+from workloads.controller.groups import FUNCTIONS, GroupWorkload
+from workloads.controller.options import ElectOptions
+from workloads.controller.parts import one_master, stood
+from workloads.controller.streams import ElectStream
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from harness.op import Operation
+    from harness.verdict import Part
+
+
+class ElectWorkload(GroupWorkload):
+    """Broker groups whose brokers stand for their first election; see `harness.workload.Workload`.
+
+    Attributes:
+        name: `elect`.
+        summary: What clients do.
+        Options: Its options.
+        functions: Apply, elect, and reads of the group.
+    """
+
+    name = "elect"
+    summary = "Brokers of independent groups stand for the first election; a model of the group judges every answer."
+    Options = ElectOptions
+    functions: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {f: FUNCTIONS[f] for f in ("apply", "elect", "next", "replica", "state")}
+    )
+
+    def __init__(self, options: ElectOptions | None = None) -> None:
+        self._options = options or ElectOptions()
+
+    def stream(self, *, seed: int, number: int, streams: int) -> ElectStream:
+        """See `GroupWorkload`."""
+        return ElectStream(self._options, seed=seed, number=number, streams=streams)
+
+    def parts(self, operations: Sequence[Operation]) -> Sequence[Part]:
+        """Returns the parts `one-master` and `stood`."""
+        return [one_master(operations), stood(operations)]

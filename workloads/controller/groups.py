@@ -1,0 +1,88 @@
+"""What the workloads on broker groups have in common: fresh groups one after the other, and the model that judges them."""
+
+from __future__ import annotations
+
+import abc
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from checker.linearizable import linearizability
+from harness.combinators import from_function
+from harness.op import Invocation
+from workloads.controller.model import BrokerGroup
+from workloads.finals import UntilRead, final_reads, keys_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from harness.generator import Asker, Generator
+    from harness.node import Node
+    from harness.op import Op, Operation, Value
+    from harness.verdict import Part
+    from harness.workload import Observed
+
+# What a client can be asked, with its argument and its result.
+FUNCTIONS: Mapping[str, str] = {
+    "apply": "{id, check} -> {code}; code 0: the broker with this check code owns the id, 2014: another one does",
+    "elect": "{id, designate} -> {code, ...}; code 0: this broker is master, in a new epoch; 2011, 2012: it is not",
+    "next": "null -> {code, next}; the id that is proposed next",
+    "replica": "null -> {code, ...}; master and sync set of the group, 2008 where there is no group",
+    "state": "null -> {code, known, ...}; the whole group",
+}
+
+
+class Draws(Protocol):
+    """The operations of one stream."""
+
+    def next(self) -> Invocation:
+        """Draws the next operation."""
+        ...
+
+
+class GroupWorkload(abc.ABC):
+    """A workload on broker groups; see `harness.workload.Workload`.
+
+    Attributes:
+        model: A broker group, with which `labrys check` decides each key.
+    """
+
+    model: ClassVar[str | None] = "workloads.controller.model:BrokerGroup"
+
+    @abc.abstractmethod
+    def stream(self, *, seed: int, number: int, streams: int) -> Draws:
+        """Returns the operations of one stream, from its first one on."""
+
+    @abc.abstractmethod
+    def parts(self, operations: Sequence[Operation]) -> Sequence[Part]:
+        """Returns the parts of a verdict that need no search, and what says whether anything was tested."""
+
+    def generator(self, *, seed: int, streams: int) -> Generator:
+        """Returns the generator of the main phase, which never ends."""
+        drawn = [self.stream(seed=seed, number=number, streams=streams) for number in range(streams)]
+
+        def next_operation(asker: Asker) -> Invocation:
+            return drawn[asker.worker].next()
+
+        return from_function(next_operation)
+
+    def describe_streams(self, *, seed: int, streams: int, count: int) -> Value:
+        """Returns the first operations of each stream, as the seed says, in JSON-like data."""
+        return [
+            {"stream": number, "operations": _described(self.stream(seed=seed, number=number, streams=streams), count)}
+            for number in range(streams)
+        ]
+
+    def final_generator(self, *, history: Sequence[Op], node: Node) -> Generator:  # noqa: ARG002 - the same for each node
+        """Returns reads of the next id and of the whole state, for every group that was touched."""
+        return UntilRead(Invocation(f, None, key) for key in keys_of(history) for f in ("next", "state"))
+
+    def check(self, operations: Sequence[Operation], observed: Observed) -> Sequence[Part]:
+        """Returns the part `linearizable`, those of `parts` and, if the test asked for them, `final-reads`."""
+        found = [*linearizability(BrokerGroup(), operations, observed.faults), *self.parts(operations)]
+        if observed.final_reads is not None:
+            found.append(final_reads(operations, observed.final_reads))
+        return found
+
+
+def _described(drawn: Draws, count: int) -> Value:
+    operations = (drawn.next() for _ in range(count))
+    return [{"f": each.f, "key": each.key, "value": each.value} for each in operations]

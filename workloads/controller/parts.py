@@ -1,0 +1,133 @@
+"""What a run on broker groups is judged by beside the model: rules that need no search, over all keys."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from harness.op import OpType
+from harness.verdict import Part, Verdict
+from workloads.controller.group import ELECTION_FAILED, INVALID_ID, MASTER_STILL_EXISTS, SUCCESS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from harness.op import Operation, Value
+
+MAX_NAMED = 20
+
+
+def one_owner(operations: Sequence[Operation]) -> Part:
+    """Says whether any id of a group was given to two brokers, which differ by their check codes.
+
+    It holds where nothing is cleaned up, as in the workload of broker ids.
+    """
+    name = "one-owner"
+    owners: dict[tuple[str | None, int], dict[str, Operation]] = defaultdict(dict)
+    for operation, broker, check in _applies(operations):
+        if operation.result.get("code") == SUCCESS:
+            owners[operation.key, broker].setdefault(check, operation)
+    shared = {place: found for place, found in owners.items() if len(found) > 1}
+    details: dict[str, Value] = {
+        "ids": len(owners),
+        "shared": [
+            {"key": key, "id": broker, "owners": {check: each.invoke_index for check, each in found.items()}}
+            for (key, broker), found in list(shared.items())[:MAX_NAMED]
+        ],
+    }
+    if not owners:
+        return Part(
+            name=name, verdict=Verdict.UNKNOWN, reason="No id was given, so nothing was tested.", details=details
+        )
+    if not shared:
+        reason = f"Each of {len(owners)} ids was given to one broker."
+        return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)
+    (key, broker), found = next(iter(shared.items()))
+    one, other = list(found.items())[:2]
+    reason = (
+        f"{len(shared)} of {len(owners)} ids were given to two brokers. In group {key}, id {broker} was given to {one[0]} by "
+        f"the answer to event {one[1].invoke_index}, and to {other[0]} by that to event {other[1].invoke_index}."
+    )
+    return Part(name=name, verdict=Verdict.INVALID, reason=reason, details=details)
+
+
+def contended(operations: Sequence[Operation]) -> Part:
+    """Says whether brokers got in each other's way: an id that one broker was given was refused to another one."""
+    name = "contended"
+    given: set[tuple[str | None, int]] = set()
+    refused: set[tuple[str | None, int]] = set()
+    for operation, broker, _ in _applies(operations):
+        place = (operation.key, broker)
+        if operation.result.get("code") == SUCCESS:
+            given.add(place)
+        elif operation.result.get("code") == INVALID_ID:
+            refused.add(place)
+    both = len(given & refused)
+    details: dict[str, Value] = {"given": len(given), "contended": both}
+    if not both:
+        reason = "No id that was given to one broker was refused to another one, so nothing was tested."
+        return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
+    reason = f"{both} of {len(given)} ids that were given to one broker were refused to another one."
+    return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)
+
+
+def one_master(operations: Sequence[Operation]) -> Part:
+    """Says whether any epoch of a group had two masters, by whatever answer names a master and its epoch."""
+    name = "one-master"
+    masters: dict[tuple[str | None, int], dict[int, Operation]] = defaultdict(dict)
+    for operation in operations:
+        if operation.type is OpType.OK:
+            match operation.result:
+                case {"master": int(master), "master_epoch": int(epoch)}:
+                    masters[operation.key, epoch].setdefault(master, operation)
+    shared = {place: found for place, found in masters.items() if len(found) > 1}
+    details: dict[str, Value] = {
+        "epochs": len(masters),
+        "shared": [
+            {"key": key, "epoch": epoch, "masters": {str(id_): each.invoke_index for id_, each in found.items()}}
+            for (key, epoch), found in list(shared.items())[:MAX_NAMED]
+        ],
+    }
+    if not masters:
+        reason = "No answer named a master, so nothing was tested."
+        return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
+    if not shared:
+        reason = f"Each of {len(masters)} epochs had one master."
+        return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)
+    (key, epoch), found = next(iter(shared.items()))
+    one, other = list(found.items())[:2]
+    reason = (
+        f"{len(shared)} of {len(masters)} epochs had two masters. In epoch {epoch} of group {key}, broker {one[0]} was master "
+        f"by the answer to event {one[1].invoke_index}, and broker {other[0]} by that to event {other[1].invoke_index}."
+    )
+    return Part(name=name, verdict=Verdict.INVALID, reason=reason, details=details)
+
+
+def stood(operations: Sequence[Operation]) -> Part:
+    """Says whether any broker lost an election that another broker of its group won."""
+    name = "stood"
+    won: set[str | None] = set()
+    lost: set[str | None] = set()
+    for operation in operations:
+        if operation.f == "elect" and operation.type is OpType.OK and isinstance(operation.result, dict):
+            code = operation.result.get("code")
+            if code == SUCCESS:
+                won.add(operation.key)
+            elif code in {ELECTION_FAILED, MASTER_STILL_EXISTS}:
+                lost.add(operation.key)
+    both = len(won & lost)
+    details: dict[str, Value] = {"won": len(won), "contended": both}
+    if not both:
+        reason = "In no group one broker won an election and another one lost it, so nothing was tested."
+        return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
+    reason = f"In {both} of {len(won)} groups with a master, another broker stood and lost."
+    return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)
+
+
+def _applies(operations: Sequence[Operation]) -> Iterator[tuple[Operation, int, str]]:
+    """Gives the answered applies, each with its id and its check code; a history may come from anyone."""
+    for operation in operations:
+        if operation.f == "apply" and operation.type is OpType.OK and isinstance(operation.result, dict):
+            match operation.value:
+                case {"id": int(broker), "check": str(check)}:
+                    yield operation, broker, check
