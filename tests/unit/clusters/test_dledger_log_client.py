@@ -103,8 +103,9 @@ def outcome_of(
 
 @pytest.fixture(autouse=True)
 def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets refusals pass at once."""
+    """Lets refusals pass at once, and connections wait while a busy machine stalls this process."""
     monkeypatch.setattr("clusters.systems.dledger.routing.REFUSAL_PAUSE_S", 0.0)
+    monkeypatch.setattr(Group.connect, "__defaults__", (30.0,))
 
 
 def test_answers_of_real_servers() -> None:
