@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,13 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _others_first() -> None:
-    """Lets real nodes, whose answers are timed, go before Spark on the same processors, where both run at once."""
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        os.nice(10)
 
 
 @pytest.fixture(scope="session")

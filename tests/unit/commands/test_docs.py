@@ -4,20 +4,33 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import cli
+from checker.linearizable import linearizability
+from harness.workload import Observed
+from tests.own_models import operation
 from tests.slow_faults import forget_plugins, install_slow_faults
 
 ROOT = Path(__file__).parents[3]
-# Code of another package than that of the page.
-ELSEWHERE = {'serves = {"unique-ids": "generate is POST /ids"}'}
 
 
 def blocks(page: str) -> list[tuple[str, str]]:
     """Returns the code blocks of a page, each with its language."""
     return re.findall(r"```(\w+)\n(.*?)```", (ROOT / "docs" / page).read_text(), re.DOTALL)
+
+
+def blocks_with(page: str, words: str) -> list[str]:
+    """Returns the code blocks of a page in which these words stand."""
+    return [text.strip() for _, text in blocks(page) if words in text]
+
+
+# Code of another package than that of the page.
+# The workload that a model judges, which another test runs.
+MODELLED = blocks_with("new-workload.md", "linearizability(")
+ELSEWHERE = {'serves = {"unique-ids": "generate is POST /ids"}', *MODELLED}
 
 
 @pytest.mark.parametrize(("page", "kind"), [("new-system.md", "system"), ("new-workload.md", "workload")])
@@ -61,3 +74,21 @@ def test_the_fault_of_the_page_is_found(
             assert (ended.value.code, expected in capsys.readouterr().out) == (0, True), arguments
     finally:
         forget_plugins()
+
+
+def test_a_workload_that_a_model_judges_returns_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page's `check` runs with the model that docs/checker.md shows."""
+    (code,) = MODELLED
+    (model,) = re.findall(
+        r"```python\n([^`]*class MaxRegister.*?)```", (ROOT / "docs" / "checker.md").read_text(), re.DOTALL
+    )
+    (tmp_path / "maximum.py").write_text(model)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    made: dict[str, Any] = {"linearizability": linearizability}
+    exec(f"class Made:\n    {code}", made)  # noqa: S102 - it is a page of ours
+    history = [
+        operation(0, "max", 5, 0, 1, None),
+        operation(1, "read", None, 2, 3, 0),
+    ]
+    [part] = made["Made"]().check(history, Observed())
+    assert (part.name, str(part.verdict)) == ("linearizable", "invalid")
