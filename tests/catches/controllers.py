@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from harness.op import Info, Invocation, Ok
 from harness.randomness import stream
-from workloads.controller.group import READS, Group, Sync, respond
+from workloads.controller.group import READS, Group, Live, Sync, respond
 
 if TYPE_CHECKING:
     from random import Random
 
     from harness.op import Outcome
 
+# Of a refused election that was carried out nobody can say that the controller did not hold it by itself, where brokers live.
+MISTAKES_OF_MEMBERS = ("lost alter", "stale read", "epoch reused", "dead replica elected", "master dropped")
 MISTAKES = ("two owners", "lost alter", "stale read", "epoch reused", "dead replica elected", "refused write applied")
 
 
@@ -23,17 +25,20 @@ class Controller:
         made: How often it made its mistake.
     """
 
-    def __init__(self, mistake: str | None, seed: int, *, lossy: bool = False) -> None:
+    def __init__(self, mistake: str | None, seed: int, *, lossy: bool = False, restless: bool = False) -> None:
         """Makes a controller of empty groups.
 
         Args:
-            mistake: One of `MISTAKES`, or None.
+            mistake: One of `MISTAKES` or `MISTAKES_OF_MEMBERS`, or None.
             seed: What its mistakes are drawn from.
             lossy: Whether it sometimes does not answer, and may have done it or not.
+            restless: Whether it takes brokers for dead that sent heartbeats, and elects by itself, at random.
         """
         self.made = 0
         self._mistake = mistake
         self._lossy = lossy
+        self._restless = restless
+        self._beaten: dict[str | None, set[int]] = {}
         self._draws = stream(seed, "controller")
         self._groups: dict[str | None, Group] = {}
         self._older: dict[str | None, Group] = {}
@@ -41,7 +46,7 @@ class Controller:
     def __call__(self, _: int, invocation: Invocation) -> Outcome:
         """Carries out one operation."""
         key, f, argument = invocation.key, invocation.f, invocation.value
-        before = self.group(key)
+        before = self._moved(invocation) if self._restless else self.group(key)
         after, answer = respond(before, f, argument)
         if self._draws.random() < 0.4:
             wrong = self._wrong(key, before, f, argument)
@@ -56,6 +61,21 @@ class Controller:
             self._older[key] = before
         self._groups[key] = after
         return Ok(answer)
+
+    def _moved(self, invocation: Invocation) -> Group:
+        """Returns the group of an operation with some of its brokers alive, perhaps after an election of its own."""
+        key, draws = invocation.key, self._draws
+        beaten = self._beaten.setdefault(key, set())
+        group = self.group(key)
+        for _ in range(2):
+            alive = [each for each in sorted(beaten) if draws.random() < 0.8]
+            group = group._replace(live=tuple(Live(each, 0, draws.randrange(3)) for each in alive))
+            if beaten and group.sync is not None and group.sync.master_epoch and draws.random() < 0.1:
+                group, _answer = respond(group, "elect", {"id": -1, "designate": False})
+        if invocation.f == "heartbeat":
+            beaten.add(invocation.value["id"])
+        self._groups[key] = group
+        return group
 
     def group(self, key: str | None) -> Group:
         """Returns the state of a group."""
@@ -80,6 +100,9 @@ class Controller:
                 wrong = _elected(before, int(argument["id"]))
             case "refused write applied", "elect", 0:
                 wrong = after, {"code": 2012}
+            case "master dropped", "alter", 0 if after.sync is not None and len(after.sync.members) > 1:
+                members = tuple(each for each in after.sync.members if each != after.sync.master)
+                wrong = after._replace(sync=after.sync._replace(members=members)), answer
         return wrong
 
 

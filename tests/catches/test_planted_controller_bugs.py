@@ -15,10 +15,12 @@ from harness.randomness import stream
 from harness.simulation import simulate
 from harness.verdict import Verdict
 from harness.workload import Observed
-from tests.catches.controllers import MISTAKES, Controller, request
+from tests.catches.controllers import MISTAKES, MISTAKES_OF_MEMBERS, Controller, request
 from workloads.controller.broker_ids import BrokerIdWorkload
 from workloads.controller.elections import ElectWorkload
+from workloads.controller.members import ControllerWorkload, SyncStateSetWorkload
 from workloads.controller.model import BrokerGroup
+from workloads.controller.options import ElectOptions
 
 if TYPE_CHECKING:
     from harness.generator import Asker
@@ -61,9 +63,9 @@ def test_a_right_controller_is_not_accused(seed: int, lossy: bool) -> None:
     assert mixed(Controller(None, seed, lossy=lossy), seed).verdict is Verdict.VALID
 
 
-def parts_of(workload: GroupWorkload, controller: Controller, seed: int) -> dict[str, Part]:
+def parts_of(workload: GroupWorkload, controller: Controller, seed: int, count: int = 200) -> dict[str, Part]:
     """The parts of a run of a workload."""
-    generator = limit(200, workload.generator(seed=seed, streams=WORKERS))
+    generator = limit(count, workload.generator(seed=seed, streams=WORKERS))
     history = simulate(generator, load=ClosedLoop(concurrency=WORKERS), respond=controller, seed=seed)
     return {part.name: part for part in workload.check(pair(history), Observed())}
 
@@ -99,7 +101,7 @@ def test_elections_of_a_right_controller(seed: int, lossy: bool) -> None:
     """All parts are valid: masters were elected, and others stood."""
     found = parts_of(ElectWorkload(), Controller(None, seed, lossy=lossy), seed)
     assert {name: part.verdict for name, part in found.items()} == dict.fromkeys(
-        ("linearizable", "one-master", "stood"), Verdict.VALID
+        ("linearizable", "one-master", "master-in-sync", "epochs-grow", "stood"), Verdict.VALID
     )
 
 
@@ -108,3 +110,43 @@ def test_elections_of_a_right_controller(seed: int, lossy: bool) -> None:
 def test_mistakes_of_elections(mistake: str, seed: int) -> None:
     """They show without any heartbeat."""
     assert parts_of(ElectWorkload(), Controller(mistake, seed), seed)["linearizable"].verdict is Verdict.INVALID
+
+
+MEMBERS = [SyncStateSetWorkload, ControllerWorkload]
+
+
+@pytest.mark.parametrize("workload", MEMBERS)
+@pytest.mark.parametrize("lossy", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_members_of_a_right_controller(workload: type[GroupWorkload], seed: int, lossy: bool) -> None:
+    """It is not accused, whatever it takes for dead and elects by itself."""
+    found = parts_of(workload(), Controller(None, seed, lossy=lossy, restless=True), seed)
+    assert {name: part.verdict for name, part in found.items()} == dict.fromkeys(
+        ("linearizable", "one-master", "master-in-sync", "epochs-grow", "altered"), Verdict.VALID
+    )
+
+
+# The rules that need no search and find a mistake, too.
+RULES = {"master dropped": "master-in-sync", "stale read": "epochs-grow", "epoch reused": "one-master"}
+
+
+@pytest.mark.parametrize("workload", MEMBERS)
+@pytest.mark.parametrize("mistake", MISTAKES_OF_MEMBERS)
+def test_mistakes_with_members(workload: type[GroupWorkload], mistake: str) -> None:
+    """The model finds each, though it takes no broker's life for certain; so does the rule for it."""
+    controller = Controller(mistake, 1, restless=True)
+    found = parts_of(workload(), controller, 1, count=400)
+    assert controller.made
+    assert found["linearizable"].verdict is Verdict.INVALID
+    if mistake in RULES:
+        assert found[RULES[mistake]].verdict is Verdict.INVALID
+
+
+@pytest.mark.parametrize("lossy", [False, True])
+@pytest.mark.parametrize("seed", range(2))
+def test_elections_with_heartbeats(seed: int, lossy: bool) -> None:
+    """With brokers that live, a right controller is not accused; the epochs go on."""
+    workload = ElectWorkload(ElectOptions(heartbeat_share=0.2))
+    found = parts_of(workload, Controller(None, seed, lossy=lossy, restless=True), seed)
+    assert {part.verdict for part in found.values()} == {Verdict.VALID}
+    assert found["one-master"].details["epochs"] > found["stood"].details["won"]

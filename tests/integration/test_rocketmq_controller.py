@@ -12,8 +12,9 @@ import pytest
 
 from clusters.local import LocalCluster
 from clusters.systems.dledger.options import Routing
+from clusters.systems.remoting import RemotingError
 from clusters.systems.rocketmq.controller import RocketMQController
-from clusters.systems.rocketmq.heartbeats import Heartbeats
+from clusters.systems.rocketmq.heartbeats import Heartbeats, beaten
 from clusters.systems.rocketmq.options import Consensus, ControllerOptions
 from harness.cluster import on_all
 from harness.op import Fail, Invocation, Ok
@@ -96,7 +97,8 @@ async def compare(system: RocketMQController, leader: Node, seed: int) -> dict[s
                 asked.append((f, argument))
                 if f == "heartbeat":
                     answers = await heartbeats.beat(name, argument, ANSWER_S)
-                    assert {answer.status for answer in answers.values()} == {0}
+                    assert beaten(answers) == Ok({"code": 0})
+                    assert not any(isinstance(each, RemotingError) for each in answers.values()), answers
                     continue
                 async with asyncio.timeout(ANSWER_S):
                     outcome = await client.invoke(Invocation(f, argument, name))

@@ -1,7 +1,8 @@
 """The workload of elections: brokers of a fresh group stand for master, and at most one may win an epoch.
 
-No broker sends a heartbeat. So the first election of a group decides for ever: whoever asks first is master of epoch 1, and
-since it is dead to the controller, nobody is fit to follow it. No controller elects anyone by itself in such a group.
+By default no broker sends a heartbeat. So the first election of a group decides for ever: whoever asks first is master of
+epoch 1, and since it is dead to the controller, nobody is fit to follow it. No controller elects anyone by itself in such a
+group. With heartbeats the epochs go on: masters are deposed and come again.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from workloads.controller.groups import FUNCTIONS, GroupWorkload
 from workloads.controller.options import ElectOptions
-from workloads.controller.parts import one_master, stood
+from workloads.controller.parts import epochs_grow, master_in_sync, one_master, stood
 from workloads.controller.streams import ElectStream
+from workloads.controller.uncertain import UncertainGroup
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,14 +30,16 @@ class ElectWorkload(GroupWorkload):
         name: `elect`.
         summary: What clients do.
         Options: Its options.
-        functions: Apply, elect, and reads of the group.
+        functions: Apply, heartbeat, elect, and reads of the group.
     """
 
+    model: ClassVar[str | None] = "workloads.controller.uncertain:UncertainGroup"
+    rules = UncertainGroup()
     name = "elect"
-    summary = "Brokers of independent groups stand for the first election; a model of the group judges every answer."
+    summary = "Brokers of independent groups stand for election; a model of the group judges every answer."
     Options = ElectOptions
     functions: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {f: FUNCTIONS[f] for f in ("apply", "elect", "next", "replica", "state")}
+        {f: FUNCTIONS[f] for f in ("apply", "heartbeat", "elect", "next", "replica", "state")}
     )
 
     def __init__(self, options: ElectOptions | None = None) -> None:
@@ -46,5 +50,5 @@ class ElectWorkload(GroupWorkload):
         return ElectStream(self._options, seed=seed, number=number, streams=streams)
 
     def parts(self, operations: Sequence[Operation]) -> Sequence[Part]:
-        """Returns the parts `one-master` and `stood`."""
-        return [one_master(operations), stood(operations)]
+        """Returns the parts `one-master`, `master-in-sync`, `epochs-grow` and `stood`."""
+        return [one_master(operations), master_in_sync(operations), epochs_grow(operations), stood(operations)]

@@ -296,6 +296,10 @@ def _heartbeat(group: Group, argument: Mapping[str, Any]) -> tuple[Group, Answer
     return group._replace(live=tuple(sorted((*others, said)))), {"code": SUCCESS}
 
 
+def _leave(group: Group, argument: Mapping[str, Any]) -> tuple[Group, Answer]:
+    return group._replace(live=tuple(each for each in group.live if each.id != argument["id"])), {"code": SUCCESS}
+
+
 def _master(group: Group, sync: Sync) -> Answer:
     """Returns what an answer says about the master; its id only if there is one, its address only if a replica has the id."""
     answer: Answer = {"master_epoch": sync.master_epoch}
@@ -317,6 +321,7 @@ _RULES: Final[Mapping[str, Callable[[Group, Any], tuple[Group, Answer]]]] = {
     "state": _state,
     "clean": _clean,
     "heartbeat": _heartbeat,
+    "leave": _leave,
 }
 # Each request with the types of its argument; an empty map stands for null.
 FUNCTIONS: Final[Mapping[str, Mapping[str, type]]] = {
@@ -329,5 +334,6 @@ FUNCTIONS: Final[Mapping[str, Mapping[str, type]]] = {
     "state": {},
     "clean": {"ids": list, "living": bool},
     "heartbeat": {"id": int, "epoch": int, "max_offset": int, "priority": int},
+    "leave": {"id": int},
 }
 READS: Final = frozenset({"next", "replica", "state"})

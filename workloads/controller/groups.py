@@ -24,6 +24,13 @@ if TYPE_CHECKING:
 FUNCTIONS: Mapping[str, str] = {
     "apply": "{id, check} -> {code}; code 0: the broker with this check code owns the id, 2014: another one does",
     "elect": "{id, designate} -> {code, ...}; code 0: this broker is master, in a new epoch; 2011, 2012: it is not",
+    "register": "{id, address} -> {code, ...}; code 0 with the sync set, and with the master if it is alive",
+    "alter": (
+        "{master, master_epoch, sync_set, sync_epoch} -> {code, ...}; code 0: the sync set is changed, "
+        "2000, 2001, 2002: the master or an epoch is another one"
+    ),
+    "heartbeat": "{id, epoch, max_offset, priority} -> {code}; from now on the broker is alive to the controllers it reaches",
+    "leave": "{id} -> {code}; the connections of the broker's heartbeats are closed",
     "next": "null -> {code, next}; the id that is proposed next",
     "replica": "null -> {code, ...}; master and sync set of the group, 2008 where there is no group",
     "state": "null -> {code, known, ...}; the whole group",
@@ -43,9 +50,11 @@ class GroupWorkload(abc.ABC):
 
     Attributes:
         model: A broker group, with which `labrys check` decides each key.
+        rules: The same model, made.
     """
 
     model: ClassVar[str | None] = "workloads.controller.model:BrokerGroup"
+    rules: ClassVar[BrokerGroup] = BrokerGroup()
 
     @abc.abstractmethod
     def stream(self, *, seed: int, number: int, streams: int) -> Draws:
@@ -67,9 +76,13 @@ class GroupWorkload(abc.ABC):
     def describe_streams(self, *, seed: int, streams: int, count: int) -> Value:
         """Returns the first operations of each stream, as the seed says, in JSON-like data."""
         return [
-            {"stream": number, "operations": _described(self.stream(seed=seed, number=number, streams=streams), count)}
+            {"stream": number, "operations": self._first(self.stream(seed=seed, number=number, streams=streams), count)}
             for number in range(streams)
         ]
+
+    def described(self, invocation: Invocation) -> Value:
+        """Returns the argument of an operation as far as it is known before the run."""
+        return invocation.value
 
     def final_generator(self, *, history: Sequence[Op], node: Node) -> Generator:  # noqa: ARG002 - the same for each node
         """Returns reads of the next id and of the whole state, for every group that was touched."""
@@ -77,12 +90,11 @@ class GroupWorkload(abc.ABC):
 
     def check(self, operations: Sequence[Operation], observed: Observed) -> Sequence[Part]:
         """Returns the part `linearizable`, those of `parts` and, if the test asked for them, `final-reads`."""
-        found = [*linearizability(BrokerGroup(), operations, observed.faults), *self.parts(operations)]
+        found = [*linearizability(self.rules, operations, observed.faults), *self.parts(operations)]
         if observed.final_reads is not None:
             found.append(final_reads(operations, observed.final_reads))
         return found
 
-
-def _described(drawn: Draws, count: int) -> Value:
-    operations = (drawn.next() for _ in range(count))
-    return [{"f": each.f, "key": each.key, "value": each.value} for each in operations]
+    def _first(self, drawn: Draws, count: int) -> Value:
+        operations = (drawn.next() for _ in range(count))
+        return [{"f": each.f, "key": each.key, "value": self.described(each)} for each in operations]

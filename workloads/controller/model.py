@@ -34,7 +34,7 @@ class BrokerGroup(Model):
         """See `Model`."""
         after, answer = respond(state, op.f, op.argument)
         if op.ok and not same(op.result, answer):
-            return Inconsistent(f"{_told(state)} answers {_short(answer)}")
+            return Inconsistent(f"{in_words(state)} answers {short(answer)}")
         return after
 
     def observes(self, op: Call) -> bool:
@@ -101,13 +101,14 @@ def _fits(value: Value, kind: type) -> bool:
     return type(value) is kind
 
 
-def _short(answer: Any) -> str:
+def short(answer: Any) -> str:
+    """Returns an answer in words, cut where it is long."""
     if not isinstance(answer, dict):
         return shown(answer)
     return ", ".join(f"{name} {value}" for name, value in answer.items())[:300]
 
 
-def _told(group: Group) -> str:
+def in_words(group: Group) -> str:
     """Returns a group in words."""
     if group.replicas is None:
         return "a group without brokers"

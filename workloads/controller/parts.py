@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from math import inf
 from typing import TYPE_CHECKING
 
 from harness.op import OpType
 from harness.verdict import Part, Verdict
-from workloads.controller.group import ELECTION_FAILED, INVALID_ID, MASTER_STILL_EXISTS, SUCCESS
+from workloads.controller.group import (
+    ELECTION_FAILED,
+    FENCED_MASTER_EPOCH,
+    FENCED_SYNC_EPOCH,
+    INVALID_ID,
+    INVALID_MASTER,
+    MASTER_STILL_EXISTS,
+    SUCCESS,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -15,6 +24,7 @@ if TYPE_CHECKING:
     from harness.op import Operation, Value
 
 MAX_NAMED = 20
+TOO_LATE = (FENCED_MASTER_EPOCH, FENCED_SYNC_EPOCH, INVALID_MASTER)
 
 
 def one_owner(operations: Sequence[Operation]) -> Part:
@@ -121,6 +131,120 @@ def stood(operations: Sequence[Operation]) -> Part:
         reason = "In no group one broker won an election and another one lost it, so nothing was tested."
         return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
     reason = f"In {both} of {len(won)} groups with a master, another broker stood and lost."
+    return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)
+
+
+def master_in_sync(operations: Sequence[Operation]) -> Part:
+    """Says whether any answer has a master that is not in the sync set of the same answer."""
+    name = "master-in-sync"
+    seen = 0
+    without: list[tuple[Operation, int]] = []
+    for operation in operations:
+        if operation.type is not OpType.OK:
+            continue
+        match operation.result:
+            case {"master": int(master), "sync_set": [*members]}:
+                seen += 1
+                if master not in members:
+                    without.append((operation, master))
+            case {"master": int(master), "not_in_sync": [*others]}:
+                seen += 1
+                if any(isinstance(each, list | tuple) and each[:1] in ([master], (master,)) for each in others):
+                    without.append((operation, master))
+    details: dict[str, Value] = {
+        "answers": seen,
+        "without": [
+            {"key": operation.key, "event": operation.invoke_index, "master": master}
+            for operation, master in without[:MAX_NAMED]
+        ],
+    }
+    if not seen:
+        reason = "No answer named a master and a sync set, so nothing was tested."
+        return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
+    if not without:
+        reason = f"In each of {seen} answers the master is in the sync set."
+        return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)
+    operation, master = without[0]
+    reason = (
+        f"{len(without)} of {seen} answers have a sync set that lacks the master. In group {operation.key}, broker {master} "
+        f"was master and not in sync by the answer to event {operation.invoke_index}."
+    )
+    return Part(name=name, verdict=Verdict.INVALID, reason=reason, details=details)
+
+
+def epochs_grow(operations: Sequence[Operation]) -> Part:
+    """Says whether any epoch of a group went back: an operation that began after another one ended was told a smaller one.
+
+    It holds where nothing is cleaned up. It takes O(n log n).
+    """
+    name = "epochs-grow"
+    answers: dict[tuple[str | None, str], list[tuple[Operation, int]]] = defaultdict(list)
+    for operation in operations:
+        if operation.type is OpType.OK and isinstance(operation.result, dict):
+            for field in ("master_epoch", "sync_epoch"):
+                epoch = operation.result.get(field)
+                if type(epoch) is int:
+                    answers[operation.key, field].append((operation, epoch))
+    back: list[tuple[str, tuple[Operation, int], tuple[Operation, int]]] = []
+    for (_, field), found in answers.items():
+        back += [(field, before, after) for before, after in _gone_back(found)]
+    seen = sum(map(len, answers.values()))
+    details: dict[str, Value] = {
+        "epochs": seen,
+        "back": [
+            {"key": one[0].key, "epoch": field, "events": [one[0].invoke_index, other[0].invoke_index],
+             "values": [one[1], other[1]]}
+            for field, one, other in back[:MAX_NAMED]
+        ],
+    }  # fmt: skip
+    if not seen:
+        reason = "No answer named an epoch, so nothing was tested."
+        return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
+    if not back:
+        reason = f"None of {seen} epochs in answers is smaller than one that was answered before."
+        return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)
+    field, (one, before), (other, after) = back[0]
+    reason = (
+        f"{len(back)} of {seen} epochs in answers are smaller than one that was answered before. In group {one.key}, {field} "
+        f"was {before} by the answer to event {one.invoke_index}, and then {after} by that to event {other.invoke_index}."
+    )
+    return Part(name=name, verdict=Verdict.INVALID, reason=reason, details=details)
+
+
+def _gone_back(
+    found: Sequence[tuple[Operation, int]],
+) -> Iterator[tuple[tuple[Operation, int], tuple[Operation, int]]]:
+    """Gives each answer with a smaller epoch than the greatest one that was answered before it was asked for, and that one."""
+    ended = sorted(found, key=lambda each: _end(each[0]))
+    greatest: tuple[Operation, int] | None = None
+    done = 0
+    for operation, epoch in sorted(found, key=lambda each: each[0].invoke_index):
+        while done < len(ended) and _end(ended[done][0]) < operation.invoke_index:
+            if greatest is None or ended[done][1] > greatest[1]:
+                greatest = ended[done]
+            done += 1
+        if greatest is not None and epoch < greatest[1]:
+            yield greatest, (operation, epoch)
+
+
+def _end(operation: Operation) -> float:
+    return inf if operation.complete_index is None else operation.complete_index
+
+
+def altered(operations: Sequence[Operation]) -> Part:
+    """Says whether sync sets were altered, and whether any alter came too late."""
+    name = "altered"
+    codes = Counter(
+        operation.result.get("code")
+        for operation in operations
+        if operation.f == "alter" and operation.type is OpType.OK and isinstance(operation.result, dict)
+    )
+    done, late = codes[SUCCESS], sum(codes[code] for code in TOO_LATE)
+    details: dict[str, Value] = {"altered": done, "too_late": late}
+    if not done or not late:
+        missing = "No sync set was altered" if not done else "No alter expected an epoch or a master that had passed"
+        return Part(name=name, verdict=Verdict.UNKNOWN, reason=f"{missing}, so little was tested.", details=details)
+    reason = f"{done} alters were carried out, and {late} were refused since they came too late."
     return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)
 
 

@@ -13,9 +13,13 @@ from harness.randomness import stream
 from workloads.register.streams import group_of
 
 if TYPE_CHECKING:
-    from workloads.controller.options import BrokerIdOptions, ElectOptions
+    from harness.op import Value
+    from workloads.controller.options import BrokerIdOptions, ElectOptions, MixedOptions, SyncStateSetOptions
 
 HALF = 0.5
+ALTER = "alter"
+MEMBERS_SHARE = 0.7  # how many brokers an alter puts into the sync set
+ADDRESSES = 2
 
 
 class BrokerIdStream:
@@ -61,7 +65,60 @@ class ElectStream:
             return Invocation("apply", {"id": self._id, "check": self._check}, key)
         if kind < self._options.apply_share + self._options.replica_share:
             return Invocation("replica", None, key)
+        if kind > 1 - self._options.heartbeat_share:
+            return heartbeat(self._id, key)
         return Invocation("elect", {"id": self._id, "designate": place < HALF}, key)
+
+
+class MemberStream:
+    """Draws the operations of one stream, whose broker is a member of its group: it lives, stands, and alters the sync set.
+
+    The first two operations in a group ask for the id, and make the broker alive. What an alter expects is not known before the
+    run: it is what anyone saw last. So it has the new sync set alone, to which
+    the master is added.
+    """
+
+    def __init__(self, options: SyncStateSetOptions | MixedOptions, *, seed: int, number: int, streams: int) -> None:
+        self._draws = stream(seed, f"worker/{number}")
+        self._group = group_of(number, streams, options.ops_per_group)
+        self._brokers = options.brokers
+        self._shares = options.shares
+        self._id = 1 + number % options.brokers
+        self._check = check_code(number % options.brokers)
+        self._count = 0
+
+    def next(self) -> Invocation:
+        """Draws the next operation; an alter has `sync_set` alone."""
+        kind, place = self._draws.random(), self._draws.random()
+        members = [each for each in range(1, self._brokers + 1) if self._draws.random() < MEMBERS_SHARE]
+        key = self._group.key(self._count)
+        before = [self._group.key(self._count - back) if self._count >= back else None for back in (1, 2)]
+        self._count += 1
+        if before[0] != key:
+            return self._asked("apply", place, key)
+        if before[1] != key:
+            return self._asked("heartbeat", place, key)
+        for f, share in self._shares.items():
+            kind -= share
+            if kind < 0:
+                return self._asked(f, place, key)
+        return Invocation(ALTER, {"sync_set": members or [self._id]}, key)
+
+    def _asked(self, f: str, place: float, key: str) -> Invocation:
+        if f == "heartbeat":
+            return heartbeat(self._id, key)
+        arguments: dict[str, Value] = {
+            "apply": {"id": self._id, "check": self._check},
+            "register": {"id": self._id, "address": f"broker-{self._id}:{10911 + int(place * ADDRESSES)}"},
+            "elect": {"id": self._id, "designate": place < HALF},
+            "leave": {"id": self._id},
+        }
+        return Invocation(f, arguments.get(f), key)
+
+
+def heartbeat(broker: int, key: str) -> Invocation:
+    """Returns a heartbeat of a broker that has no log: the model does not look at epochs and offsets."""
+    return Invocation("heartbeat", {"id": broker, "epoch": 0, "max_offset": 0, "priority": 0}, key)
 
 
 def check_code(number: int) -> str:

@@ -1,4 +1,4 @@
-"""The client of RocketMQ's controllers: one connection of one process.
+"""The client of RocketMQ's controllers: one connection of one process, and those of the heartbeats of its broker.
 
 A pinned client never leaves its node, so that a deposed leader keeps getting requests. A following client goes where a refusal
 says that the leader is. Neither asks again at once after a refusal. How long an answer may take is the interpreter's business.
@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from clusters.systems.remoting import BadAnswer, Connection, NotSent, RemotingError
-from clusters.systems.rocketmq.outcomes import NOT_LEADER, Meaning, meaning_of, not_answered, not_leader
+from clusters.systems.rocketmq.heartbeats import Heartbeats, beaten
+from clusters.systems.rocketmq.outcomes import NOT_LEADER, SUCCESS, Meaning, meaning_of, not_answered, not_leader
 from clusters.systems.rocketmq.requests import REQUESTS, metadata
 from harness.op import Fail, Info, Ok
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from clusters.systems.remoting import Answer
     from clusters.systems.rocketmq.requests import Request
@@ -27,8 +28,7 @@ ONLY_GROUP = "group"  # where a workload has one object and no keys
 CONNECT_TIMEOUT_S = 2.0
 METADATA_TIMEOUT_S = 1.0
 REFUSAL_PAUSE_S = 0.1
-# A heartbeat keeps a broker alive as long as its connection, so it needs one of its own.
-SERVED = frozenset(REQUESTS) - {"heartbeat"}
+HEARTBEAT_TIMEOUT_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,9 @@ class Controllers:
 
 
 class ControllerClient:
-    """A `harness.client.RoutedClient` for broker groups: a key is the name of a group, a function one of `REQUESTS`.
+    """A `harness.client.RoutedClient` for broker groups: a key is the name of a group.
+
+    A function is one of `REQUESTS`, or `leave`, which ends what `heartbeat` began.
 
     Attributes:
         node: Where it was placed, and where it stays if it does not follow.
@@ -69,16 +71,19 @@ class ControllerClient:
         self._controllers = controllers
         self._follows = follows
         self._at = node
+        self._heartbeats = Heartbeats(controllers)
         self._connection: Connection | None = None
         self.via: str | None = None
 
     async def invoke(self, invocation: Invocation) -> Outcome:
         """Carries out a request to the broker group `invocation.key`; an answer is `Ok`, whatever its code is."""
+        name = invocation.key or ONLY_GROUP
+        if invocation.f in {"heartbeat", "leave"}:
+            return await self._lived(invocation.f, name, invocation.value)
         request = REQUESTS.get(invocation.f)
-        if request is None or invocation.f not in SERVED:
+        if request is None:
             return Fail(f"unsupported: {invocation.f[:100]}")
         self.via = self._at.name if self._follows else None
-        name = invocation.key or ONLY_GROUP
         try:
             answer = await request.ask(await self._connected(), name, invocation.value)
         except NotSent as error:
@@ -95,8 +100,21 @@ class ControllerClient:
         return outcome_of(request, name, answer)
 
     async def close(self) -> None:
-        """Closes the connection."""
+        """Closes the connection, and those of the heartbeats: the client's brokers end with it."""
         self._close()
+        self._heartbeats.close()
+
+    async def _lived(self, f: str, name: str, argument: Mapping[str, Any]) -> Outcome:
+        """Sends a heartbeat on connections of its own, to all controllers; or closes these connections."""
+        self.via = None
+        if f == "leave":
+            self._heartbeats.leave(name, argument["id"])
+            return Ok({"code": SUCCESS})
+        self._heartbeats.leave_others(name)  # groups come one after the other
+        outcome = beaten(await self._heartbeats.beat(name, argument, HEARTBEAT_TIMEOUT_S))
+        if isinstance(outcome, Fail):
+            await asyncio.sleep(REFUSAL_PAUSE_S)
+        return outcome
 
     async def _connected(self) -> Connection:
         if self._connection is None or self._connection.closed:

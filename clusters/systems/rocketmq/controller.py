@@ -91,7 +91,9 @@ class RocketMQController(System):
     serves: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "broker-id": "apply, next, replica and state are the requests 1013, 1012, 1004 and 1006; a key is a broker group",
-            "elect": "elect is the request 1002, and the others are as for broker-id",
+            "elect": "elect is the request 1002, heartbeat is 904, and the others are as for broker-id",
+            "sync-state-set": "alter is the request 1001, leave closes connections of heartbeats, the others are as for elect",
+            "controller": "register is the request 1003, and the others are as for sync-state-set",
         }
     )
     programs = (

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from clusters.systems.remoting import Answer, BadAnswer
+from clusters.systems.remoting import Answer, BadAnswer, NotSent, RemotingError
 from clusters.systems.rocketmq import outcomes
-from clusters.systems.rocketmq.client import SERVED, ControllerClient, Controllers, outcome_of
+from clusters.systems.rocketmq.client import ControllerClient, Controllers, outcome_of
+from clusters.systems.rocketmq.heartbeats import beaten
 from clusters.systems.rocketmq.outcomes import TABLE, Meaning
 from clusters.systems.rocketmq.requests import REQUESTS, metadata
 from harness.node import Node
@@ -56,7 +57,7 @@ def value(f: str, answer: Answer, name: str = "b0") -> Any:
 
 def test_each_function_of_the_model_has_a_request() -> None:
     """Reads are reads on both sides."""
-    assert set(REQUESTS) == set(FUNCTIONS)
+    assert set(REQUESTS) == set(FUNCTIONS) - {"leave"}
     assert {f for f, request in REQUESTS.items() if request.is_read} == READS
 
 
@@ -395,13 +396,52 @@ def test_what_is_lost() -> None:
 
 
 def test_what_the_client_does_not_do() -> None:
-    """A heartbeat needs a connection of its own; other functions do not exist."""
+    """Other functions do not exist."""
 
     async def main() -> None:
-        assert await Cluster().ask("heartbeat", "read", follows=False) == [
-            Fail("unsupported: heartbeat"),
-            Fail("unsupported: read"),
-        ]
+        assert await Cluster().ask("read", follows=False) == [Fail("unsupported: read")]
 
     run(main())
-    assert set(FUNCTIONS) - SERVED == {"heartbeat"}
+
+
+def test_a_broker_comes_and_leaves() -> None:
+    """A heartbeat goes to every controller on a connection that stays; to leave closes these, and so does another group."""
+    beats: list[tuple[str, int]] = []
+
+    async def main() -> None:
+        def at(host: str) -> Any:
+            def answer(header: Mapping[str, Any], _: bytes) -> bytes:
+                beats.append((host, header["code"]))
+                return reply(header, 0)
+
+            return answer
+
+        async with scripted(at("127.0.0.1")) as one, scripted(at("127.0.0.2"), "127.0.0.2", one.port):
+            nodes = [Node(name="n1", address=HOST), Node(name="n2", address="127.0.0.2")]
+            client = ControllerClient(controllers=Controllers(nodes=nodes, port=one.port), node=nodes[0], follows=False)
+            held = client._heartbeats._connections
+            assert await client.invoke(Invocation("heartbeat", ARGUMENTS["heartbeat"], "b0")) == Ok({"code": 0})
+            before = dict(held)
+            assert set(before) == {("b0", 1, "n1"), ("b0", 1, "n2")}
+            assert await client.invoke(Invocation("heartbeat", ARGUMENTS["heartbeat"], "b0")) == Ok({"code": 0})
+            assert held == before
+            assert sorted(beats) == [("127.0.0.1", 904)] * 2 + [("127.0.0.2", 904)] * 2
+            await client.invoke(Invocation("heartbeat", ARGUMENTS["heartbeat"], "b1"))
+            assert {place[0] for place in held} == {"b1"}
+            assert await client.invoke(Invocation("leave", {"id": 1}, "b1")) == Ok({"code": 0})
+            assert not held
+            assert all(connection.closed for connection in before.values())
+            await client.close()
+        refused = await client.invoke(Invocation("heartbeat", ARGUMENTS["heartbeat"], "b1"))
+        assert isinstance(refused, Fail)
+
+    run(main())
+
+
+def test_what_becomes_of_a_heartbeat() -> None:
+    """It is ok if one controller took it, a fail if it went to none, and else it may have been taken."""
+    took, lost, unsent = said(0), RemotingError("lost"), NotSent("refused")
+    assert beaten({"n1": took, "n2": lost, "n3": unsent}) == Ok({"code": 0})
+    assert beaten({"n1": unsent}) == Fail("not-connected: refused")
+    assert beaten({"n1": lost, "n2": unsent}) == Info("no-answer: lost; refused")
+    assert beaten({"n1": said(1)}) == Info("no-answer: code 1")

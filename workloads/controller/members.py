@@ -1,0 +1,123 @@
+"""The workloads on groups whose brokers come and go: the sync set as a compare-and-set on its epoch, and all requests mixed."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from harness.op import Invocation, OpType
+from workloads.controller.groups import FUNCTIONS, GroupWorkload
+from workloads.controller.options import MixedOptions, SyncStateSetOptions
+from workloads.controller.parts import altered, epochs_grow, master_in_sync, one_master
+from workloads.controller.streams import ALTER, MemberStream
+from workloads.controller.uncertain import UncertainGroup
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from harness.generator import Answer, Asker, Generator
+    from harness.op import Op, Operation, Value
+    from harness.verdict import Part
+
+LAST_SEEN = "last-seen"
+_EXPECTED = ("master", "master_epoch", "sync_epoch")
+
+
+class MemberWorkload(GroupWorkload):
+    """Broker groups whose brokers send heartbeats, stand for master and alter the sync set."""
+
+    model: ClassVar[str | None] = "workloads.controller.uncertain:UncertainGroup"
+    rules = UncertainGroup()
+    functions: ClassVar[Mapping[str, str]]
+    _options: SyncStateSetOptions | MixedOptions
+
+    def stream(self, *, seed: int, number: int, streams: int) -> MemberStream:
+        """See `GroupWorkload`; an alter has the new sync set alone."""
+        return MemberStream(self._options, seed=seed, number=number, streams=streams)
+
+    def generator(self, *, seed: int, streams: int) -> Generator:
+        """Returns the generator of the main phase, which never ends."""
+        return MemberGenerator([self.stream(seed=seed, number=each, streams=streams) for each in range(streams)])
+
+    def described(self, invocation: Invocation) -> Value:
+        """Returns an argument as far as it is known before the run."""
+        if invocation.f == ALTER and isinstance(invocation.value, dict):
+            return {**dict.fromkeys(_EXPECTED, LAST_SEEN), **invocation.value}
+        return super().described(invocation)
+
+    def parts(self, operations: Sequence[Operation]) -> Sequence[Part]:
+        """Returns the parts `one-master`, `master-in-sync`, `epochs-grow` and `altered`."""
+        return [one_master(operations), master_in_sync(operations), epochs_grow(operations), altered(operations)]
+
+
+class SyncStateSetWorkload(MemberWorkload):
+    """The sync set as a compare-and-set on its epoch; see `harness.workload.Workload`.
+
+    Attributes:
+        name: `sync-state-set`.
+        summary: What clients do.
+        Options: Its options.
+        functions: Alter, what makes it possible, and reads of the group.
+    """
+
+    name = "sync-state-set"
+    summary = "Brokers alter the sync sets of independent groups by compare-and-set; a model judges every answer."
+    Options = SyncStateSetOptions
+    functions: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {f: FUNCTIONS[f] for f in ("apply", "heartbeat", "leave", "elect", "alter", "next", "replica", "state")}
+    )
+
+    def __init__(self, options: SyncStateSetOptions | None = None) -> None:
+        self._options = options or SyncStateSetOptions()
+
+
+class ControllerWorkload(MemberWorkload):
+    """All that brokers ask, mixed; see `harness.workload.Workload`.
+
+    Attributes:
+        name: `controller`.
+        summary: What clients do.
+        Options: Its options.
+        functions: All functions but `clean`, which no broker asks.
+    """
+
+    name = "controller"
+    summary = "Brokers of independent groups come and go, and ask all that brokers ask; a model judges every answer."
+    Options = MixedOptions
+    functions: ClassVar[Mapping[str, str]] = FUNCTIONS
+
+    def __init__(self, options: MixedOptions | None = None) -> None:
+        self._options = options or MixedOptions()
+
+
+class MemberGenerator:
+    """Answers each worker the operations of its stream, for ever.
+
+    An alter expects what anyone saw last in its group. While nobody has seen a master there, a read takes its place.
+    """
+
+    def __init__(self, streams: Sequence[MemberStream]) -> None:
+        self._streams = streams
+        self._seen: dict[str | None, dict[str, int]] = {}
+
+    def ask(self, asker: Asker) -> Answer:
+        """Returns the next operation of the asker's stream."""
+        drawn = self._streams[asker.worker].next()
+        if drawn.f != ALTER:
+            return drawn
+        seen = self._seen.get(drawn.key, {})
+        if seen.keys() != set(_EXPECTED):
+            return Invocation("replica", None, drawn.key)
+        argument: dict[str, Any] = {**seen, **drawn.value}
+        # Without its master no sync set is taken.
+        argument["sync_set"] = sorted({*argument["sync_set"], seen["master"]})
+        return Invocation(ALTER, argument, drawn.key)
+
+    def told(self, event: Op) -> None:
+        """Remembers what was seen last."""
+        if event.type is OpType.OK and isinstance(event.value, dict):
+            seen = {name: event.value[name] for name in _EXPECTED if type(event.value.get(name)) is int}
+            if "master_epoch" in seen and "master" not in seen:
+                self._seen.pop(event.key, None)  # there is no master
+            elif seen:
+                self._seen.setdefault(event.key, {}).update(seen)
