@@ -41,7 +41,7 @@ class BrokerGroup(Model):
         """See `Model`: reads, and refusals. An election that finds nobody deposes the master, though it is refused."""
         if op.f in READS:
             return True
-        return op.ok and isinstance(op.result, dict) and op.result.get("code") not in {SUCCESS, MASTER_NOT_AVAILABLE}
+        return op.ok and isinstance(op.result, dict) and op.result.get("code") not in (SUCCESS, MASTER_NOT_AVAILABLE)
 
     def silent(self, op: Call) -> bool:
         """See `Model`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -123,7 +123,7 @@ def stood(operations: Sequence[Operation]) -> Part:
             code = operation.result.get("code")
             if code == SUCCESS:
                 won.add(operation.key)
-            elif code in {ELECTION_FAILED, MASTER_STILL_EXISTS}:
+            elif code in (ELECTION_FAILED, MASTER_STILL_EXISTS):
                 lost.add(operation.key)
     both = len(won & lost)
     details: dict[str, Value] = {"won": len(won), "contended": both}
@@ -234,12 +234,12 @@ def _end(operation: Operation) -> float:
 def altered(operations: Sequence[Operation]) -> Part:
     """Says whether sync sets were altered, and whether any alter came too late."""
     name = "altered"
-    codes = Counter(
+    codes = [
         operation.result.get("code")
         for operation in operations
         if operation.f == "alter" and operation.type is OpType.OK and isinstance(operation.result, dict)
-    )
-    done, late = codes[SUCCESS], sum(codes[code] for code in TOO_LATE)
+    ]
+    done, late = codes.count(SUCCESS), sum(map(codes.count, TOO_LATE))
     details: dict[str, Value] = {"altered": done, "too_late": late}
     if not done or not late:
         missing = "No sync set was altered" if not done else "No alter expected an epoch or a master that had passed"

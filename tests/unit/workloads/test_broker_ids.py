@@ -131,6 +131,8 @@ JUDGES: list[tuple[Callable[[list[Operation]], Part], list[Operation], Verdict]]
         [replace(elect(0, 1, {"sync_epoch": 2}), complete_index=9), elect(2, 1, {"sync_epoch": 1})],
         Verdict.VALID,
     ),
+    (altered, [replace(alter(0, 0), result={"code": [0]})], Verdict.UNKNOWN),
+    (stood, [elect(0, 1, {"code": [0]})], Verdict.UNKNOWN),
     (altered, [alter(0, 0)], Verdict.UNKNOWN),
     (altered, [alter(0, 2001)], Verdict.UNKNOWN),
     (altered, [alter(0, 0), alter(2, 2001)], Verdict.VALID),

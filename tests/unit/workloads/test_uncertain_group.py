@@ -209,3 +209,17 @@ def drawn(draws: random.Random, group: Group) -> tuple[str, Any]:
         ("leave", {"id": broker}),
         (draws.choice(["next", "replica", "state"]), None),
     ])  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_answers_from_anyone(seed: int) -> None:
+    """Whatever a history says was answered, it is judged, and soon."""
+    draws = random.Random(seed)
+    anything = [None, True, -1, 2**70, 1.5, "x", [], [[]], [1, "a", True], [[1, "a", True]], {}, {"code": 0}]
+    names = ["code", "master", "master_epoch", "sync_epoch", "sync_set", "in_sync", "not_in_sync", "known"]
+    for _ in range(300):
+        f, argument = drawn(draws, LED)
+        result: Any = {name: draws.choice(anything) for name in draws.sample(names, draws.randrange(6))}
+        op = call(f, argument, draws.choice([result, *anything]))
+        MODEL.observes(op)
+        MODEL.step(LED, op)
