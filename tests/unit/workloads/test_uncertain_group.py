@@ -215,7 +215,7 @@ def drawn(draws: random.Random, group: Group) -> tuple[str, Any]:
 def test_answers_from_anyone(seed: int) -> None:
     """Whatever a history says was answered, it is judged, and soon."""
     draws = random.Random(seed)
-    anything = [None, True, -1, 2**70, 1.5, "x", [], [[]], [1, "a", True], [[1, "a", True]], {}, {"code": 0}]
+    anything: list[Any] = [None, True, -1, 2**70, 1.5, "x", [], [[]], [1, "a", True], [[1, "a", True]], {}, {"code": 0}]
     names = ["code", "master", "master_epoch", "sync_epoch", "sync_set", "in_sync", "not_in_sync", "known"]
     for _ in range(300):
         f, argument = drawn(draws, LED)
