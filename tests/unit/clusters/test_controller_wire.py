@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from clusters.systems.remoting import NotSent
+from clusters.systems.remoting import Answer, NotSent
 from clusters.systems.rocketmq.client import ControllerClient, Controllers
 from clusters.systems.rocketmq.heartbeats import Heartbeats
 from harness.node import Node
@@ -118,7 +118,9 @@ def test_the_client_reads_what_the_specification_says(seed: int) -> None:
                         f, argument = "clean", {"ids": draws.sample([1, 2, 3], draws.randint(0, 2)), "living": False}
                     group, expected = respond(group, f, argument)
                     if f == "heartbeat":
-                        assert (await heartbeats.beat(name, argument, 5))["n1"].status == 0
+                        answer = (await heartbeats.beat(name, argument, 5))["n1"]
+                        assert isinstance(answer, Answer), answer
+                        assert answer.status == 0
                     else:
                         assert await client.invoke(Invocation(f, argument, name)) == Ok(expected), (f, argument)
                 heartbeats.leave(name)
