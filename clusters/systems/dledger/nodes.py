@@ -10,7 +10,6 @@ import abc
 import asyncio
 import functools
 import hashlib
-import re
 import shlex
 import time
 import zipfile
@@ -20,10 +19,11 @@ from typing import TYPE_CHECKING, Protocol
 from clusters.systems.dledger.outcomes import REFUSALS
 from clusters.systems.dledger.requests import Peer
 from clusters.systems.dledger.routing import Group
+from clusters.systems.members import check_member
 from clusters.systems.remoting import RemotingError
 from clusters.systems.waiting import POLL_S, wait_until_complete
 from harness.daemon import Daemon
-from harness.errors import InfrastructureError, InputError, NodeError
+from harness.errors import InfrastructureError, NodeError
 from harness.leaders import leaders_by_term
 from harness.system import Program, System
 
@@ -47,7 +47,6 @@ LOG_DIR = "/var/log/labrys/dledger"
 LAUNCH_LOG = f"{LOG_DIR}/launch.log"  # what the JVM itself writes
 LOG = f"{LOG_DIR}/node.0.log"
 LOGS = (LAUNCH_LOG, LOG, *(f"{LOG_DIR}/node.{age}.log" for age in (1, 2, 3)))
-NAME = re.compile(r"[A-Za-z0-9._]+")
 PATTERN = r"^java .*dledger-node\.jar"
 JVM_FLAGS = (
     "-Xms32m",
@@ -110,7 +109,7 @@ class DLedgerNodes(System):
     def __init__(self, cluster: Cluster, options: NodeOptions, workload: str) -> None:
         super().__init__(cluster, options, workload)
         for node in cluster.nodes:
-            _check_name(node)
+            check_member(node, "DLedger")
         self.group = Group(name=GROUP, nodes=tuple(cluster.nodes), port=PORT)
 
     @abc.abstractmethod
@@ -236,15 +235,6 @@ def lacking(statuses: Mapping[str, NodeStatus | None], leader: NodeStatus | None
         elif (status.applied_index or 0) < (leader.committed_index or 0):
             missing[name] = f"has applied {status.applied_index} of {leader.committed_index} entries"
     return missing
-
-
-def _check_name(node: Node) -> None:
-    """DLedger writes its members as `id-host:port` and takes an id up to the first hyphen, a port after the first colon."""
-    if not NAME.fullmatch(node.name) or ":" in node.address:
-        raise InputError(
-            f"DLedger cannot use a node named {node.name!r} at {node.address!r}: name it with letters, digits, dots and "
-            "underscores only, and give it an IPv4 address or a host name"
-        )
 
 
 def _require_jar() -> None:

@@ -11,6 +11,7 @@ import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
+from clusters.systems.members import check_member
 from clusters.systems.remoting import RemotingError
 from clusters.systems.rocketmq import jars
 from clusters.systems.rocketmq.client import ControllerClient, Controllers
@@ -19,7 +20,7 @@ from clusters.systems.rocketmq.outcomes import REFUSALS, SUCCESS
 from clusters.systems.rocketmq.requests import REQUESTS, metadata
 from clusters.systems.waiting import wait_until_complete
 from harness.daemon import Daemon
-from harness.errors import InputError, NodeError
+from harness.errors import NodeError
 from harness.leaders import LEADER, leaders_by_term
 from harness.system import NodeStatus, Program, System
 
@@ -41,7 +42,6 @@ CONFIG = "/etc/labrys/rocketmq-controller.conf"
 LAUNCH_LOG = f"{LOG_DIR}/launch.log"  # what the JVM itself writes
 OWN_LOGS = f"{LOG_DIR}/logs/rocketmqlogs"  # below the home that the JVM is given
 LOGS = (LAUNCH_LOG, f"{OWN_LOGS}/controller.log", f"{OWN_LOGS}/broker_default.log")
-NAME = re.compile(r"[A-Za-z0-9._]+")
 JVM_FLAGS = (
     "-Xms96m",
     "-Xmx96m",
@@ -112,7 +112,7 @@ class RocketMQController(System):
     def __init__(self, cluster: Cluster, options: ControllerOptions, workload: str) -> None:
         super().__init__(cluster, options, workload)
         for node in cluster.nodes:
-            _check_name(node)
+            check_member(node, "RocketMQ")
         self._options = options
         self.controllers = Controllers(nodes=tuple(cluster.nodes), port=PORT)
 
@@ -255,12 +255,3 @@ def lacking(statuses: Mapping[str, NodeStatus | None]) -> dict[str, str]:
         elif status.leader != leading[0]:
             missing[name] = f"sees {status.leader or 'no leader'}, not {leading[0]}"
     return missing
-
-
-def _check_name(node: Node) -> None:
-    """Members are written `id-host:port;...` on dledger and `host:port,...` on jraft."""
-    if not NAME.fullmatch(node.name) or ":" in node.address:
-        raise InputError(
-            f"RocketMQ cannot use a node named {node.name!r} at {node.address!r}: name it with letters, digits, dots and "
-            "underscores only, and give it an IPv4 address or a host name"
-        )
