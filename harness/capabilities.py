@@ -20,6 +20,9 @@ LOOP_DEVICES = "loop-devices"
 DROP_CACHES = "drop-caches"
 ROOT = "root"  # commands run as root, or sudo without a password
 
+# What a simulated node says instead: it can have the faults that have a simulated effect, and no others.
+SIMULATED = "simulated"
+
 NAMES = (IPTABLES, IP6TABLES, IPTABLES_STATISTIC, NETEM, TBF, CLOCK, FAKETIME, LOOP_DEVICES, DROP_CACHES, ROOT)
 
 
