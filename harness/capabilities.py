@@ -20,10 +20,10 @@ LOOP_DEVICES = "loop-devices"
 DROP_CACHES = "drop-caches"
 ROOT = "root"  # commands run as root, or sudo without a password
 
-# What a simulated node says instead: it can have the faults that have a simulated effect, and no others.
-SIMULATED = "simulated"
-
 NAMES = (IPTABLES, IP6TABLES, IPTABLES_STATISTIC, NETEM, TBF, CLOCK, FAKETIME, LOOP_DEVICES, DROP_CACHES, ROOT)
+
+# What a simulated node can do, and all that it can: it has the faults that have an effect in its world.
+SIMULATED = "simulated"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
