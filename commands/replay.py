@@ -73,7 +73,7 @@ def replay_run(ctx: click.Context, /, run: str, targets: str, store_dir: Path, *
         raise InputError(f"{found.path} has no plan that could be replayed: {error}") from error
     known = {**record.test.options, "seed": record.test.seed, **replaced}
     options = [*opt.options_of(run_test), *_chosen(known, replaced, str(found.test_json))]
-    known["nodes"] = len(record.test.nodes) if known.get("cluster_kind", "local") == "local" else None
+    known["nodes"] = len(record.test.nodes) if known.get("cluster_kind", "local") in clusters.options.COUNTED else None
     if known["nodes"] is None:
         options = [option for option in options if option.name != "nodes"]
         del known["nodes"]

@@ -28,6 +28,7 @@ from harness.recovery import Recovery, recover
 from harness.replicas import Replicas, compare_replicas
 from harness.schedule import conduct
 from harness.watch import Positions, Sighting, Watch
+from harness.world import world_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -159,7 +160,9 @@ def run(test: Test, *, history: HistoryWriter, logs_dir: Path, observer: Observe
         KeyboardInterrupt: A second signal came.
     """
     with test.cluster.entered():
-        return asyncio.run(go(test, history=history, logs_dir=logs_dir, observer=observer))
+        whole = go(test, history=history, logs_dir=logs_dir, observer=observer)
+        world = world_of(test.cluster)
+        return asyncio.run(whole) if world is None else world.run(whole)
 
 
 async def go(test: Test, *, history: HistoryWriter, logs_dir: Path, observer: Observer) -> RunResult:
@@ -262,7 +265,7 @@ class _Run:
         self._leave_if_stopped()
         self.observer.phase(f"starting {system.name}")
         await asyncio.to_thread(on_all, nodes, system.start)
-        await asyncio.to_thread(system.wait_ready, nodes, self.test.ready_timeout_s)
+        await system.until_ready(nodes, self.test.ready_timeout_s)
         self._leave_if_stopped()
         self.result.ready_s = self.clock.now_s()
 
