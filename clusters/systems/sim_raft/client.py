@@ -47,14 +47,32 @@ class SimRaftClient:
     """
 
     def __init__(
-        self, *, connection: Asking, node: Node, nodes: Sequence[str], options: SimRaftOptions, follows: bool
+        self,
+        *,
+        connection: Asking,
+        node: Node,
+        nodes: Sequence[str],
+        options: SimRaftOptions,
+        follows: bool,
+        closes: bool,
     ) -> None:
+        """Makes the client of a process.
+
+        Args:
+            connection: Its way to the nodes; its name is that of the session.
+            node: Where it is placed.
+            nodes: The names of all nodes.
+            options: How often it asks, and how long it waits.
+            follows: Whether it asks where the leader is, rather than at its node.
+            closes: Whether it ends its session, which frees its locks.
+        """
         self.node = node
         self.via: str | None = None
         self._connection = connection
         self._nodes = nodes
         self._options = options
         self._follows = follows
+        self._closes = closes
         self._at = node.name
         self._sequence = 0
 
@@ -84,6 +102,8 @@ class SimRaftClient:
 
     async def close(self) -> None:
         """Ends the session. If that does not reach the leader, the session stays, with whatever lock it holds."""
+        if not self._closes:
+            return
         self._sequence += 1
         request = Command(self._connection.name, self._sequence, CLOSE, ONLY_KEY, None)
         for node in self._nodes:

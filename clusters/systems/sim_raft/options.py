@@ -39,10 +39,15 @@ class SimRaftOptions:
         "How a leader makes sure that a read is recent: it asks a quorum whether it leads, it trusts a lease, or the read takes "
         "the way through the log.",
     )
-    pre_vote: bool = option(default=True, help="Whether a node asks for votes only after a majority said it would get them.")
-    heartbeat_ms: int = option(50, "Milliseconds between a leader's heartbeats.", low=1, high=60_000)
+    pre_vote: bool = option(
+        default=True, help="Whether a node asks for votes only after a majority said it would get them."
+    )
+    heartbeat_ms: int = option(100, "Milliseconds between a leader's heartbeats.", low=1, high=60_000)
     election_ms: int = option(
-        300, "The shortest time without a leader before an election; each node waits up to twice as long.", low=2, high=600_000
+        400,
+        "The shortest time without a leader before an election; each node waits up to twice as long.",
+        low=2,
+        high=600_000,
     )
     snapshot_entries: int = option(40, "Log entries between snapshots; 0 makes none.", low=0, high=1_000_000)
     batch: int = option(16, "The most entries in one message.", low=1, high=1000)

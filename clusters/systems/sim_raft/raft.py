@@ -43,7 +43,9 @@ class Raft:
         commit: The last entry that it knows to be committed; all up to there are applied.
     """
 
-    def __init__(self, host: Host, options: SimRaftOptions, workload: str, after: Callable[[int, Callable[[], None]], None]) -> None:
+    def __init__(
+        self, host: Host, options: SimRaftOptions, workload: str, after: Callable[[int, Callable[[], None]], None]
+    ) -> None:
         """Reads the disk.
 
         Args:

@@ -2,9 +2,9 @@
 
 | file | content | written |
 |---|---|---|
-| `term`, `term-copy` | term and vote | twice, before the node acts on them, so that one damaged file is no loss |
+| `promises`, `promises-copy` | term, vote, and the *mark*: the last entry of the log that was synced | twice, before the node acts on \
+them, so that one damaged file is no loss |
 | `log` | records: length, checksum, index, term, body; the first is of the last entry that the log has no more | appended and synced before an entry is acknowledged |
-| `mark` | the last index that was synced | after each sync of the log, before the acknowledgement |
 | `snapshot` | index, term, state | replaced as a whole, before the log is cut |
 
 Each file has checksums. A restart takes the log's records up to the first that is not whole. A torn end lies behind the mark, and
@@ -27,9 +27,8 @@ from clusters.systems.sim_raft.messages import Entry, Snapshot
 if TYPE_CHECKING:
     from clusters.sim.host import Disk
 
-TERM_FILES: Final = ("term", "term-copy")
+PROMISES: Final = ("promises", "promises-copy")
 LOG: Final = "log"
-MARK: Final = "mark"
 SNAPSHOT: Final = "snapshot"
 _HEADER: Final = struct.Struct(">IIQQ")  # the body's length, the checksum of all that follows, index, term
 _PLACE: Final = struct.Struct(">QQ")
@@ -60,6 +59,7 @@ class Storage:
         self._starts: list[int] = []  # where in the file each record begins
         self._size = 0
         self._mark = 0
+        self._version = 0  # of the promises
         self.term = 0
         self.vote: str | None = None
         self.entries: list[Entry] = []
@@ -101,13 +101,7 @@ class Storage:
     def promise(self, term: int, vote: str | None) -> None:
         """Records a term and the vote in it. Before it returns, neither may be told to anyone."""
         self.term, self.vote = term, vote
-        if self._bug is Bug.TERM_NOT_PERSISTED:
-            return
-        kept = None if self._bug is Bug.VOTE_NOT_PERSISTED else vote
-        content = _sealed([term, kept])
-        for name in TERM_FILES:
-            self._disk.write(name, content)
-            self._disk.sync(name)
+        self._keep_promises()
 
     def append(self, entries: tuple[Entry, ...]) -> None:
         """Adds entries to the end of the log. When it returns, they may be acknowledged."""
@@ -177,8 +171,16 @@ class Storage:
 
     def _move_mark(self, index: int) -> None:
         self._mark = max(index, self.repairs_until)
-        self._disk.write(MARK, _sealed(self._mark))
-        self._disk.sync(MARK)
+        self._keep_promises()
+
+    def _keep_promises(self) -> None:
+        self._version += 1
+        term = 0 if self._bug is Bug.TERM_NOT_PERSISTED else self.term
+        vote = None if self._bug in {Bug.TERM_NOT_PERSISTED, Bug.VOTE_NOT_PERSISTED} else self.vote
+        content = _sealed([self._version, term, vote, self._mark])
+        for name in PROMISES:
+            self._disk.write(name, content)
+            self._disk.sync(name)
 
     # -- a restart -----------------------------------------------------------------------------------------------------------
 
@@ -191,26 +193,24 @@ class Storage:
         names = self._disk.names()
         for name in names:
             self._disk.sync(name)  # what a killed process had written without a sync is readable, but not yet certain
-        self._load_term(names)
+        self._load_promises(names)
         found = _unsealed(self._read(SNAPSHOT))
         if found is not None:
             self.snapshot = Snapshot(found[0], found[1], found[2].encode())
-        self._mark = _unsealed(self._read(MARK)) or 0
         if self._bug not in {Bug.LOG_END_NOT_RESTORED, Bug.LOST_ENTRIES_NOT_NOTICED}:
             self.repairs_until = self._mark  # until the log turns out to be there
         self._load_log()
         if self.last >= self.repairs_until:
             self.repairs_until = 0
+        self.term = max(self.term, self.last_term)  # higher only where the term was not recorded
         self._move_mark(self.last)
-        self.promise(max(self.term, self.last_term), self.vote)
 
-    def _load_term(self, names: list[str]) -> None:
-        copies = [_unsealed(self._read(name)) for name in TERM_FILES if name in names]
-        whole = [copy for copy in copies if copy is not None]
-        if not whole and (copies or LOG in names) and self._bug is not Bug.TERM_NOT_PERSISTED:
-            raise DamagedDiskError("term and vote cannot be read, so this node may not act any more")
-        if whole:
-            self.term, self.vote = max(whole, key=lambda copy: (copy[0], copy[1] is not None))
+    def _load_promises(self, names: list[str]) -> None:
+        copies = [copy for copy in (_unsealed(self._read(name)) for name in PROMISES) if copy is not None]
+        if copies:
+            self._version, self.term, self.vote, self._mark = max(copies, key=lambda copy: copy[0])
+        elif names:
+            raise DamagedDiskError(f"{' and '.join(PROMISES)} cannot be read, so this node may not act any more")
 
     def _load_log(self) -> None:
         content = self._read(LOG)
