@@ -327,7 +327,9 @@ def _hold_to_place(system: Chosen, options: Mapping[str, Any]) -> None:
     kind = options["cluster_kind"]
     simulated = bool(getattr(system.type, "simulated", False))
     if simulated and kind != SIMULATED:
-        raise InputError(f"the {system.said} runs in the simulator only: give --cluster {SIMULATED}, not --cluster {kind}")
+        raise InputError(
+            f"the {system.said} runs in the simulator only: give --cluster {SIMULATED}, not --cluster {kind}"
+        )
     if not simulated and kind == SIMULATED:
         others = [each.name for each in everything() if getattr(each.type, "simulated", False)]
         raise InputError(

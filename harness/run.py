@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from harness.client import Client
     from harness.cluster import Cluster
     from harness.faults import FaultRecord, PlannedFault, RunNemesis
-    from harness.history import HistoryWriter
+    from harness.history import Recorder
     from harness.load import Load
     from harness.node import Node
     from harness.system import System
@@ -139,7 +139,7 @@ class Observer(Protocol):
         ...
 
 
-def run(test: Test, *, history: HistoryWriter, logs_dir: Path, observer: Observer) -> RunResult:
+def run(test: Test, *, history: Recorder, logs_dir: Path, observer: Observer) -> RunResult:
     """Runs a test once.
 
     The first SIGINT, SIGTERM or SIGHUP ends the workload and goes on with healing, logs and stopping. A second one leaves at
@@ -165,13 +165,13 @@ def run(test: Test, *, history: HistoryWriter, logs_dir: Path, observer: Observe
         return asyncio.run(whole) if world is None else world.run(whole)
 
 
-async def go(test: Test, *, history: HistoryWriter, logs_dir: Path, observer: Observer) -> RunResult:
+async def go(test: Test, *, history: Recorder, logs_dir: Path, observer: Observer) -> RunResult:
     """Does what `run` does, in the running loop and from where the thread is; simulations use it in virtual time."""
     return await _Run(test=test, history=history, logs_dir=logs_dir, observer=observer).go()
 
 
 class _Run:
-    def __init__(self, *, test: Test, history: HistoryWriter, logs_dir: Path, observer: Observer) -> None:
+    def __init__(self, *, test: Test, history: Recorder, logs_dir: Path, observer: Observer) -> None:
         self.test = test
         self.history = history
         self.logs_dir = logs_dir

@@ -1,8 +1,8 @@
 """A simulated world, as the harness and the faults see it: nodes that exist in virtual time only.
 
-A cluster that is simulated has an attribute `world` (`SimulatedCluster`). A run then takes place in that world's time, and faults
-have their effect there and not over SSH. The law: whatever changes the world comes from the run's seed, so that the same seed and
-options give the same history.
+A cluster that is simulated has an attribute `world` (`SimulatedCluster`). A run then takes place in that world's time, and
+faults have their effect there and not over SSH. The law: whatever changes the world comes from the run's seed, so that the same
+seed and options give the same history.
 """
 
 from __future__ import annotations

@@ -360,7 +360,8 @@ def _gaps(
     if simulated and needs and kind.fault.SIMULATED is None:
         said = f"the kind {kind.name} has no effect in the simulator; docs/new-fault.md says how a kind gets one"
         gaps += [
-            _Gap(capability="a simulated effect", node=node, said=said, instead=None, instead_said="") for node in simulated
+            _Gap(capability="a simulated effect", node=node, said=said, instead=None, instead_said="")
+            for node in simulated
         ]
     for capability in needs:
         other = kind.fault.INSTEAD.get(capability)

@@ -1,7 +1,7 @@
 """The smallest simulated system: registers on the node n1, which the others point to. For tests of the simulator itself.
 
-Correct, unless the option `forgets` is set: then it acknowledges writes before it syncs them, and a power loss brings old values
-back.
+Correct, unless the option `forgets` is set: then it acknowledges writes before it syncs them, and a power loss brings old
+values back.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LOG = "log"
 class ToyOptions:
     """The options."""
 
-    forgets: bool = option(False, "Acknowledge a write before it is synced.")
+    forgets: bool = option(default=False, help="Acknowledge a write before it is synced.")
 
 
 class ToyRegisters(SimSystem):

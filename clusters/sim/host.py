@@ -42,7 +42,7 @@ class Reply:
     body: Any
 
 
-class DiskFull(OSError):
+class DiskFull(OSError):  # noqa: N818 - a state of the disk, and named so everywhere
     """A simulated disk has no room for what was to be written; nothing of it was written."""
 
     def __init__(self, name: str) -> None:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from clusters.sim.disk import SimDisk
 from clusters.sim.errors import Broken, Refused
-from clusters.sim.host import Reply, Request
 from harness.randomness import stream
 from harness.units import NS_PER_S
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-    from clusters.sim.host import Factory, Process
+    from clusters.sim.host import Disk, Factory, Process, Reply, Request
     from clusters.sim.world import SimWorld
 
 EPOCH_NS = 1_767_225_600 * NS_PER_S  # what a right wall clock shows at the world's beginning: 2026-01-01T00:00:00Z
@@ -64,7 +63,7 @@ class SimHost:
         self.name = machine.name
         self.peers = machine.world.names
         self.random = stream(machine.world.seed, f"sim/process/{machine.name}/{number}")
-        self.disk = machine.disk
+        self.disk: Disk = machine.disk
         self.machine = machine
         self.alive = True
         self._world = machine.world
@@ -80,7 +79,7 @@ class SimHost:
     def after(self, delay_ns: int, action: Callable[[], None]) -> SimTimer:
         """Calls `action` once after a time."""
         timer = SimTimer(self, action)
-        self._world.later(delay_ns if delay_ns > 0 else 0, timer.fire, ())
+        self._world.later(max(0, delay_ns), timer.fire, ())
         return timer
 
     def send(self, to: str, message: Any) -> None:

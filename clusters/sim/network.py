@@ -75,29 +75,40 @@ class Network:
         if self._quiet or source == target:
             self._later(delay_ns, arrive, (*arguments, False) if probe else arguments)
             return
+        if self._is_cut(source, target):
+            return
+        copies, late_ns, damaged = self._disturbed(source, target)
+        if damaged and not probe:
+            return
+        if probe:
+            arguments = (*arguments, damaged)
+        for copy in range(copies):
+            self._later(delay_ns + late_ns + (self.delay_ns() if copy else 0), arrive, arguments)
+
+    def _is_cut(self, source: str, target: str) -> bool:
+        """Says whether a packet is dropped by a grudge, and counts it."""
         for cut in self.cuts.values():
             if source in cut.grudge.get(target, ()):
                 cut.dropped[source, target] = cut.dropped.get((source, target), 0) + 1
-                return
+                return True
+        return False
+
+    def _disturbed(self, source: str, target: str) -> tuple[int, int, bool]:
+        """Draws what disturbances do to a packet: how often it arrives, how much later, and whether it is damaged."""
         draw = self._faults.random
-        copies, damaged = 1, False
-        for of_key in self.disturbances.values():
-            for node, arriving, how in of_key:
-                if node != (target if arriving else source):
-                    continue
-                if how.lose and draw() < how.lose:
-                    return
-                if how.duplicate and draw() < how.duplicate:
-                    copies += 1
-                if how.damage and draw() < how.damage:
-                    damaged = True
-                if how.delay_ns and not (how.hurry and draw() < how.hurry):
-                    delay_ns += max(0, int(self._faults.gauss(how.delay_ns, how.jitter_ns)))
-        if damaged and not probe:
-            return
-        for copy in range(copies):
-            late_ns = delay_ns if not copy else delay_ns + self.delay_ns()
-            self._later(late_ns, arrive, (*arguments, damaged) if probe else arguments)
+        copies, late_ns, damaged = 1, 0, False
+        for node, arriving, how in (each for of_key in self.disturbances.values() for each in of_key):
+            if node != (target if arriving else source):
+                continue
+            if how.lose and draw() < how.lose:
+                copies = 0
+            if how.duplicate and draw() < how.duplicate:
+                copies *= 2
+            if how.damage and draw() < how.damage:
+                damaged = True
+            if how.delay_ns and not (how.hurry and draw() < how.hurry):
+                late_ns += max(0, int(self._faults.gauss(how.delay_ns, how.jitter_ns)))
+        return copies, late_ns, damaged
 
     def cut(self, key: int, grudge: Mapping[str, frozenset[str]]) -> None:
         """Puts a grudge in force."""
