@@ -36,6 +36,7 @@ COMMANDS = {
     "cluster": ("clusters.command:cluster", "Make, show, heal and remove clusters of local nodes."),
     "doctor": ("clusters.command:doctor", "Say what nodes can do, and what they lack."),
     "faults": ("commands.listing:faults", "List the kinds of faults."),
+    "hunt": ("commands.hunt:hunt", "Run many seeds in the simulator until one finds something."),
     "new": ("commands.new:new", "Write a package that adds a system or a workload."),
     "plan": ("commands.plan:show_plan", "Print what a seed would do."),
     "replay": ("commands.replay:replay_run", "Carry out the plan of a run again."),

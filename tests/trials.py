@@ -15,7 +15,18 @@ if TYPE_CHECKING:
     from commands.trial import Trial
     from harness.history import Recorder
 
-TOY = ("--cluster", "sim", "--system", "tests.toy_register:ToyRegisters", "--time-limit", "12", "--rate", "5")
+TOY = (
+    "--fault-quiet",
+    "1-2",
+    "--cluster",
+    "sim",
+    "--system",
+    "tests.toy_register:ToyRegisters",
+    "--time-limit",
+    "8",
+    "--rate",
+    "5",
+)
 
 
 def trials(*words: str, seeds: range, history: Recorder | None = None) -> Iterator[Trial]:

@@ -27,7 +27,14 @@ found = trial(*sys.argv[2:], seed=7, history=history)
 history.close()
 print(found.verdict, [record.proof.reason for record in found.result.faults if record.proof])
 """
-FAULTS = ("--nemesis", "kill,pause,partition-leader,packet-loss,clock-strobe", "--fault-on", "1-3", "--fault-off", "1-2")
+FAULTS = (
+    "--nemesis",
+    "kill,pause,partition-leader,packet-loss,clock-strobe",
+    "--fault-on",
+    "1-3",
+    "--fault-off",
+    "1-2",
+)
 
 
 def _bytes(path: Path, words: Sequence[str], hash_seed: str) -> tuple[str, bytes]:
