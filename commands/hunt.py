@@ -89,7 +89,8 @@ def hunt(ctx: click.Context, /, **options: Any) -> None:
     own = {name: options.pop(name) for name in ("runs", "minutes", "finds", "jobs", "guided", "store_dir")}
     if options["cluster_kind"] != clusters.options.SIMULATED:
         raise InputError(
-            f"`labrys hunt` runs in the simulator, not on --cluster {options['cluster_kind']}; `labrys suite` repeats runs there"
+            f"`labrys hunt` runs in the simulator, not on --cluster {options['cluster_kind']}; "
+            "`labrys suite` repeats runs on real nodes"
         )
     if options["seed"] is None:
         options["seed"] = fresh_seed()

@@ -11,7 +11,15 @@ from tests.trials import TOY, trial
 
 WITHOUT_EFFECT = {"packet-rate"}
 UNSUITED = {"leadership-transfer", "leaders-kill"}  # n1 always leads the toy
-NAMED = {"fixed-kill": "n2", "fixed-pause": "n2", "fixed-loss": "n2", "fixed-delay": "n2", "partition-fixed": "n2"}
+NAMED = {
+    "file-bitflip": "n1",
+    "file-truncate": "n1",
+    "fixed-kill": "n2",
+    "fixed-pause": "n2",
+    "fixed-loss": "n2",
+    "fixed-delay": "n2",
+    "partition-fixed": "n2",
+}
 
 
 def test_kinds_without_a_simulated_effect_are_left_out_with_a_reason() -> None:
