@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import multiprocessing
 import os
 import time
@@ -24,7 +26,7 @@ from harness.randomness import fresh_seed
 from harness.terminal import echo, open_console
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from rich.console import Console
@@ -41,8 +43,9 @@ DEFAULTS: Mapping[str, Any] = {
     "rate": 5.0,
     "time_limit": 20.0,
 }
-ROUND = 8  # runs for each job between two looks at what they showed
+ROUND = 32  # runs between two looks at what they showed, whatever the number of processes
 TELL_S = 5.0
+VALID, INVALID, UNKNOWN, REFUSED = "valid", "invalid", "unknown", "refused"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +54,7 @@ class Tried:
 
     Attributes:
         draw: The run.
-        verdict: `valid`, `invalid`, `unknown`, or `refused` where there can be no plan with this seed.
+        verdict: That of the run, or `REFUSED` where there can be no plan with this seed.
         blamed: The parts that are invalid.
         reason: The sentence of the first of them, or of the refusal.
         features: What it showed; see `commands.hunting.features_of`.
@@ -101,9 +104,9 @@ def hunt(ctx: click.Context, /, **options: Any) -> None:
     chooser = Chooser(kinds, seed=seed, guided=own["guided"])
     began_s = time.monotonic()
     tried = _tried(ctx, options, chooser, own, console)
-    found = [each for each in tried if each.verdict == "invalid"]
+    found = [each for each in tried if each.verdict == INVALID]
     seconds = time.monotonic() - began_s
-    valid, unknown, refused = (sum(each.verdict == word for each in tried) for word in ("valid", "unknown", "refused"))
+    valid, unknown, refused = (sum(each.verdict == word for each in tried) for word in (VALID, UNKNOWN, REFUSED))
     judged = len(tried) - refused
     console.print(
         f"{len(tried)} runs in {seconds:.1f} s, {len(tried) * 60 / seconds:.0f} a minute: {len(found)} found something, "
@@ -147,7 +150,7 @@ def simulated_kinds(ctx: click.Context, options: Mapping[str, Any]) -> tuple[str
 
 def _words(ctx: click.Context, options: Mapping[str, Any], draw: Draw | None) -> list[str]:
     """Returns the words of `labrys test` for a run of the hunt."""
-    own = {} if draw is None else {"seed": draw.seed}
+    own: dict[str, Any] = {} if draw is None else {"seed": draw.seed}
     if draw is not None and draw.kinds:
         own["nemesis"] = ",".join(draw.kinds)
     values = {**options, **own}
@@ -186,42 +189,65 @@ def _tried(
     Runs are drawn in rounds, so that what a run is does not depend on how fast the others were.
     """
     jobs = own["jobs"] or len(os.sched_getaffinity(0))
+    drawing = {name: options[name] for name in nemesis.choices.DRAWING}
+    words = tuple(_words(ctx, {**options, **dict.fromkeys(drawing)}, None))
     until_s = time.monotonic() + own["minutes"] * 60
     told_s = time.monotonic()
     tried: list[Tried] = []
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=spawn) as pool:
-        while len(tried) < own["runs"] and time.monotonic() < until_s:
-            draws = [chooser.draw() for _ in range(min(ROUND * jobs, own["runs"] - len(tried)))]
-            waiting = [pool.submit(_try, _words(ctx, options, draw), draw) for draw in draws]
-            for future in waiting:
-                each = future.result()
+    with _carrying_out(jobs) as carry_out:
+        while len(tried) < own["runs"]:
+            draws = [chooser.draw() for _ in range(min(ROUND, own["runs"] - len(tried)))]
+            for each in carry_out(functools.partial(_try, words, drawing), draws):
                 tried.append(each)
                 chooser.told(each.draw, each.features)
-                if sum(each.verdict == "invalid" for each in tried) >= own["finds"]:
-                    pool.shutdown(wait=True, cancel_futures=True)
+                enough = sum(each.verdict == INVALID for each in tried) >= own["finds"]
+                if enough or time.monotonic() >= until_s:
                     return tried
-                if time.monotonic() >= until_s:
-                    pool.shutdown(wait=True, cancel_futures=True)
-                    return tried
-            if time.monotonic() - told_s > TELL_S:
-                told_s = time.monotonic()
-                console.print(f"· {len(tried)} runs, {len(chooser.seen)} things seen", style="dim")
+                if time.monotonic() - told_s > TELL_S:
+                    told_s = time.monotonic()
+                    console.print(f"· {len(tried)} runs, {len(chooser.seen)} things seen", style="dim")
     return tried
 
 
-def _try(words: Sequence[str], draw: Draw) -> Tried:
-    """Carries out one run, in a process of the pool."""
+@contextlib.contextmanager
+def _carrying_out(jobs: int) -> Iterator[Callable[[Callable[[Draw], Tried], Sequence[Draw]], Iterator[Tried]]]:
+    """Gives what carries out runs and yields what came of them, in their order; one job needs no process of its own."""
+    if jobs == 1:
+        yield map
+        return
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+        try:
+            yield pool.map
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+@functools.cache
+def _base(words: tuple[str, ...]) -> tuple[Mapping[str, Any], Settled]:
+    """Returns what all runs of a hunt share. Understanding a command line takes as long as a part of a run."""
     import cli
+
+    with cli.labrys.make_context("labrys", ["test"]) as root:
+        return _settled(words, root)
+
+
+def _try(words: tuple[str, ...], drawing: Mapping[str, Any], draw: Draw) -> Tried:
+    """Carries out one run, in a process of the pool.
+
+    Args:
+        words: The words of `labrys test` without those that plans are drawn by.
+        drawing: The options that plans are drawn by.
+        draw: The run.
+    """
     from commands.hunting import features_of
     from commands.trial import attempt
 
-    with cli.labrys.make_context("labrys", ["test"]) as root:
-        try:
-            options, settled = _settled(words, root)
-            trial = attempt(options, settled, seed=draw.seed)
-        except InputError as refused:
-            return Tried(draw=draw, verdict="refused", reason=str(refused))
+    options, settled = _base(words)
+    kinds = {"nemesis": ",".join(draw.kinds)} if draw.kinds else {}
+    try:
+        trial = attempt({**options, **drawing, **kinds}, settled, seed=draw.seed)
+    except InputError as refused:
+        return Tried(draw=draw, verdict=REFUSED, reason=str(refused))
     blamed = trial.blamed
     return Tried(
         draw=draw,

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 import pytest
 
+import cli
 from commands.hunting import MOST_KINDS, Chooser, features_of, interval
 from tests.trials import TOY, trial
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 KINDS = ("bridge", "kill", "packet-loss", "pause", "power-loss")
 
@@ -18,7 +23,7 @@ def drawn(chooser: Chooser, count: int) -> list[tuple[int, tuple[str, ...]]]:
 
 
 @pytest.mark.parametrize("guided", [True, False])
-def test_the_same_seed_draws_the_same_runs(guided: bool) -> None:  # noqa: FBT001
+def test_the_same_seed_draws_the_same_runs(guided: bool) -> None:
     """Seeds and kinds follow from the root seed; another one gives others; seeds are never the same."""
     one, two, other = (drawn(Chooser(KINDS, seed=seed, guided=guided), 50) for seed in (1, 1, 2))
     assert one == two != other
@@ -57,7 +62,21 @@ def test_the_features_of_a_run() -> None:
     assert found == tuple(sorted(found))
 
 
-@pytest.mark.parametrize(("hits", "runs", "low", "high"), [(0, 0, 0.0, 1.0), (0, 10, 0.0, 0.278), (5, 10, 0.237, 0.763), (10, 10, 0.722, 1.0)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("hits", "runs", "low", "high"),
+    [(0, 0, 0.0, 1.0), (0, 10, 0.0, 0.278), (5, 10, 0.237, 0.763), (10, 10, 0.722, 1.0)],
+)
 def test_the_interval(hits: int, runs: int, low: float, high: float) -> None:
     """Wilson's interval of 95 %, with the values of its tables."""
     assert interval(hits, runs) == pytest.approx((low, high), abs=0.001)
+
+
+def test_a_find_is_told_and_carried_out_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The line of a find is on standard output, its report in the store, and the exit code is that of an invalid run."""
+    power = ("--nemesis", "power-loss:n1", "--fault-on", "1-2", "--fault-off", "1-2", "--forgets")
+    words = ["hunt", *TOY, *power, "--seed", "1", "--runs", "4", "--jobs", "1", "--store", str(tmp_path)]
+    assert cli.invoke(words) == 1
+    said = capsys.readouterr().out
+    assert "linearizable" in said
+    assert "labrys test --seed" in said
+    assert len(list(tmp_path.glob("*/*/report.html"))) >= 1
