@@ -1,7 +1,7 @@
 """The planted bugs: mistakes that the system makes on purpose, one at a time, each by one switch.
 
-A bug is one changed line or two in the code of the correct version, at the place where a real system would have it. What is known
-of real systems that made the mistake is in `TABLE`; an issue is named only where it was looked up.
+A bug is one changed line or two in the code of the correct version, at the place where a real system would have it. What is
+known of real systems that made the mistake is in `TABLE`; an issue is named only where it was looked up.
 """
 
 from __future__ import annotations

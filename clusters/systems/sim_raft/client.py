@@ -1,7 +1,7 @@
 """The client of the simulated Raft: one process' requests, repeated under one number until there is an answer.
 
-The first answer that says what became of a command ends it. A refusal does so only if no earlier attempt can have come to a log:
-after an attempt without an answer, the operation stays in doubt until the state machine itself has answered.
+The first answer that says what became of a command ends it. A refusal does so only if no earlier attempt can have come to a
+log: after an attempt without an answer, the operation stays in doubt until the state machine itself has answered.
 """
 
 from __future__ import annotations
@@ -141,7 +141,8 @@ class SimRaftClient:
         """Turns to the leader that a node names; where none is known, to the next node. A pinned client stays."""
         if self._follows and answer.code not in {outcomes.TRANSFERRING, outcomes.NOT_READY}:
             following = (self._nodes.index(self._at) + 1) % len(self._nodes)
-            self._at = answer.leader if answer.leader in self._nodes else self._nodes[following]
+            named = answer.leader if answer.leader in self._nodes else None
+            self._at = named or self._nodes[following]
 
 
 def _text(answer: Answer) -> str:

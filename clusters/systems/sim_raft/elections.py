@@ -1,9 +1,9 @@
 """Elections: who may lead a term (sections 3.4 and 3.6), with pre-vote as an option (9.6).
 
-- A node votes once in a term, and only for a candidate whose log is at least as up to date as its own: the term of the last entry
-  decides, then the length (3.6.1). It records its vote before it answers.
-- A node that has heard a leader less than the shortest election timeout ago does not look at requests for votes (4.2.3). Leases
-  rest on this rule (6.4.1). A node that was just started may have heard a leader right before, so it waits as long.
+- A node votes once in a term, and only for a candidate whose log is at least as up to date as its own: the term of the last
+  entry decides, then the length (3.6.1). It records its vote before it answers.
+- A node that has heard a leader less than the shortest election timeout ago does not look at requests for votes (4.2.3).
+  Leases rest on this rule (6.4.1). A node that was just started may have heard a leader right before, so it waits as long.
 - An election that a leader asked for is exempt (3.10).
 - A node that repairs its log neither votes nor stands for election; see `storage`.
 """

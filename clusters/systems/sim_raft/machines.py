@@ -1,7 +1,7 @@
 """The state machines: what the log's commands do. Each is a pure function of the commands in their order.
 
-A machine holds objects by key. `apply` carries out a command, and `read` answers without any change. Both return a code, a value,
-and the index of the last entry that changed the object. `saved` and `load` are for snapshots.
+A machine holds objects by key. `apply` carries out a command, and `read` answers without any change. Both return a code, a
+value, and the index of the last entry that changed the object. `saved` and `load` are for snapshots.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Machine(abc.ABC):
         """Returns what a read of an object answers. Others may keep it, so it is a copy where the object can change."""
         return state
 
-    def closed(self, session: str) -> None:
+    def closed(self, session: str) -> None:  # noqa: B027 - most machines hold nothing for a client
         """Takes notice that a client is gone."""
 
     def saved(self) -> Value:

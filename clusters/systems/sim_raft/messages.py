@@ -1,7 +1,7 @@
 """What nodes send each other, and what clients ask and are answered.
 
-Terms, indexes and rounds are integers from 0; index 0 is before the first entry of the log. Source of the messages between nodes:
-Ongaro, "Consensus: bridging theory and practice" (2014), figures 3.1 (votes, appends), 5.3 (snapshots), sections 3.10
+Terms, indexes and rounds are integers from 0; index 0 is before the first entry of the log. Source of the messages between
+nodes: Ongaro, "Consensus: bridging theory and practice" (2014), figures 3.1 (votes, appends), 5.3 (snapshots), sections 3.10
 (transfer), 9.6 (pre-vote).
 """
 
@@ -34,7 +34,7 @@ class Snapshot(NamedTuple):
         body: The state, as `service.Service.saved` gives it.
     """
 
-    index: int
+    index: int  # type: ignore[assignment]  # hides tuple.index, which no one needs here
     term: int
     body: bytes
 
@@ -99,7 +99,7 @@ class Appended(NamedTuple):
 
     term: int
     ok: bool
-    index: int
+    index: int  # type: ignore[assignment]  # likewise
     round: int
 
 

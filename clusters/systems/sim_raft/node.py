@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from clusters.systems.sim_raft.raft import Raft
 from clusters.systems.sim_raft.storage import DamagedDiskError
+from harness.units import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from clusters.sim.host import Host
     from clusters.systems.sim_raft.options import SimRaftOptions
 
-AGAIN_NS: Final = 1_000_000_000
+AGAIN_NS: Final = NS_PER_S
 
 
 class RaftProcess:

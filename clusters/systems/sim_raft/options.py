@@ -45,7 +45,7 @@ class SimRaftOptions:
     heartbeat_ms: int = option(100, "Milliseconds between a leader's heartbeats.", low=1, high=60_000)
     election_ms: int = option(
         400,
-        "The shortest time without a leader before an election; each node waits up to twice as long.",
+        "The least time without a leader before an election; it may wait twice as long.",
         low=2,
         high=600_000,
     )

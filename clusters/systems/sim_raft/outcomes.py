@@ -1,8 +1,8 @@
 """What an answer of a node says about an operation: the table that every verdict rests on.
 
-A code is `fail` for a command only if the node gives it before it appends the command to its log, or after the state machine has
-answered that nothing was changed. Without an answer, or with `leadership-lost`, the entry may be in a log and may be committed
-later. A read has no effect, so whatever is not an answer is a `fail`.
+A code is `fail` for a command only if the node gives it before it appends the command to its log, or after the state machine
+has answered that nothing was changed. Without an answer, or with `leadership-lost`, the entry may be in a log and may be
+committed later. A read has no effect, so whatever is not an answer is a `fail`.
 """
 
 from __future__ import annotations

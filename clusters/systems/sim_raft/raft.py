@@ -1,8 +1,8 @@
 """A node of Raft between two restarts: its role, what is committed, and what clients ask.
 
-Source: Ongaro, "Consensus: bridging theory and practice" (2014), chapters 3, 5 and 6; sections are cited where they are followed.
-The parts of a node are `storage` (what outlives a crash), `elections`, `replication` (of a leader), `following` (of a follower),
-`reads`, `transfers`, and `service` (the state machine behind sessions).
+Source: Ongaro, "Consensus: bridging theory and practice" (2014), chapters 3, 5 and 6; sections are cited where they are
+followed. The parts of a node are `storage` (what outlives a crash), `elections`, `replication` (of a leader), `following` (of
+a follower), `reads`, `transfers`, and `service` (the state machine behind sessions).
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 - A leader begins its term with an entry of its own.
 - It commits an entry when a majority has it and the entry is of its own term; all entries before it are committed with it.
-- Each message has the number of a *round*, which the answer repeats. A leader that gets answers to a round from a majority, in
-  its own term, led when the round began. Reads and leases rest on that (6.4).
+- Each message has the number of a *round*, which the answer repeats. A leader that gets answers to a round from a majority,
+  in its own term, led when the round began. Reads and leases rest on that (6.4).
 - A leader that has not heard a majority for two election timeouts steps down (6.2).
 """
 

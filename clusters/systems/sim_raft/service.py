@@ -1,9 +1,9 @@
 """The state machine behind sessions, so that a request which a client repeats takes effect once (section 6.3).
 
-A session is named by its client, and begins with the client's first request. A client has one request at a time, with a sequence
+A session is named by its client, and begins with the client's first request. A client has one request at a time, with a
 number that grows. The table has the last number of each session and its answer. It is a part of the replicated state: entries
-alone change it, and snapshots have it. Sessions never expire: a run is short. One that its client closed stays in the table,
-so that a late copy of an old request finds it closed.
+alone change it, and snapshots have it. Sessions never expire, because a run is short. One that its client closed stays in the
+table, so that a late copy of an old request finds it closed.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""What a node keeps on its disk: its term and vote, its log, its last snapshot. Section 3.8 says what must be there, and when.
+"""What a node keeps on its disk: its promises, its log, its last snapshot. Section 3.8 says what must be there, and when.
 
-| file | content | written |
-|---|---|---|
-| `promises`, `promises-copy` | term, vote, and the *mark*: the last entry of the log that was synced | twice, before the node acts on \
-them, so that one damaged file is no loss |
-| `log` | records: length, checksum, index, term, body; the first is of the last entry that the log has no more | appended and synced before an entry is acknowledged |
-| `snapshot` | index, term, state | replaced as a whole, before the log is cut |
+- `promises` and `promises-copy`: term, vote, and the *mark*, which is the last entry of the log that was synced. They are
+  written before the node acts on them, and twice, so that one damaged file is no loss.
+- `log`: records of length, checksum, index, term and body. The first record is of the last entry that the log has no more.
+  Records are appended and synced, and then the mark is moved, before an entry is acknowledged.
+- `snapshot`: index, term and state. It is replaced as a whole, before the log is cut.
 
-Each file has checksums. A restart takes the log's records up to the first that is not whole. A torn end lies behind the mark, and
-is cut off: nobody relied on it. If the log ends before the mark, a disk has lost what the node had acknowledged. Then the node
-must not help to elect a leader until it has everything up to the mark from a leader, committed: until then it is *repairing*.
-This is the rule of Alagappan et al., "Protocol-aware recovery for consensus-based storage" (FAST 2018), in a simple form.
+Everything has a checksum. A restart takes the log's records up to the first that is not whole. A torn end lies behind the
+mark and is cut off: nobody relied on it. If the log ends before the mark, the disk has lost what the node had acknowledged.
+Then the node must not help to elect a leader until it has everything up to the mark from a leader, committed. Until then it
+is *repairing*. This is the rule of Alagappan et al., "Protocol-aware recovery for consensus-based storage" (FAST 2018), in a
+simple form.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class SimRaft(SimSystem):
         {
             "register": "write and cas are entries of the log; read is answered by the leader",
             "set": "add is an entry of the log; read is answered by the leader",
-            "log": "append is an entry of the log, whose answer is the place in the log of the key; read is answered by the leader",
+            "log": "append is an entry of the log, and answers its place in the log of the key; read is answered by the leader",
             "lock": "acquire and release are entries of the log; the token is the index of the acquire's entry",
             "counter": "add is an entry of the log; read is answered by the leader",
         }

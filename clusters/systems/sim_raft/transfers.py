@@ -1,7 +1,7 @@
 """Leadership transfer (section 3.10): a leader brings a follower's log up to date, and asks it to begin an election at once.
 
-Meanwhile it takes no commands, for one election timeout at most. That election does not wait until the voters miss the leader, so
-from then on the leader trusts no lease in this term (6.4.1).
+Meanwhile it takes no commands, for one election timeout at most. That election does not wait until the voters miss the
+leader. So from then on the leader trusts no lease in this term (6.4.1).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ class Transfers:
         self._raft = raft
         self._to: str | None = None
         self._deadline_ns = 0
+        self._told = False
         self._told_in = 0  # the term in which a follower was asked to begin an election
 
     @property
@@ -38,7 +39,7 @@ class Transfers:
             raft.refuse(client, request)
             return
         if to in raft.others:
-            self._to = to
+            self._to, self._told = to, False
             self._deadline_ns = raft.now_ns() + raft.options.election_ms * 1_000_000
         elif to != raft.name:
             raft.answer(client, request, Answer(outcomes.UNSUPPORTED))
@@ -49,10 +50,10 @@ class Transfers:
     def go_on(self) -> None:
         """Tells the follower, if its log is up to date."""
         raft = self._raft
-        if self._to is None or raft.role is not Role.LEADER or self._told_in == raft.storage.term:
+        if self._to is None or raft.role is not Role.LEADER or self._told:
             return
         if raft.replication.match_of(self._to) >= raft.storage.last or raft.bug is Bug.TRANSFER_UNCHECKED:
-            self._told_in = raft.storage.term
+            self._told, self._told_in = True, raft.storage.term
             raft.send(self._to, TimeoutNow(raft.storage.term))
 
     def expire(self) -> None:
