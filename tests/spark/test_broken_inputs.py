@@ -14,7 +14,7 @@ from checker.formats.parquet import write_operations
 from harness.errors import ExitCode
 from results.pipeline.command import as_text
 from results.pipeline.errors import RowsRefused
-from results.pipeline.read.files import Files
+from results.pipeline.read.hadoop_files import HadoopFiles
 from results.pipeline.write.output import load_manifest, read_table
 from tests.spark.test_ingest import HEADER, lines_of, operations_of
 from tests.spark.test_job import make_run, run
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from results.pipeline.job import Summary
+    from results.pipeline.write.summary import Summary
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -145,7 +145,7 @@ def verdicts_of(spark: SparkSession, out: Path) -> dict[str, list[Any]]:
 
 def by_run(spark: SparkSession, out: Path, name: str) -> dict[str, list[Any]]:
     """Returns the rows of a table, by run."""
-    manifest = load_manifest(Files(spark), str(out))
+    manifest = load_manifest(HadoopFiles(spark), str(out))
     assert manifest is not None
     table = read_table(spark, str(out), manifest, name)
     assert table is not None

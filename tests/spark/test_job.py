@@ -19,10 +19,11 @@ from checker.formats.parquet import write_operations
 from harness.errors import ExitCode
 from results.pipeline import job
 from results.pipeline.errors import BadInput, BadOutput, RowsRefused
-from results.pipeline.job import AnalysisOptions, analyze
-from results.pipeline.progress import Steps
+from results.pipeline.job import analyze
+from results.pipeline.options import AnalysisOptions
+from results.pipeline.progress import SparkSteps
 from results.pipeline.read import ingest
-from results.pipeline.read.files import Files
+from results.pipeline.read.hadoop_files import HadoopFiles
 from results.pipeline.write.output import GENERATIONS, LOCK, load_manifest, read_table
 from tests.spark.histories import two_writes_and_a_read
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from results.pipeline.job import Summary
+    from results.pipeline.write.summary import Summary
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -63,7 +64,7 @@ def make_run(store: Path, stamp: str, *, stale: bool) -> Path:
 def run(spark: SparkSession, store: Path, out: Path, **changes: Any) -> Summary:
     """Does the job."""
     options = replace(AnalysisOptions(paths=[str(store)], out=str(out), pictures=False), **changes)
-    return analyze(spark, options, Steps(spark, Console(file=StringIO())))
+    return analyze(spark, options, SparkSteps(spark, Console(file=StringIO())))
 
 
 def test_a_job_is_whole_and_a_rerun_replaces(
@@ -79,7 +80,7 @@ def test_a_job_is_whole_and_a_rerun_replaces(
     assert first.exit_code is ExitCode.INVALID
     assert (first.counts, first.runs, first.operations) == ({"valid": 1, "invalid": 1}, 2, 6)
     assert [row["run"] for row in first.refuted] == ["demo/2"]
-    files = Files(spark)
+    files = HadoopFiles(spark)
     before = load_manifest(files, str(out))
     assert before is not None
     runs = read_table(spark, str(out), before, "runs")

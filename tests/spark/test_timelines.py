@@ -6,6 +6,7 @@ import itertools
 import re
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,13 +18,14 @@ from harness.units import NS_PER_S as S
 from harness.watch import Sighting
 from results.availability import Codes, around, overall, refused
 from results.leadership import Elections
-from results.pipeline.job import Refusal, Summary
 from results.pipeline.measure import timelines as t
-from results.pipeline.measure.trends import BY_OPERATIONS, BY_RUN, trends, with_regressions
-from results.pipeline.read.runs import FAULTS, SIGHTINGS
-from results.pipeline.read.runs import RUNS as RUN_COLUMNS
-from results.pipeline.schema import VERDICTS, conform
+from results.pipeline.measure.figures import figures
+from results.pipeline.measure.trends import BY_OPERATIONS, BY_RUN, trends
+from results.pipeline.schema import FAULTS, SIGHTINGS, VERDICTS, conform
+from results.pipeline.schema import RUNS as RUN_COLUMNS
+from results.pipeline.write.gathered import gathered
 from results.pipeline.write.page import PAGE, render
+from results.pipeline.write.summary import Refusal, Summary
 from results.series import bucket_s, latency_points, latency_table, main_phase, quantile_lines, rate_lines
 from tests.spark.histories import write_runs
 
@@ -300,7 +302,7 @@ UNSAID = (None, None, None)
 SAID = [(0.7, False, None), (12.5, True, None), (60.0, True, "<b>no leader</b>")]
 
 
-def trend_rows(spark: SparkSession, case: Case) -> DataFrame:
+def trend_rows(spark: SparkSession, case: Case) -> list[dict[str, Any]]:
     """Returns trends of the runs, of which the last is invalid."""
     runs = [
         (run, f"2026-11-{n + 1:02}", f"2026-11-{n + 1:02}T00:00:00", "<b>nightly</b>", "sys", "1.0", "register", *said)
@@ -315,37 +317,12 @@ def trend_rows(spark: SparkSession, case: Case) -> DataFrame:
     verdicts = spark.createDataFrame(
         judged, "run string, key string, verdict string, operations long, explanation string"
     )
-    return trends(spark.createDataFrame(runs, columns), verdicts, case.tables)
+    return compared(conform(spark.createDataFrame(runs, columns), RUN_COLUMNS), verdicts, case.tables)
 
 
-def test_a_regression_is_worse_than_the_median_by_the_rule(spark: SparkSession) -> None:
-    """One slow run is marked, ordinary noise is not, nor what follows it; and too short a past marks nothing."""
-    p99 = [10.0, 50.0, 10.2, 9.9, 10.1, 10.0, 30.0, 10.0, 10.9, 12.0]
-    rows = [
-        # Recovery as a run says it is often shorter than that which operations show; the two are not compared.
-        (
-            f"{n}",
-            "t",
-            "s",
-            f"{n:02}",
-            0,
-            1.0 if n != 8 else 0.5,
-            *((1.0, BY_RUN) if n < 5 else (9.0, BY_OPERATIONS)),
-            1.0,
-            ms,
-        )
-        for n, ms in enumerate(p99)
-    ]
-    layout = (
-        "run string, test string, system string, started string, badness int, "
-        "availability double, recovery_s double, recovery_from string, p50_ms double, p99_ms double"
-    )
-    found = {row["run"]: row["regressions"] for row in with_regressions(spark.createDataFrame(rows, layout)).collect()}
-    assert {run: names for run, names in found.items() if names} == {
-        "6": ["p99_ms"],
-        "8": ["availability"],
-        "9": ["p99_ms"],
-    }
+def compared(runs: DataFrame, verdicts: DataFrame, tables: Mapping[str, DataFrame]) -> list[dict[str, Any]]:
+    """Returns trends of some runs."""
+    return trends(row.asDict() for row in figures(runs, verdicts, tables).collect())
 
 
 def test_recovery_is_what_the_run_reports(spark: SparkSession, case: Case) -> None:
@@ -367,11 +344,11 @@ def test_recovery_is_what_the_run_reports(spark: SparkSession, case: Case) -> No
         [(run, "t", "s", "2026-11-21", *each) for run, each in runs.items()],
         f"run string, test string, system string, started string, {said}",
     )
-    rows = trends(
+    rows = compared(
         conform(told, RUN_COLUMNS),
         spark.createDataFrame([], VERDICTS),
         {t.AVAILABILITY: spark.createDataFrame(windows, layout), t.TOTALS: case.tables[t.TOTALS]},
-    ).collect()
+    )
     columns = ("recovery_s", "recovery_from", "restarted", "unrecovered")
     assert {row["run"]: tuple(row[name] for name in columns) for row in rows} == {
         "quick": (0.7, BY_RUN, False, 0),
@@ -385,9 +362,9 @@ def test_recovery_is_what_the_run_reports(spark: SparkSession, case: Case) -> No
 
 def test_the_page_shows_runs_and_escapes_them(spark: SparkSession, case: Case) -> None:
     """The page has the pictures of the runs, loads nothing, and shows foreign names as text."""
-    rows = trend_rows(spark, case).localCheckpoint()
+    rows = trend_rows(spark, case)
     last = list(case.runs)[-1]
-    told = {row["run"]: row for row in rows.collect()}
+    told = {row["run"]: row for row in rows}
     assert told[last]["verdict"] == "invalid"
     assert "verdict" in told[last]["regressions"]
     found = Summary(
@@ -398,7 +375,8 @@ def test_the_page_shows_runs_and_escapes_them(spark: SparkSession, case: Case) -
         reasons=[Refusal(reason="<em>torn</em>", rows=2, source="file:/<s>", sources=2)],
     )  # fmt: skip
     verdicts = spark.createDataFrame([(last, "0", "invalid")], "run string, key string, verdict string")
-    files = render(found, timelines=case.tables, trends=rows, faults=case.fault_table, verdicts=verdicts)
+    gather = partial(gathered, timelines=case.tables, faults=case.fault_table, verdicts=verdicts)
+    files = render(found, rows, gather)
     page = files[PAGE].decode()
     assert "<script" not in page
     assert "&lt;script&gt;" in page

@@ -24,7 +24,7 @@ pytest.importorskip("pyspark")
 
 def analysis(orders: dict[str, int] | None = None, /, **counts: int) -> Any:
     """Returns an analysis with these verdicts, and what is known of the systems' own orders."""
-    from results.pipeline.job import Refusal, Summary  # noqa: PLC0415 - needs Spark's packages
+    from results.pipeline.write.summary import Refusal, Summary  # noqa: PLC0415 - needs Spark's packages
 
     row = {
         "run": "a/1",
