@@ -287,14 +287,16 @@ def png(figure: Figure) -> bytes:
         figure.set_facecolor("white")
         figure.set_dpi(PNG_DPI)
         # The canvas prints in one pass; `savefig` draws each figure twice, and placing texts is nearly all of it.
-        FigureCanvasAgg(figure).print_png(data, metadata={"Software": None})
+        canvas: Any = FigureCanvasAgg(figure)  # its printing has no types
+        canvas.print_png(data, metadata={"Software": None})
     return data.getvalue()
 
 
 def _svg(figure: Figure, salt: str) -> str:
     text = io.StringIO()
     with mpl.rc_context({**STYLE, "svg.hashsalt": f"labrys-{salt}"}):
-        FigureCanvasSVG(figure).print_svg(text, metadata={"Date": None, "Creator": None})
+        canvas: Any = FigureCanvasSVG(figure)  # its printing has no types
+        canvas.print_svg(text, metadata={"Date": None, "Creator": None})
     figure.set_layout_engine("none")  # what was placed once stays there in the next file
     return re.sub(r'\b(d|x|y|width|height|transform)="[^"]*"', _shortened, _with_stable_clips(text.getvalue()))
 

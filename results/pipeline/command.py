@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from results.pipeline.write.summary import Refusal, Summary
 
 OPERATIONS_SHOWN = 10
+DRIVER_MEMORY = "4g"
 
 
 @click.command(cls=ToldCommand, short_help="Judge and draw any number of histories with Spark.")
@@ -71,7 +72,7 @@ OPERATIONS_SHOWN = 10
 @click.option("--incremental", is_flag=True, help="Read only what is new or has changed since the last time.")
 @click.option("--keep-operations", is_flag=True, help="Write all operations as a table, those from Parquet too.")
 @click.option("--pictures/--no-pictures", default=True, show_default=True, help="Draw a page and pictures.")
-@click.option("--driver-memory", default="4g", show_default=True, help="The driver's heap; local masters work in it.")
+@click.option("--driver-memory", help="The driver's heap; local masters work in it.  [default: 4g]")
 @click.option("--scratch", type=folder(), help="Where shuffles spill.  [default: Spark's own]")
 @click.option("--conf", multiple=True, metavar="NAME=VALUE", help="A setting of Spark; may be repeated.")
 @click.option(
@@ -133,12 +134,17 @@ def analyze(ctx: click.Context, /, **given: Any) -> None:
 
 def _analyzed(options: AnalysisOptions, given: Mapping[str, Any], settings: dict[str, str]) -> tuple[Summary, Steps]:
     """Does the job, in this process or with Spark; returns what it found, and its steps."""
+    from results.pipeline.session import is_submitted, require_spark
+
+    require_spark()  # its packages say what tables hold, on both paths
     from results.pipeline.progress import Steps
-    from results.pipeline.session import is_submitted
     from results.pipeline.single.errors import NotSuited
     from results.pipeline.single.job import analyze as analyze_here
 
-    asked = [f"--{name}" for name in ("master", "scratch") if given[name] is not None] + ["--conf"] * bool(settings)
+    of_spark = ("master", "driver_memory", "scratch")
+    asked = [f"--{name.replace('_', '-')}" for name in of_spark if given[name] is not None] + ["--conf"] * bool(
+        settings
+    )
     if given["with_spark"] is False and asked:
         raise click.UsageError(f"{asked[0]} is a setting of Spark, and --no-spark says that Spark does not do the job")
     if given["with_spark"] or asked or is_submitted():
@@ -161,19 +167,16 @@ def _with_spark(options: AnalysisOptions, given: Mapping[str, Any], settings: di
     import tempfile
 
     from results.pipeline.errors import JobFailed, NoSpark
+    from results.pipeline.job import analyze as analyze_with_spark
+    from results.pipeline.progress import SparkSteps
     from results.pipeline.session import (
         MASTER,
         SessionOptions,
         has_executors,
         is_submitted,
-        require_spark,
         spark_session,
         submitted_settings,
     )
-
-    require_spark()
-    from results.pipeline.job import analyze as analyze_with_spark
-    from results.pipeline.progress import SparkSteps
     from results.pipeline.ship import reachable, shipped
 
     folder = Path(tempfile.mkdtemp(prefix="labrys-spark-"))
@@ -186,7 +189,7 @@ def _with_spark(options: AnalysisOptions, given: Mapping[str, Any], settings: di
         settings |= reachable(decided)
     session = SessionOptions(
         master=given["master"],
-        driver_memory=given["driver_memory"],
+        driver_memory=given["driver_memory"] or DRIVER_MEMORY,
         log=log,
         scratch=given["scratch"],
         settings=settings,

@@ -22,6 +22,7 @@ from results.pipeline.options import AnalysisOptions
 from results.pipeline.progress import SparkSteps
 from tests.judges import Ids, asks, registry
 from tests.spark.histories import two_writes_and_a_read
+from tests.spark.runs import assert_same_in_one_process
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,6 +63,7 @@ def run(spark: SparkSession, store: Path, out: Path, **wanted: Any) -> tuple[Sum
     """Does the job, and returns what it says and all verdicts."""
     options = AnalysisOptions(paths=[str(store)], out=str(out), pictures=False, wanted=Wanted(**wanted))
     found = analyze(spark, options, SparkSteps(spark, Console(file=StringIO())))
+    assert_same_in_one_process(found, options)
     rows = spark.read.parquet(*found.tables["verdicts"]).orderBy("run", "key").collect()
     return found, [row.asDict() for row in rows]
 

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
+from checker.formats.parquet import NAMES, values_of
 from harness.faults import FaultRecord, PlannedFault
 from harness.op import Operation, OpType
 from harness.randomness import stream
@@ -23,6 +25,9 @@ from results.pipeline.measure.figures import figures
 from results.pipeline.measure.trends import BY_OPERATIONS, BY_RUN, trends
 from results.pipeline.schema import FAULTS, SIGHTINGS, VERDICTS, conform
 from results.pipeline.schema import RUNS as RUN_COLUMNS
+from results.pipeline.single.read import LAYOUT
+from results.pipeline.single.timelines import asked_of
+from results.pipeline.single.timelines import timelines as of_one_run
 from results.pipeline.write.gathered import gathered
 from results.pipeline.write.page import PAGE, render
 from results.pipeline.write.summary import Refusal, Summary
@@ -30,7 +35,7 @@ from results.series import bucket_s, latency_points, latency_table, main_phase, 
 from tests.spark.histories import write_runs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
     from random import Random
 
@@ -159,6 +164,36 @@ def case(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Case:
     }
     rows = {name: table.collect() for name, table in tables.items()}
     return Case(runs=runs, faults=faults, sightings=sightings, tables=tables, rows=rows, fault_table=fault_table)
+
+
+def test_one_process_measures_the_same(case: Case) -> None:
+    """Each row of each table is the one that arrays of the run's operations give, without Spark."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for run, operations in case.runs.items():
+        columns = [[run] * len(operations), *(values_of(operations, name) for name in NAMES[1:])]
+        table = pa.table([pa.array(column, kind.type) for column, kind in zip(columns, LAYOUT, strict=True)], LAYOUT)
+        faults = [
+            {"fault": each.planned.id, "kind": each.planned.kind, "start_ns": each.start_ns, "end_ns": each.end_ns}
+            for each in case.faults[run]
+        ]
+        sightings = [{name: getattr(each, name) for name in each.__slots__} for each in case.sightings[run]]
+        asked = asked_of(table, ["mismatch"], ["not-leader"])
+        for name, rows in of_one_run(asked, run=run, faults=faults, sightings=sightings, verdicts={}).items():
+            found.setdefault(name, []).extend(rows)
+    assert {name: comparable(rows) for name, rows in found.items()} == {
+        name: comparable(row.asDict() for row in rows) for name, rows in case.rows.items()
+    }
+
+
+def comparable(rows: Iterable[dict[str, Any]]) -> list[str]:
+    """Returns rows as texts, in an order of their own."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, list) and value and isinstance(value[0], tuple):
+            return dict(sorted(value))
+        return dict(sorted(value.items())) if isinstance(value, dict) else value
+
+    return sorted(repr({name: plain(value) for name, value in sorted(row.items())}) for row in rows)
 
 
 def windows_of(case: Case) -> dict[tuple[Any, ...], Any]:

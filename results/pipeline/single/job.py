@@ -223,7 +223,7 @@ class _Job:
             run=name,
             faults=its("faults"),
             sightings=its("sightings"),
-            verdicts={row["key"]: row["verdict"] for row in its("verdicts")},
+            verdicts={row.get("key"): row["verdict"] for row in its("verdicts")},
         )
         for table, rows in found.items():
             self._rows[table] += rows

@@ -100,12 +100,9 @@ def _of_table(source: Input) -> Iterator[Run]:
     """Yields the runs of a table."""
     try:
         rows = parquet.read_table(local(source.data))
-        missing = [pa.nulls(rows.num_rows, each.type) for each in LAYOUT if each.name not in rows.column_names]
-        for column, each in zip(missing, [each for each in LAYOUT if each.name not in rows.column_names], strict=True):
-            rows = rows.append_column(each, column)
-        rows = rows.select(list(NAMES)).cast(LAYOUT)
-    except (*_UNFIT, OSError, KeyError) as error:
+    except (pa.ArrowException, OSError) as error:
         raise NotSuited(f"{source.path}: {error}") from error
+    rows = pa.table([_column(source, rows, each) for each in LAYOUT], schema=LAYOUT)
     _hold(source, rows)
     names = pc.unique(rows.column("run")).to_pylist()
     if not names:
@@ -114,6 +111,25 @@ def _of_table(source: Input) -> Iterator[Run]:
         its = rows.filter(pc.equal(rows.column("run"), name)) if len(names) > 1 else rows
         its = its.sort_by([("invoke_index", "ascending")])
         yield Run(seen=Seen(run=name, source=source, operations=its.num_rows), operations=its)
+
+
+def _column(source: Input, rows: pa.Table, wanted: pa.Field) -> pa.ChunkedArray:
+    """Returns a column of a table with its type; all nulls where a column that may be absent is.
+
+    Raises:
+        NotSuited: It is of another type.
+    """
+    if wanted.name not in rows.column_names:
+        return pa.chunked_array([pa.nulls(rows.num_rows, wanted.type)])
+    column = rows.column(wanted.name)
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    fits = pa.types.is_integer if pa.types.is_integer(wanted.type) else pa.types.is_string
+    if not fits(kind) and not pa.types.is_null(kind):
+        raise NotSuited(f"{source.path}: expected {wanted.type} in column {wanted.name!r}, found {kind}")
+    try:
+        return column.cast(wanted.type)
+    except pa.ArrowException as error:
+        raise NotSuited(f"{source.path}: column {wanted.name!r}: {error}") from error
 
 
 def _hold(source: Input, rows: pa.Table) -> None:
