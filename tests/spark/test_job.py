@@ -25,7 +25,7 @@ from results.pipeline.read import ingest
 from results.pipeline.read.hadoop_files import HadoopFiles
 from results.pipeline.write.output import GENERATIONS, LOCK, load_manifest, read_table
 from tests.spark.histories import two_writes_and_a_read
-from tests.spark.runs import assert_same_in_one_process, make_results, make_run
+from tests.spark.runs import assert_same_in_one_process, in_one_process, make_results, make_run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,7 +76,7 @@ def test_a_job_is_whole_and_a_rerun_replaces(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(job, "verdicts", breaks)
+        patch.setattr(job, "read_records", breaks)
         with pytest.raises(KeyboardInterrupt):
             run(spark, store, out)
     assert load_manifest(files, str(out)) == before
@@ -117,7 +117,7 @@ def test_two_runs_of_one_name_are_refused_before_anything_is_judged(
     """In one job and in a folder that has one of them already: both paths are named, and nothing is paired or judged."""
     one, other, out = tmp_path / "one", tmp_path / "other", tmp_path / "out"
     make_run(one, "1", stale=False)
-    run(spark, one, out)
+    in_one_process(AnalysisOptions(paths=[str(one)], out=str(out), pictures=False))
     folder = make_run(other, "1", stale=False)
 
     def works(*_: Any, **__: Any) -> Any:

@@ -188,12 +188,10 @@ def test_one_process_measures_the_same(case: Case) -> None:
 def comparable(rows: Iterable[dict[str, Any]]) -> list[str]:
     """Returns rows as texts, in an order of their own."""
 
-    def plain(value: Any) -> Any:
-        if isinstance(value, list) and value and isinstance(value[0], tuple):
-            return dict(sorted(value))
-        return dict(sorted(value.items())) if isinstance(value, dict) else value
+    def plain(name: str, value: Any) -> Any:
+        return sorted(dict(value).items()) if name == "errors" else value
 
-    return sorted(repr({name: plain(value) for name, value in sorted(row.items())}) for row in rows)
+    return sorted(repr([(name, plain(name, value)) for name, value in sorted(row.items())]) for row in rows)
 
 
 def windows_of(case: Case) -> dict[tuple[Any, ...], Any]:
