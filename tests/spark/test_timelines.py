@@ -25,8 +25,8 @@ from results.pipeline.measure.figures import figures
 from results.pipeline.measure.trends import BY_OPERATIONS, BY_RUN, trends
 from results.pipeline.schema import FAULTS, SIGHTINGS, VERDICTS, conform
 from results.pipeline.schema import RUNS as RUN_COLUMNS
+from results.pipeline.single.asked import asked_of
 from results.pipeline.single.read import LAYOUT
-from results.pipeline.single.timelines import asked_of
 from results.pipeline.single.timelines import timelines as of_one_run
 from results.pipeline.write.gathered import gathered
 from results.pipeline.write.page import PAGE, render

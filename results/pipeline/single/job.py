@@ -20,6 +20,7 @@ from results.pipeline.measure.trends import trends
 from results.pipeline.read.documents import MERGED, PARSED, known_of, parsed
 from results.pipeline.read.sources import RESULTS, TEST, find_sources
 from results.pipeline.schema import RUNS
+from results.pipeline.single.asked import asked_of
 from results.pipeline.single.errors import NotSuited
 from results.pipeline.single.figures import figures
 from results.pipeline.single.gathered import gathered
@@ -27,7 +28,7 @@ from results.pipeline.single.local_files import LocalFiles, is_local, local
 from results.pipeline.single.read import Run, read_runs
 from results.pipeline.single.summary import summary
 from results.pipeline.single.tables import LAYOUTS, write_operations, write_table
-from results.pipeline.single.timelines import asked_of, timelines
+from results.pipeline.single.timelines import timelines
 from results.pipeline.single.verdicts import verdicts_of
 from results.pipeline.write.output import OPERATIONS, Output
 from results.pipeline.write.page import render
