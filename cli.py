@@ -42,6 +42,7 @@ COMMANDS = {
     "replay": ("commands.replay:replay_run", "Carry out the plan of a run again."),
     "report": ("results.command:report", "Write a run's report anew."),
     "serve": ("results.command:serve", "Show the store in a browser."),
+    "shrink": ("commands.shrink:shrink_run", "Make a run that found something smaller."),
     "suite": ("commands.suite:run_whole_suite", "Run the matrix of tests in a file."),
     "systems": ("commands.listing:systems", "List the systems that can be tested."),
     "test": ("commands.test:run_test", "Run a test once, and judge it."),

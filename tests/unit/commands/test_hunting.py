@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -71,12 +72,22 @@ def test_the_interval(hits: int, runs: int, low: float, high: float) -> None:
     assert interval(hits, runs) == pytest.approx((low, high), abs=0.001)
 
 
-def test_a_find_is_told_and_carried_out_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The line of a find is on standard output, its report in the store, and the exit code is that of an invalid run."""
-    power = ("--nemesis", "power-loss:n1", "--fault-on", "1-2", "--fault-off", "1-2", "--forgets")
+def test_a_find_is_told_replayed_and_made_smaller(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A find has a line, a report and exit code 1; its replay has the same history; a smaller run finds the same."""
+    power = ("--nemesis", "power-loss:n1,pause:n2", "--fault-on", "1-2", "--fault-off", "1-2", "--forgets")
     words = ["hunt", *TOY, *power, "--seed", "1", "--runs", "4", "--jobs", "1", "--store", str(tmp_path)]
     assert cli.invoke(words) == 1
     said = capsys.readouterr().out
     assert "linearizable" in said
     assert "labrys test --seed" in said
-    assert len(list(tmp_path.glob("*/*/report.html"))) >= 1
+    (report,) = [path for path in tmp_path.glob("*/*/report.html") if not path.parent.is_symlink()]
+    found = report.parent
+    again = [str(found), "--system", "tests.toy_register:ToyRegisters", "--store", str(tmp_path)]
+    assert cli.invoke(["replay", *again, "--name", "again"]) == 1
+    (other,) = [path for path in tmp_path.glob("again/*/history.jsonl") if not path.parent.is_symlink()]
+    # The first line names the test.
+    assert other.read_bytes().splitlines()[1:] == (found / "history.jsonl").read_bytes().splitlines()[1:]
+    capsys.readouterr()
+    assert cli.invoke(["shrink", *again, "--minutes", "0.3"]) == 1
+    assert "shrunk.json" in capsys.readouterr().out
+    assert len(json.loads((found / "shrunk.json").read_text())["faults"]) == 1
