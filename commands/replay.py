@@ -22,8 +22,26 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from results.store import Run
+
 MAX_PLAN_BYTES = 64 << 20
 TIME_LIMIT = "--time-limit"
+
+
+SYSTEM_OPTION = click.option(
+    "--system",
+    choosing.SYSTEM,
+    type=PluginName(plugins.SYSTEMS),
+    metavar="NAME|MODULE:CLASS",
+    help="The system, where the run names a class in a module; a place in a module is never taken from a run.",
+)
+WORKLOAD_OPTION = click.option(
+    "--workload",
+    choosing.WORKLOAD,
+    type=PluginName(plugins.WORKLOADS),
+    metavar="NAME|MODULE:CLASS",
+    help="The workload, likewise.",
+)
 
 
 @click.command("replay", cls=opt.ToldCommand)
@@ -35,20 +53,8 @@ TIME_LIMIT = "--time-limit"
     show_default=True,
     help="Whether a fault that was aimed at the leader is aimed at the leader again, or at the node that it hit.",
 )
-@click.option(
-    "--system",
-    choosing.SYSTEM,
-    type=PluginName(plugins.SYSTEMS),
-    metavar="NAME|MODULE:CLASS",
-    help="The system, where the run names a class in a module; a place in a module is never taken from a run.",
-)
-@click.option(
-    "--workload",
-    choosing.WORKLOAD,
-    type=PluginName(plugins.WORKLOADS),
-    metavar="NAME|MODULE:CLASS",
-    help="The workload, likewise.",
-)
+@SYSTEM_OPTION
+@WORKLOAD_OPTION
 @with_options((clusters.options.INVENTORY_OPTION, *OUTPUT_OPTIONS))
 @click.pass_context
 def replay_run(ctx: click.Context, /, run: str, targets: str, store_dir: Path, **more: Any) -> None:
@@ -57,6 +63,28 @@ def replay_run(ctx: click.Context, /, run: str, targets: str, store_dir: Path, *
     RUN is a run's folder, or within the store `latest`, `<test>`, `<test>/<time>`, or an index. The run says what is tested:
     the options in its test.json, each held to the type and range of its flag, and the faults in its plan.json. You say where:
     --config, --inventory, --cluster-name and --store are never taken from the run.
+    """
+    words, _ = recalled(ctx, run, store_dir=store_dir, targets=targets, more=more)
+    with run_test.make_context("test", words, parent=ctx.find_root()) as test:
+        run_test.invoke(test)
+
+
+def recalled(
+    ctx: click.Context, run: str, *, store_dir: Path, targets: str, more: Mapping[str, Any]
+) -> tuple[list[str], Run]:
+    """Returns the words of `labrys test` that carry out the plan of a run again, and the run.
+
+    The plan is written into the run's folder, and the words name it.
+
+    Args:
+        ctx: The context of the command that asks.
+        run: The run, as a person names it.
+        store_dir: The store.
+        targets: `role` or `name`: what a fault that was aimed at the leader is aimed at.
+        more: The further options of that command: the system and the workload, where a person names them.
+
+    Raises:
+        InputError: The run cannot be read, or its options or its plan cannot be used.
     """
     from dataclasses import replace
 
@@ -98,8 +126,7 @@ def replay_run(ctx: click.Context, /, run: str, targets: str, store_dir: Path, *
     drawn = [option for option in options if option.name not in nemesis.choices.DRAWING]
     words = [*opt.spelled_out(drawn, values), *opt.spelled_out(own, {**ctx.params, "store_dir": None})]
     words += ["--plan", str(path), "--store", str(store_dir)]
-    with run_test.make_context("test", words, parent=ctx.find_root()) as test:
-        run_test.invoke(test)
+    return words, found
 
 
 def _chosen(known: Mapping[str, Any], replaced: Mapping[str, str], source: str) -> list[click.Option]:

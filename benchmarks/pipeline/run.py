@@ -37,8 +37,9 @@ from harness.units import NS_PER_S
 from harness.verdict import Part, Verdict
 from results.document import build
 from results.pipeline.decide.verdicts import VerdictOptions, verdicts
-from results.pipeline.job import AnalysisOptions, analyze
-from results.pipeline.progress import Steps
+from results.pipeline.job import analyze
+from results.pipeline.options import AnalysisOptions
+from results.pipeline.progress import SparkSteps
 from results.pipeline.schema import OPERATIONS
 from results.pipeline.session import SessionOptions, spark_session
 from results.record import RunRecord, TestInfo, test_document
@@ -169,7 +170,7 @@ def whole(spark: SparkSession, made: Plan, folder: Path) -> list[str]:
     """Does all of `labrys analyze`, prints how long each step took, and returns what is wrong with it."""
     record(made, folder)
     options = AnalysisOptions(paths=[str(folder)], out=str(folder.parent / "analysis"))
-    watch = Steps(spark, Console(file=io.StringIO()))
+    watch = SparkSteps(spark, Console(file=io.StringIO()))
     took_s, peak, found = timed(lambda: analyze(spark, options, watch))
     print(f"\nlabrys analyze: {took_s:.1f} s, peak {peak / 1e6:,.0f} MB")
     for name, seconds in watch.seconds.items():

@@ -16,13 +16,22 @@ from harness.terminal import echo, open_console
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from results.pipeline.job import Refusal, Summary
+    from results.pipeline.options import AnalysisOptions
+    from results.pipeline.progress import Steps
+    from results.pipeline.write.summary import Refusal, Summary
 
 OPERATIONS_SHOWN = 10
+DRIVER_MEMORY = "4g"
 
 
 @click.command(cls=ToldCommand, short_help="Judge and draw any number of histories with Spark.")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option(
+    "--spark/--no-spark",
+    "with_spark",
+    default=None,
+    help="Whether Spark does the job, or this process.  [default: this process up to a million operations in files here]",
+)
 @click.option("--master", help="Spark's master.  [default: local[*], or what spark-submit says]")
 @click.option(
     "--out", default="analysis", show_default=True, metavar="DIR", help="Where tables, pages and pictures go."
@@ -63,7 +72,7 @@ OPERATIONS_SHOWN = 10
 @click.option("--incremental", is_flag=True, help="Read only what is new or has changed since the last time.")
 @click.option("--keep-operations", is_flag=True, help="Write all operations as a table, those from Parquet too.")
 @click.option("--pictures/--no-pictures", default=True, show_default=True, help="Draw a page and pictures.")
-@click.option("--driver-memory", default="4g", show_default=True, help="The driver's heap; local masters work in it.")
+@click.option("--driver-memory", help="The driver's heap; local masters work in it.  [default: 4g]")
 @click.option("--scratch", type=folder(), help="Where shuffles spill.  [default: Spark's own]")
 @click.option("--conf", multiple=True, metavar="NAME=VALUE", help="A setting of Spark; may be repeated.")
 @click.option(
@@ -77,56 +86,25 @@ def analyze(ctx: click.Context, /, **given: Any) -> None:
     too), wherever Spark reads: file:, hdfs:, s3a:. What does not fit goes into a table of its own, with the reason. A run
     that cannot be read, or that holds no operation, is unknown with the reason, and all others are judged.
 
+    Up to a million operations in files of this machine are judged in this process, in seconds. It starts no Spark and needs no
+    Java. Spark judges more of them, those on other file systems, and those of which some rows do not fit.
+
     Exit codes: 0 all valid, 1 some invalid, 2 some unknown, 254 bad input.
     """
     import json
-    import logging
-    import shutil
-    import tempfile
 
     from checker.deciders import Wanted
-    from results.pipeline.session import (
-        MASTER,
-        SessionOptions,
-        has_executors,
-        is_submitted,
-        require_spark,
-        spark_session,
-        submitted_settings,
-    )
+    from results.pipeline.options import AnalysisOptions
 
-    require_spark()
     wanted = Wanted(
         model=given["model"],
         workload=given["workload"],
         settings=given["workload_options"],
         by_place=said_by_person(ctx, "model" if given["model"] is not None else "workload"),
     )
-    named = wanted.model or wanted.workload
-    if named is not None:
+    if wanted.model or wanted.workload:
         wanted.of_history()  # what is wrong with it is said before anything is started
     settings = _settings(given["conf"])
-    folder = Path(tempfile.mkdtemp(prefix="labrys-spark-"))
-    log = folder / "spark.log"
-    decided = ({} if given["master"] is None else {MASTER: given["master"]}) | submitted_settings() | settings
-    from results.pipeline.ship import reachable, shipped
-
-    if has_executors(decided):
-        settings |= shipped(decided, folder, named)
-    elif named is not None:
-        settings |= reachable(decided)
-    session = SessionOptions(
-        master=given["master"],
-        driver_memory=given["driver_memory"],
-        log=log,
-        scratch=given["scratch"],
-        settings=settings,
-    )
-    from results.pipeline.errors import JobFailed, NoSpark
-    from results.pipeline.job import AnalysisOptions
-    from results.pipeline.job import analyze as run_job
-    from results.pipeline.progress import Steps
-
     conventions = {
         name: given[name] for name in ("nil_read", "failed_cas", "crashed_dequeue") if given[name] is not None
     }
@@ -144,14 +122,86 @@ def analyze(ctx: click.Context, /, **given: Any) -> None:
         keep_operations=given["keep_operations"],
         pictures=given["pictures"],
     )
+    found, steps = _analyzed(options, given, settings)
+    if given["output"] == "json":
+        echo(json.dumps({**as_document(found, steps), "defaults": from_file(ctx)}, indent=2))
+    else:
+        echo(as_text(found))
+        if given["pictures"]:
+            echo(f"page: {found.out}/index.html")
+    ctx.exit(int(found.exit_code))
+
+
+def _analyzed(options: AnalysisOptions, given: Mapping[str, Any], settings: dict[str, str]) -> tuple[Summary, Steps]:
+    """Does the job, in this process or with Spark; returns what it found, and its steps."""
+    from results.pipeline.session import is_submitted, require_spark
+
+    require_spark()  # its packages say what tables hold, on both paths
+    from results.pipeline.progress import Steps
+    from results.pipeline.single.errors import NotSuited
+    from results.pipeline.single.job import analyze as analyze_here
+
+    of_spark = ("master", "driver_memory", "scratch")
+    asked = [f"--{name.replace('_', '-')}" for name in of_spark if given[name] is not None] + ["--conf"] * bool(
+        settings
+    )
+    if given["with_spark"] is False and asked:
+        raise click.UsageError(f"{asked[0]} is a setting of Spark, and --no-spark says that Spark does not do the job")
+    if given["with_spark"] or asked or is_submitted():
+        return _with_spark(options, given, settings)
+    console = open_console()
+    try:
+        steps = Steps(console)
+        return analyze_here(options, steps), steps
+    except NotSuited as error:
+        if given["with_spark"] is False:
+            raise
+        steps.note(f"Spark does the job: {error}")
+    return _with_spark(options, given, settings)
+
+
+def _with_spark(options: AnalysisOptions, given: Mapping[str, Any], settings: dict[str, str]) -> tuple[Summary, Steps]:
+    """Does the job with Spark."""
+    import logging
+    import shutil
+    import tempfile
+
+    from results.pipeline.errors import JobFailed, NoSpark
+    from results.pipeline.job import analyze as analyze_with_spark
+    from results.pipeline.progress import SparkSteps
+    from results.pipeline.session import (
+        MASTER,
+        SessionOptions,
+        has_executors,
+        is_submitted,
+        spark_session,
+        submitted_settings,
+    )
+    from results.pipeline.ship import reachable, shipped
+
+    folder = Path(tempfile.mkdtemp(prefix="labrys-spark-"))
+    log = folder / "spark.log"
+    decided = ({} if given["master"] is None else {MASTER: given["master"]}) | submitted_settings() | settings
+    named = options.wanted.model or options.wanted.workload
+    if has_executors(decided):
+        settings |= shipped(decided, folder, named)
+    elif named is not None:
+        settings |= reachable(decided)
+    session = SessionOptions(
+        master=given["master"],
+        driver_memory=given["driver_memory"] or DRIVER_MEMORY,
+        log=log,
+        scratch=given["scratch"],
+        settings=settings,
+    )
     # py4j tells the root logger what it raises as well; an interrupt needs no traceback.
     logging.getLogger().addHandler(logging.NullHandler())
     # spark-submit joins standard error to standard output, where a document has to stand alone.
     console = open_console(quiet=is_submitted() and given["output"] == "json")
     try:
         with spark_session(session) as spark:
-            steps = Steps(spark, console)
-            found = run_job(spark, options, steps)
+            steps = SparkSteps(spark, console)
+            found = analyze_with_spark(spark, options, steps)
     except (JobFailed, NoSpark) as error:
         error.add_note(f"Spark's own words are in {log}")
         raise
@@ -159,13 +209,7 @@ def analyze(ctx: click.Context, /, **given: Any) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     shutil.rmtree(folder, ignore_errors=True)
-    if given["output"] == "json":
-        echo(json.dumps({**as_document(found, steps.seconds), "defaults": from_file(ctx)}, indent=2))
-    else:
-        echo(as_text(found))
-        if given["pictures"]:
-            echo(f"page: {found.out}/index.html")
-    ctx.exit(int(found.exit_code))
+    return found, steps
 
 
 def _settings(given: tuple[str, ...]) -> dict[str, str]:
@@ -178,8 +222,8 @@ def _settings(given: tuple[str, ...]) -> dict[str, str]:
     return settings
 
 
-def as_document(found: Summary, seconds: Mapping[str, float]) -> dict[str, Any]:
-    """Returns an analysis as JSON says it."""
+def as_document(found: Summary, steps: Steps) -> dict[str, Any]:
+    """Returns an analysis as JSON says it, with how long its steps took."""
     return {
         "format": "labrys-analysis-summary",
         "version": 1,
@@ -203,7 +247,8 @@ def as_document(found: Summary, seconds: Mapping[str, float]) -> dict[str, Any]:
             ],
         },
         "tables": {name: list(folders) for name, folders in found.tables.items()},
-        "seconds": dict(seconds),
+        "path": steps.path,
+        "seconds": dict(steps.seconds),
     }
 
 

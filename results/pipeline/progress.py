@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from py4j.protocol import Py4JError
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -18,7 +18,7 @@ from rich.text import Text
 from results.spoken import seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pyspark.sql import SparkSession
     from rich.console import Console
@@ -37,24 +37,27 @@ class Shown:
 
 
 class Steps:
-    """Shows the steps of a job.
+    """Shows the steps of a job that runs in this process.
 
     Attributes:
+        path: What does the job: `process` or `spark`.
         seconds: How long each step took.
     """
 
-    def __init__(self, spark: SparkSession, console: Console) -> None:
+    path: ClassVar[str] = "process"
+
+    def __init__(self, console: Console) -> None:
         """Begins with nothing to show."""
-        context: Any = spark.sparkContext
-        self._context = context
-        self._store = context._jsc.sc().statusStore()  # noqa: SLF001 - the status tracker of pyspark counts no rows
         self._console = console
         self.seconds: dict[str, float] = {}
 
+    def note(self, text: str) -> None:
+        """Shows a line that belongs to no step."""
+        self._console.print(Text(text), soft_wrap=True)
+
     @contextmanager
     def step(self, name: str) -> Iterator[Shown]:
-        """Names what Spark does meanwhile; what is put in the yielded `text` is shown at the end."""
-        self._context.setJobDescription(f"labrys: {name}")
+        """Names what is done meanwhile; what is put in the yielded `text` is shown at the end."""
         began_s = time.monotonic()
         said = Shown()
         with self._moving(name):
@@ -74,27 +77,57 @@ class Steps:
             TextColumn("{task.fields[said]}", markup=False),
             TimeElapsedColumn(),
         )
-        done = threading.Event()
         with Progress(*columns, console=self._console, transient=True) as progress:
             task = progress.add_task(f"{name:<12}", total=None, said="")
-
-            def follow() -> None:
-                while not done.wait(PERIOD_S):
-                    try:
-                        running = running_stages(self._store)
-                    except Py4JError:
-                        return  # Spark has stopped; whoever waits for the job hears why
-                    total = sum(stage.tasks for stage in running)
-                    finished = sum(stage.done for stage in running)
-                    progress.update(task, total=total or None, completed=finished, said=_said(running))
-
-            thread = threading.Thread(target=follow, name="progress", daemon=True)
-            thread.start()
-            try:
+            with self._followed(lambda **told: progress.update(task, **told)):
                 yield
-            finally:
-                done.set()
-                thread.join(JOIN_S)
+
+    @contextmanager
+    def _followed(self, show: Callable[..., None]) -> Iterator[None]:  # noqa: ARG002 - nothing is known before the end
+        yield
+
+
+class SparkSteps(Steps):
+    """Shows the steps of a job of Spark's, and what Spark does in each."""
+
+    path: ClassVar[str] = "spark"
+
+    def __init__(self, spark: SparkSession, console: Console) -> None:
+        """Begins with nothing to show."""
+        super().__init__(console)
+        context: Any = spark.sparkContext
+        self._context = context
+        self._store = context._jsc.sc().statusStore()  # noqa: SLF001 - the status tracker of pyspark counts no rows
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[Shown]:
+        """See `Steps.step`; Spark's own pages name the step as well."""
+        self._context.setJobDescription(f"labrys: {name}")
+        with super().step(name) as said:
+            yield said
+
+    @contextmanager
+    def _followed(self, show: Callable[..., None]) -> Iterator[None]:
+        """Shows the stages that run."""
+        done = threading.Event()
+
+        def follow() -> None:
+            while not done.wait(PERIOD_S):
+                try:
+                    running = running_stages(self._store)
+                except Py4JError:
+                    return  # Spark has stopped; whoever waits for the job hears why
+                total = sum(stage.tasks for stage in running)
+                finished = sum(stage.done for stage in running)
+                show(total=total or None, completed=finished, said=_said(running))
+
+        thread = threading.Thread(target=follow, name="progress", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join(JOIN_S)
 
 
 class Stage:

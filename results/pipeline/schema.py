@@ -63,6 +63,58 @@ VERDICTS: Final = t.StructType(
     ]
 )
 
+RUNS: Final = t.StructType(
+    [
+        t.StructField("run", t.StringType(), nullable=False),
+        t.StructField("day", t.StringType()),  # of its start, in UTC, e.g. 2026-11-21
+        t.StructField("started", t.StringType()),  # ISO 8601
+        t.StructField("test", t.StringType()),  # the test's name; that of a suite's case begins with the suite's
+        t.StructField("system", t.StringType()),
+        t.StructField("system_version", t.StringType()),
+        t.StructField("labrys_version", t.StringType()),
+        t.StructField("workload", t.StringType()),
+        t.StructField("faults", t.StringType()),  # the kinds that began, sorted, with commas between; empty for none
+        t.StructField("nodes", t.LongType()),
+        t.StructField("seed", t.StringType()),
+        t.StructField("reproduce", t.StringType()),
+        t.StructField("said_verdict", t.StringType()),  # of results.json: valid, invalid or unknown; null without one
+        t.StructField("said_reason", t.StringType()),
+        t.StructField("said_recovery_s", t.DoubleType()),  # from healing until the system worked again or was given up
+        t.StructField("said_restarted", t.BooleanType()),  # whether every node had to be restarted for that
+        t.StructField("said_recovery_error", t.StringType()),  # what was missing in the end; null if the system worked
+        t.StructField("duration_s", t.DoubleType()),
+        t.StructField("answers", t.ArrayType(t.StringType())),  # codes of fail errors that count as availability
+        t.StructField("refusals", t.ArrayType(t.StringType())),  # codes by which a node names another to ask
+        t.StructField("model", t.StringType(), nullable=False),  # what its operations are checked against
+        t.StructField("format", t.StringType(), nullable=False),  # jsonl, edn, etcd-log, parquet or unknown
+        t.StructField("source", t.StringType(), nullable=False),  # where it was read from
+    ]
+)
+
+FAULTS: Final = t.StructType(
+    [
+        t.StructField("run", t.StringType(), nullable=False),
+        t.StructField("fault", t.LongType(), nullable=False),  # its number within the run
+        t.StructField("kind", t.StringType(), nullable=False),
+        t.StructField("targets", t.ArrayType(t.StringType())),
+        t.StructField("start_ns", t.LongType(), nullable=False),
+        t.StructField("end_ns", t.LongType()),  # null: it never ended
+        t.StructField("effective", t.BooleanType()),  # null: not known
+        t.StructField("proof", t.StringType()),  # the sentence that says how it is known
+    ]
+)
+
+SIGHTINGS: Final = t.StructType(
+    [
+        t.StructField("run", t.StringType(), nullable=False),
+        t.StructField("time_ns", t.LongType(), nullable=False),
+        t.StructField("node", t.StringType(), nullable=False),
+        t.StructField("role", t.StringType()),
+        t.StructField("term", t.LongType()),
+        t.StructField("leader", t.StringType()),
+    ]
+)
+
 
 def conform(rows: DataFrame, schema: t.StructType) -> DataFrame:
     """Returns exactly the columns of a table, in order, with their types; a missing one is null."""

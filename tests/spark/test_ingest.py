@@ -16,7 +16,7 @@ from checker.formats.read import read_histories
 from harness.event_lines import LineEncoder
 from harness.op import NEMESIS, Op, Operation, OpType
 from results.pipeline.errors import BadInput
-from results.pipeline.read.files import Files
+from results.pipeline.read.hadoop_files import HadoopFiles
 from results.pipeline.read.ingest import Ingested, ingest
 from results.pipeline.read.sources import find_sources
 
@@ -85,7 +85,7 @@ def as_rows(operations: Sequence[Operation]) -> list[tuple[Any, ...]]:
 
 def read(spark: SparkSession, where: Path, *paths: Path) -> Ingested:
     """Reads paths as the job does."""
-    files = Files(spark)
+    files = HadoopFiles(spark)
     sources = find_sources(files, [str(path) for path in paths])
     return ingest(spark, files, sources, staged=str(where / "staged"), kept=str(where / "kept"))
 
@@ -215,7 +215,7 @@ def test_faults_of_a_history_are_kept_apart(spark: SparkSession, tmp_path: Path)
 
 def test_paths_lead_somewhere_or_are_errors(spark: SparkSession, tmp_path: Path) -> None:
     """Nothing and an empty folder are errors; a file that is no history is a source with its reason."""
-    files = Files(spark)
+    files = HadoopFiles(spark)
     (tmp_path / "empty").mkdir()
     (tmp_path / "text.edn").write_text("hello")
     (tmp_path / "packed.jsonl").write_bytes(gzip.compress(HEADER))

@@ -15,55 +15,32 @@ from rich.console import Console
 from checker.deciders import Wanted
 from checker.formats.jepsen import write_history
 from checker.formats.pairing import events_of
-from checker.formats.parquet import write_operations
 from harness.errors import ExitCode
 from results.pipeline import job
 from results.pipeline.errors import BadInput, BadOutput, RowsRefused
-from results.pipeline.job import AnalysisOptions, analyze
-from results.pipeline.progress import Steps
+from results.pipeline.job import analyze
+from results.pipeline.options import AnalysisOptions
+from results.pipeline.progress import SparkSteps
 from results.pipeline.read import ingest
-from results.pipeline.read.files import Files
+from results.pipeline.read.hadoop_files import HadoopFiles
 from results.pipeline.write.output import GENERATIONS, LOCK, load_manifest, read_table
 from tests.spark.histories import two_writes_and_a_read
+from tests.spark.runs import assert_same_in_one_process, in_one_process, make_results, make_run
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
-    from results.pipeline.job import Summary
+    from results.pipeline.write.summary import Summary
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
-
-
-def make_run(store: Path, stamp: str, *, stale: bool) -> Path:
-    """Makes the folder of a run in which a read is stale, or is not."""
-    folder = store / "demo" / stamp
-    folder.mkdir(parents=True)
-    operations = two_writes_and_a_read(stale=stale)
-    write_operations(folder / "operations.parquet", operations, run=f"demo/{stamp}")
-    test = {
-        "format": "labrys-test",
-        "version": 1,
-        "name": "demo",
-        "seed": 3,
-        "reproduce": "labrys test --seed 3",
-        "started": "2026-11-21T07:51:56+00:00",
-        "system": "dledger",
-        "workload": "register",
-        "nodes": ["n1"],
-        "versions": {"labrys": "0.1.0", "dledger": "0.4.0"},
-        "options": {},
-        "answers": ["mismatch"],
-    }
-    (folder / "test.json").write_text(json.dumps(test))
-    return folder
 
 
 def run(spark: SparkSession, store: Path, out: Path, **changes: Any) -> Summary:
     """Does the job."""
     options = replace(AnalysisOptions(paths=[str(store)], out=str(out), pictures=False), **changes)
-    return analyze(spark, options, Steps(spark, Console(file=StringIO())))
+    return analyze(spark, options, SparkSteps(spark, Console(file=StringIO())))
 
 
 def test_a_job_is_whole_and_a_rerun_replaces(
@@ -74,12 +51,14 @@ def test_a_job_is_whole_and_a_rerun_replaces(
     make_run(store, "1", stale=False)
     bad = make_run(store, "2", stale=True)
     (store / "demo" / "latest").symlink_to("2")
+    make_results(bad)
     first = run(spark, store, out, pictures=True)
+    assert_same_in_one_process(first, AnalysisOptions(paths=[str(store)], out=str(out)))
     assert "demo/2" in (out / "index.html").read_text(encoding="utf-8")
     assert first.exit_code is ExitCode.INVALID
     assert (first.counts, first.runs, first.operations) == ({"valid": 1, "invalid": 1}, 2, 6)
     assert [row["run"] for row in first.refuted] == ["demo/2"]
-    files = Files(spark)
+    files = HadoopFiles(spark)
     before = load_manifest(files, str(out))
     assert before is not None
     runs = read_table(spark, str(out), before, "runs")
@@ -97,7 +76,7 @@ def test_a_job_is_whole_and_a_rerun_replaces(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(job, "verdicts", breaks)
+        patch.setattr(job, "read_records", breaks)
         with pytest.raises(KeyboardInterrupt):
             run(spark, store, out)
     assert load_manifest(files, str(out)) == before
@@ -138,7 +117,7 @@ def test_two_runs_of_one_name_are_refused_before_anything_is_judged(
     """In one job and in a folder that has one of them already: both paths are named, and nothing is paired or judged."""
     one, other, out = tmp_path / "one", tmp_path / "other", tmp_path / "out"
     make_run(one, "1", stale=False)
-    run(spark, one, out)
+    in_one_process(AnalysisOptions(paths=[str(one)], out=str(out), pictures=False))
     folder = make_run(other, "1", stale=False)
 
     def works(*_: Any, **__: Any) -> Any:

@@ -17,10 +17,12 @@ from checker.formats.parquet import read_operations, write_operations
 from checker.judged import Judged
 from harness import plugins
 from results.pipeline.decide import judges
-from results.pipeline.job import AnalysisOptions, analyze
-from results.pipeline.progress import Steps
+from results.pipeline.job import analyze
+from results.pipeline.options import AnalysisOptions
+from results.pipeline.progress import SparkSteps
 from tests.judges import Ids, asks, registry
 from tests.spark.histories import two_writes_and_a_read
+from tests.spark.runs import assert_same_in_one_process
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from harness.op import Operation
-    from results.pipeline.job import Summary
+    from results.pipeline.write.summary import Summary
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -60,7 +62,8 @@ def make_run(
 def run(spark: SparkSession, store: Path, out: Path, **wanted: Any) -> tuple[Summary, list[dict[str, Any]]]:
     """Does the job, and returns what it says and all verdicts."""
     options = AnalysisOptions(paths=[str(store)], out=str(out), pictures=False, wanted=Wanted(**wanted))
-    found = analyze(spark, options, Steps(spark, Console(file=StringIO())))
+    found = analyze(spark, options, SparkSteps(spark, Console(file=StringIO())))
+    assert_same_in_one_process(found, options)
     rows = spark.read.parquet(*found.tables["verdicts"]).orderBy("run", "key").collect()
     return found, [row.asDict() for row in rows]
 

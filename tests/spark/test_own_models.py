@@ -13,8 +13,9 @@ from rich.console import Console
 from checker.deciders import Wanted
 from results.pipeline.decide.details import OBJECTS
 from results.pipeline.decide.verdicts import VerdictOptions, verdicts
-from results.pipeline.job import AnalysisOptions, analyze
-from results.pipeline.progress import Steps
+from results.pipeline.job import analyze
+from results.pipeline.options import AnalysisOptions
+from results.pipeline.progress import SparkSteps
 from results.pipeline.schema import OPERATIONS
 from tests.own_models import Broken, MaxRegister, draw
 from tests.spark.histories import by_check, row_order, write_runs
@@ -44,7 +45,7 @@ def test_a_model_of_a_user_s_own_decides(spark: SparkSession, tmp_path: Path) ->
         pictures=False,
         wanted=Wanted(model=f"{MaxRegister.__module__}:{MaxRegister.__name__}"),
     )
-    found = analyze(spark, options, Steps(spark, Console(file=StringIO())))
+    found = analyze(spark, options, SparkSteps(spark, Console(file=StringIO())))
     told = spark.read.parquet(*found.tables["verdicts"]).collect()
     rows = {(row["run"], row["key"]): row.asDict() for row in told}
     expected = by_check(MaxRegister(), runs)

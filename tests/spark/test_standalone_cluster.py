@@ -203,18 +203,15 @@ def judged(cluster: Cluster, folder: Path, command: Callable[..., list[str]], *o
     return found
 
 
-@pytest.mark.parametrize("command", [by_analyze, by_submit])
-def test_workers_without_labrys_judge_what_is_shipped_to_them(
-    cluster: Cluster, tmp_path: Path, command: Callable[..., list[str]]
-) -> None:
-    """The job brings the package and its kernel along, whoever starts it, and finds what is planted."""
+def test_workers_without_labrys_judge_what_is_shipped_to_them(cluster: Cluster, tmp_path: Path) -> None:
+    """`labrys analyze` brings the package and its kernel along, and finds what is planted."""
     operations = [
         *two_writes_and_a_read(stale=False, key="good"),
         *two_writes_and_a_read(stale=True, key="bad", since=6),
     ]
     write_operations(tmp_path / "operations.parquet", operations, run="planted")
     before = {folder: set(folder.glob("app-*/*")) for folder in cluster.folders}
-    found = judged(cluster, tmp_path, command)
+    found = judged(cluster, tmp_path, by_analyze)
     assert found["verdicts"] == {"valid": 1, "invalid": 1, "unknown": 0}
     assert [(row["key"], row["engine"]) for row in found["invalid"]] == [("bad", "kernel")]
     for folder in cluster.folders:
@@ -222,13 +219,13 @@ def test_workers_without_labrys_judge_what_is_shipped_to_them(
 
 
 def test_a_model_from_a_file_of_the_user_s_is_shipped(cluster: Cluster, tmp_path: Path) -> None:
-    """The file of the working folder and what it imports from there; the workers' folders hold neither."""
+    """Through `spark-submit`: the file of the working folder and what it imports; the workers' folders hold neither."""
     (tmp_path / "own_latest.py").write_text(OWN_MODEL)
     (tmp_path / "own_words.py").write_text("REFUSAL = 'this was not written last'\n")
     operations = [replace(op, order=place) for place, op in enumerate(two_writes_and_a_read(stale=False, key="good"))]
     operations += two_writes_and_a_read(stale=True, key="bad", since=6)
     write_operations(tmp_path / "operations.parquet", operations, run="planted")
-    found = judged(cluster, tmp_path, by_analyze, "--model", "own_latest:Latest")
+    found = judged(cluster, tmp_path, by_submit, "--model", "own_latest:Latest")
     assert found["verdicts"] == {"valid": 1, "invalid": 1, "unknown": 0}
     [row] = found["invalid"]
     assert (row["key"], row["model"], row["engine"]) == ("bad", "latest", "operations")

@@ -6,10 +6,13 @@ import itertools
 import re
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
+from checker.formats.parquet import NAMES, values_of
 from harness.faults import FaultRecord, PlannedFault
 from harness.op import Operation, OpType
 from harness.randomness import stream
@@ -17,18 +20,22 @@ from harness.units import NS_PER_S as S
 from harness.watch import Sighting
 from results.availability import Codes, around, overall, refused
 from results.leadership import Elections
-from results.pipeline.job import Refusal, Summary
 from results.pipeline.measure import timelines as t
-from results.pipeline.measure.trends import BY_OPERATIONS, BY_RUN, trends, with_regressions
-from results.pipeline.read.runs import FAULTS, SIGHTINGS
-from results.pipeline.read.runs import RUNS as RUN_COLUMNS
-from results.pipeline.schema import VERDICTS, conform
+from results.pipeline.measure.figures import figures
+from results.pipeline.measure.trends import BY_OPERATIONS, BY_RUN, trends
+from results.pipeline.schema import FAULTS, SIGHTINGS, VERDICTS, conform
+from results.pipeline.schema import RUNS as RUN_COLUMNS
+from results.pipeline.single.asked import asked_of
+from results.pipeline.single.read import LAYOUT
+from results.pipeline.single.timelines import timelines as of_one_run
+from results.pipeline.write.gathered import gathered
 from results.pipeline.write.page import PAGE, render
+from results.pipeline.write.summary import Refusal, Summary
 from results.series import bucket_s, latency_points, latency_table, main_phase, quantile_lines, rate_lines
 from tests.spark.histories import write_runs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
     from random import Random
 
@@ -157,6 +164,34 @@ def case(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Case:
     }
     rows = {name: table.collect() for name, table in tables.items()}
     return Case(runs=runs, faults=faults, sightings=sightings, tables=tables, rows=rows, fault_table=fault_table)
+
+
+def test_one_process_measures_the_same(case: Case) -> None:
+    """Each row of each table is the one that arrays of the run's operations give, without Spark."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for run, operations in case.runs.items():
+        columns = [[run] * len(operations), *(values_of(operations, name) for name in NAMES[1:])]
+        table = pa.table([pa.array(column, kind.type) for column, kind in zip(columns, LAYOUT, strict=True)], LAYOUT)
+        faults = [
+            {"fault": each.planned.id, "kind": each.planned.kind, "start_ns": each.start_ns, "end_ns": each.end_ns}
+            for each in case.faults[run]
+        ]
+        sightings = [{name: getattr(each, name) for name in each.__slots__} for each in case.sightings[run]]
+        asked = asked_of(table, ["mismatch"], ["not-leader"])
+        for name, rows in of_one_run(asked, run=run, faults=faults, sightings=sightings, verdicts={}).items():
+            found.setdefault(name, []).extend(rows)
+    assert {name: comparable(rows) for name, rows in found.items()} == {
+        name: comparable(row.asDict() for row in rows) for name, rows in case.rows.items()
+    }
+
+
+def comparable(rows: Iterable[dict[str, Any]]) -> list[str]:
+    """Returns rows as texts, in an order of their own."""
+
+    def plain(name: str, value: Any) -> Any:
+        return sorted(dict(value).items()) if name == "errors" else value
+
+    return sorted(repr([(name, plain(name, value)) for name, value in sorted(row.items())]) for row in rows)
 
 
 def windows_of(case: Case) -> dict[tuple[Any, ...], Any]:
@@ -300,7 +335,7 @@ UNSAID = (None, None, None)
 SAID = [(0.7, False, None), (12.5, True, None), (60.0, True, "<b>no leader</b>")]
 
 
-def trend_rows(spark: SparkSession, case: Case) -> DataFrame:
+def trend_rows(spark: SparkSession, case: Case) -> list[dict[str, Any]]:
     """Returns trends of the runs, of which the last is invalid."""
     runs = [
         (run, f"2026-11-{n + 1:02}", f"2026-11-{n + 1:02}T00:00:00", "<b>nightly</b>", "sys", "1.0", "register", *said)
@@ -315,37 +350,12 @@ def trend_rows(spark: SparkSession, case: Case) -> DataFrame:
     verdicts = spark.createDataFrame(
         judged, "run string, key string, verdict string, operations long, explanation string"
     )
-    return trends(spark.createDataFrame(runs, columns), verdicts, case.tables)
+    return compared(conform(spark.createDataFrame(runs, columns), RUN_COLUMNS), verdicts, case.tables)
 
 
-def test_a_regression_is_worse_than_the_median_by_the_rule(spark: SparkSession) -> None:
-    """One slow run is marked, ordinary noise is not, nor what follows it; and too short a past marks nothing."""
-    p99 = [10.0, 50.0, 10.2, 9.9, 10.1, 10.0, 30.0, 10.0, 10.9, 12.0]
-    rows = [
-        # Recovery as a run says it is often shorter than that which operations show; the two are not compared.
-        (
-            f"{n}",
-            "t",
-            "s",
-            f"{n:02}",
-            0,
-            1.0 if n != 8 else 0.5,
-            *((1.0, BY_RUN) if n < 5 else (9.0, BY_OPERATIONS)),
-            1.0,
-            ms,
-        )
-        for n, ms in enumerate(p99)
-    ]
-    layout = (
-        "run string, test string, system string, started string, badness int, "
-        "availability double, recovery_s double, recovery_from string, p50_ms double, p99_ms double"
-    )
-    found = {row["run"]: row["regressions"] for row in with_regressions(spark.createDataFrame(rows, layout)).collect()}
-    assert {run: names for run, names in found.items() if names} == {
-        "6": ["p99_ms"],
-        "8": ["availability"],
-        "9": ["p99_ms"],
-    }
+def compared(runs: DataFrame, verdicts: DataFrame, tables: Mapping[str, DataFrame]) -> list[dict[str, Any]]:
+    """Returns trends of some runs."""
+    return trends(row.asDict() for row in figures(runs, verdicts, tables).collect())
 
 
 def test_recovery_is_what_the_run_reports(spark: SparkSession, case: Case) -> None:
@@ -367,11 +377,11 @@ def test_recovery_is_what_the_run_reports(spark: SparkSession, case: Case) -> No
         [(run, "t", "s", "2026-11-21", *each) for run, each in runs.items()],
         f"run string, test string, system string, started string, {said}",
     )
-    rows = trends(
+    rows = compared(
         conform(told, RUN_COLUMNS),
         spark.createDataFrame([], VERDICTS),
         {t.AVAILABILITY: spark.createDataFrame(windows, layout), t.TOTALS: case.tables[t.TOTALS]},
-    ).collect()
+    )
     columns = ("recovery_s", "recovery_from", "restarted", "unrecovered")
     assert {row["run"]: tuple(row[name] for name in columns) for row in rows} == {
         "quick": (0.7, BY_RUN, False, 0),
@@ -385,9 +395,9 @@ def test_recovery_is_what_the_run_reports(spark: SparkSession, case: Case) -> No
 
 def test_the_page_shows_runs_and_escapes_them(spark: SparkSession, case: Case) -> None:
     """The page has the pictures of the runs, loads nothing, and shows foreign names as text."""
-    rows = trend_rows(spark, case).localCheckpoint()
+    rows = trend_rows(spark, case)
     last = list(case.runs)[-1]
-    told = {row["run"]: row for row in rows.collect()}
+    told = {row["run"]: row for row in rows}
     assert told[last]["verdict"] == "invalid"
     assert "verdict" in told[last]["regressions"]
     found = Summary(
@@ -398,7 +408,8 @@ def test_the_page_shows_runs_and_escapes_them(spark: SparkSession, case: Case) -
         reasons=[Refusal(reason="<em>torn</em>", rows=2, source="file:/<s>", sources=2)],
     )  # fmt: skip
     verdicts = spark.createDataFrame([(last, "0", "invalid")], "run string, key string, verdict string")
-    files = render(found, timelines=case.tables, trends=rows, faults=case.fault_table, verdicts=verdicts)
+    gather = partial(gathered, timelines=case.tables, faults=case.fault_table, verdicts=verdicts)
+    files = render(found, rows, gather)
     page = files[PAGE].decode()
     assert "<script" not in page
     assert "&lt;script&gt;" in page

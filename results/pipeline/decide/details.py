@@ -133,7 +133,7 @@ def examined(operations: DataFrame, targets: DataFrame, work: Work, *, count: in
 def _examine(batches: Iterator[pa.RecordBatch], work: Work) -> Iterator[pa.RecordBatch]:
     rows: list[dict[str, Any]] = []
     for group in groups(batches, most=work.most):
-        rows.append(_row(group, work))
+        rows.append(examine(group, work))
         if len(rows) == _ROWS_PER_BATCH:
             yield pa.RecordBatch.from_pylist(rows, schema=_OUT)
             rows = []
@@ -141,7 +141,8 @@ def _examine(batches: Iterator[pa.RecordBatch], work: Work) -> Iterator[pa.Recor
         yield pa.RecordBatch.from_pylist(rows, schema=_OUT)
 
 
-def _row(group: Group, work: Work) -> dict[str, Any]:
+def examine(group: Group, work: Work) -> dict[str, Any]:
+    """Returns the row of verdicts, and `address`, of a key, whose `about` has the columns of `TARGET` as `target_...`."""
     about = group.about
     result = _analysis(group, work)
     op = result.op

@@ -9,7 +9,7 @@ is known that decides it are unknown too: nothing was tested.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from results.pipeline.read.runs import Records
+    from results.pipeline.read.documents import Known
     from results.pipeline.read.tables import Seen
 
 NOTHING: Final = "none"
@@ -103,37 +103,39 @@ def _with_lost_keys(verdicts: DataFrame, by_key: DataFrame) -> DataFrame:
     return others.drop("told").unionByName(conform(named, VERDICTS))
 
 
-def not_judged(spark: SparkSession, runs: Sequence[Seen], records: Records) -> DataFrame:
+def not_judged(spark: SparkSession, runs: Sequence[Seen], known: Known) -> DataFrame:
     """Returns a verdict for each of some runs that has none: it cannot be read, holds no operation, or has no model.
 
     Args:
         spark: The session.
         runs: The runs.
-        records: What runs say about themselves.
+        known: What decides each run.
     """
-    rows = [
-        (
-            each.run,
-            str(Verdict.UNKNOWN),
-            "" if (decider := records.deciders[each.run]) is None else decider.name,
-            NOTHING,
-            ENGINE,
-            _cause(each, records),
-            each.operations or 0,
-        )
-        for each in runs
-    ]
+    rows = [tuple(unjudged(each, known).values()) for each in runs]
     told = "run string, verdict string, model string, analyzer string, engine string, cause string, operations long"
     return conform(spark.createDataFrame(rows, told), VERDICTS)
 
 
-def _cause(each: Seen, records: Records) -> str:
+def unjudged(each: Seen, known: Known) -> dict[str, Any]:
+    """Returns what is known of the verdict of a run that has none, by columns of `schema.VERDICTS`."""
+    return {
+        "run": each.run,
+        "verdict": str(Verdict.UNKNOWN),
+        "model": known.name(each.run),
+        "analyzer": NOTHING,
+        "engine": ENGINE,
+        "cause": _cause(each, known),
+        "operations": each.operations or 0,
+    }
+
+
+def _cause(each: Seen, known: Known) -> str:
     if each.source.trouble is not None:
         return each.source.trouble
     if not each.operations:
         return f"{each.source.data}: the history holds no operation"
-    if records.deciders[each.run] is None:
-        damaged = records.damaged.get(each.run)
-        told = records.undecided[each.run]
+    if known.deciders[each.run] is None:
+        damaged = known.damaged.get(each.run)
+        told = known.undecided[each.run]
         return told if damaged is None else f"{told}; {damaged}"
     return f"{each.source.data}: none of the history's {each.operations} operations can be judged"

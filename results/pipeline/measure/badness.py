@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
@@ -11,15 +11,8 @@ from harness.verdict import Verdict
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-INVALID: Final = Verdict.INVALID.severity
-
 
 def badness(verdict: Column) -> Column:
     """Returns a verdict's severity; that of an unknown one for none, since then nothing was judged."""
     known = (F.when(verdict == str(each), each.severity) for each in Verdict)
     return F.coalesce(*known, F.lit(Verdict.UNKNOWN.severity))
-
-
-def word(badness: Column) -> Column:
-    """Returns the verdict that is so bad; null for null."""
-    return F.coalesce(*(F.when(badness == each.severity, str(each)) for each in Verdict))

@@ -10,21 +10,17 @@ so that one bad night does not hide the next.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections import deque
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql import Window
-from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 from pyspark.sql import types as t
 
-from results.pipeline.measure.availability import AFTER
-from results.pipeline.measure.badness import INVALID, badness, word
-from results.pipeline.measure.timelines import AVAILABILITY, TOTALS
-from results.pipeline.schema import conform
+from harness.verdict import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pyspark.sql import Column, DataFrame
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 HISTORY: Final = 10
 LEAST_RUNS: Final = 3
@@ -62,92 +58,108 @@ TRENDS: Final = t.StructType(
     ]
 )
 
-# Figure: whether more is worse, and the least step, as a share of the median and as a number.
-FIGURES: Final[Mapping[str, tuple[bool, float, float]]] = {
-    "availability": (False, 0.0, 0.01),
-    "recovery_s": (True, 0.1, 0.1),
-    "p50_ms": (True, 0.1, 0.1),
-    "p99_ms": (True, 0.1, 0.1),
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """How a figure of a run is compared with those of the runs before.
+
+    Attributes:
+        more_is_worse: Whether a greater one is a worse one.
+        share: The least step, as a share of the median.
+        number: The least step, as a number.
+    """
+
+    more_is_worse: bool = True
+    share: float = 0.1
+    number: float = 0.1
+
+    def is_worse(self, value: float, before: Sequence[float]) -> bool:
+        """Says whether a figure is a regression."""
+        middle = median(before)
+        spread = median(abs(each - middle) for each in before) * _TO_SIGMA
+        step = max(spread * DEVIATIONS, abs(middle) * self.share, self.number)
+        return (value - middle if self.more_is_worse else middle - value) > step
+
+
+FIGURES: Final[Mapping[str, Figure]] = {
+    "availability": Figure(more_is_worse=False, share=0.0, number=0.01),
+    "recovery_s": Figure(),
+    "p50_ms": Figure(),
+    "p99_ms": Figure(),
 }
 
 
-def trends(runs: DataFrame, verdicts: DataFrame, timelines: Mapping[str, DataFrame]) -> DataFrame:
-    """Returns a row of `TRENDS` for each run.
+def trends(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Returns a row of `TRENDS` for each run, in the order of tests, systems and starts.
 
     Args:
-        runs: The columns of `runs.RUNS`.
-        verdicts: The columns of `schema.VERDICTS`.
-        timelines: What `timelines.timelines` returns.
+        rows: For each run what `figures.figures` returns.
     """
-    judged = verdicts.groupBy("run").agg(
-        F.max(badness(F.col("verdict"))).alias("badness"),
-        F.count("*").alias("keys"),
-        F.sum("operations").alias("operations"),
-    )
-    everyone = timelines[AVAILABILITY].where("node is null")
-    after = F.col("part") == AFTER
-    bore = everyone.groupBy("run").agg(
-        F.max(F.when(after, F.col("sustained_ok_s"))).alias("measured_s"),
-        F.count(F.when(after, 1)).alias("healed"),
-        F.count(F.when(after & F.col("sustained_ok_s").isNull(), 1)).alias("unseen"),
-    )
-    took = (
-        timelines[TOTALS]
-        .groupBy("run")
-        .agg(
-            F.try_divide(F.sum("answered"), F.sum("asked")).alias("availability"),
-            F.max("p50_ms").alias("p50_ms"),
-            F.max("p99_ms").alias("p99_ms"),
-        )
-    )
-    rows = runs.join(judged, "run", "left").join(bore, "run", "left").join(took, "run", "left")
-    rows = rows.withColumns(_recovery())
-    return conform(with_regressions(rows).withColumn("verdict", word(F.col("badness"))), TRENDS)
+    of_tests: dict[tuple[str | None, str | None], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        of_tests.setdefault((row["test"], row["system"]), []).append(row)
+    found: list[dict[str, Any]] = []
+    for test in sorted(of_tests, key=lambda names: [(name is not None, name or "") for name in names]):
+        found += _of_test(sorted(of_tests[test], key=lambda row: (row["started"] or "", row["run"])))
+    return found
 
 
-def _recovery() -> dict[str, Column]:
+def _of_test(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yields the rows of the runs of one test on one system, which come in the order of their starts."""
+    past = _Past()
+    verdicts = {verdict.severity: str(verdict) for verdict in Verdict}
+    for row in rows:
+        told = {**row, **_recovery(row)}
+        severity = row["severity"]
+        regressions = list(past.worse(told, severity))
+        past.add(told, severity)
+        told |= {"verdict": None if severity is None else verdicts[severity], "regressions": regressions}
+        yield {name: told[name] for name in TRENDS.names}
+
+
+def _recovery(row: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the columns of recovery: as the run says it, else as its operations show it."""
-    by_run = F.col("said_recovery_s").isNotNull()
-    by_operations = ~by_run & (F.col("healed") > 0)
-    failed = F.col("said_recovery_error").isNotNull()
+    if row["said_recovery_s"] is not None:
+        failed = row["said_recovery_error"] is not None
+        return {
+            "recovery_s": None if failed else row["said_recovery_s"],
+            "recovery_from": BY_RUN,
+            "restarted": row["said_restarted"],
+            "unrecovered": int(failed),
+        }
+    healed = bool(row["healed"])
     return {
-        "recovery_s": F.when(by_run, F.when(~failed, F.col("said_recovery_s"))).otherwise(F.col("measured_s")),
-        "recovery_from": F.when(by_run, F.lit(BY_RUN)).when(by_operations, F.lit(BY_OPERATIONS)),
-        "restarted": F.when(by_run, F.col("said_restarted")),
-        "unrecovered": F.when(by_run, failed.cast("bigint")).when(by_operations, F.col("unseen")),
+        "recovery_s": row["measured_s"],
+        "recovery_from": BY_OPERATIONS if healed else None,
+        "restarted": None,
+        "unrecovered": row["unseen"] if healed else None,
     }
 
 
-def with_regressions(rows: DataFrame) -> DataFrame:
-    """Adds the names of the figures that became worse, by the rule of this module."""
-    by_start = (F.col("started").asc_nulls_first(), F.col("run"))
-    order = Window.partitionBy("test", "system").orderBy(*by_start)
-    before = order.rowsBetween(-HISTORY, -1)
-    # The figures before each run, of as many runs as the rule looks at.
-    # A recovery that the run says and one that its operations show are two figures, and not compared.
-    alike = Window.partitionBy("test", "system", "recovery_from").orderBy(*by_start).rowsBetween(-HISTORY, -1)
-    windows = {name: alike if name == "recovery_s" else before for name in FIGURES}
-    past = rows.withColumns({f"past_{name}": F.collect_list(name).over(windows[name]) for name in FIGURES})
-    marks = [F.when(_worse(name), F.lit(name)) for name in FIGURES]
-    last = F.lag("badness").over(order)
-    fell = F.when((F.col("badness") == INVALID) & (last < INVALID), F.lit("verdict"))
-    found = F.array_compact(F.array(fell, *marks))
-    return past.withColumn("regressions", found).drop(*(f"past_{name}" for name in FIGURES))
+class _Past:
+    """The runs before one, as far as the rule of this module looks at them."""
+
+    def __init__(self) -> None:
+        # A recovery that the run says and one that its operations show are two figures, and not compared.
+        self._runs: dict[tuple[str, str | None], deque[float | None]] = {}
+        self._severity: int | None = None
+
+    def worse(self, row: Mapping[str, Any], severity: int | None) -> Iterator[str]:
+        """Yields the names of what became worse."""
+        invalid = Verdict.INVALID.severity
+        if severity == invalid and self._severity is not None and self._severity < invalid:
+            yield "verdict"
+        for name, figure in FIGURES.items():
+            before = [value for value in self._runs.get(_alike(name, row), ()) if value is not None]
+            if row[name] is not None and len(before) >= LEAST_RUNS and figure.is_worse(row[name], before):
+                yield name
+
+    def add(self, row: Mapping[str, Any], severity: int | None) -> None:
+        """Takes a run."""
+        for name in FIGURES:
+            self._runs.setdefault(_alike(name, row), deque(maxlen=HISTORY)).append(row[name])
+        self._severity = severity
 
 
-def _worse(name: str) -> Column:
-    more_is_worse, share, number = FIGURES[name]
-    past = F.col(f"past_{name}")
-    middle = median(past)
-    spread = median(F.transform(past, lambda value: F.abs(value - middle))) * _TO_SIGMA
-    step = F.greatest(spread * DEVIATIONS, F.abs(middle) * share, F.lit(number))
-    by = F.col(name) - middle if more_is_worse else middle - F.col(name)
-    return F.when(F.size(past) >= LEAST_RUNS, by > step)
-
-
-def median(values: Column) -> Column:
-    """Returns the median of an array; null for an empty one."""
-    ordered, count = F.array_sort(values), F.size(values)
-    low = F.try_element_at(ordered, F.greatest(F.floor((count + 1) / 2), F.lit(1)).cast("int"))
-    high = F.try_element_at(ordered, (F.floor(count / 2) + 1).cast("int"))
-    return F.when(count > 0, (low + high) / 2)
+def _alike(name: str, row: Mapping[str, Any]) -> tuple[str, str | None]:
+    return name, row["recovery_from"] if name == "recovery_s" else None

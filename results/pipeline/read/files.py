@@ -1,21 +1,12 @@
-"""Files wherever Hadoop reaches them: `file:`, `hdfs:`, `s3a:` and whatever else the cluster has a driver for.
+"""What the job asks of file systems, whichever they are.
 
-The law: nothing here knows one file system from another. A file that others look for appears whole or not at all: it is written
-under another name and renamed over the old one, which is atomic on local disks and HDFS; on S3 the last step is one request,
-which is atomic there. All of it is the driver's; rows are never read here.
+The law: a file that others look for appears whole or not at all. Rows of operations are never read through this.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-from py4j.protocol import Py4JError, Py4JJavaError
-
-from results.pipeline.errors import BadInput, words_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,150 +28,44 @@ class Entry:
     modified_ms: int
 
 
-class Files:
-    """The file systems that a Spark session reaches."""
+class Files(Protocol):
+    """Some file systems. Paths are URIs as Hadoop writes them, e.g. `file:/tmp/store`.
 
-    def __init__(self, spark: SparkSession) -> None:
-        context: Any = spark.sparkContext
-        self._jvm = context._jvm  # noqa: SLF001 - pyspark has no other way to Hadoop's file systems
-        self._configuration = context._jsc.hadoopConfiguration()  # noqa: SLF001 - likewise
+    Each method raises `BadInput` where the path cannot be read or written.
+    """
 
     def glob(self, pattern: str) -> list[Entry]:
-        """Returns what a path or a pattern of Hadoop leads to, sorted; a path that exists is never taken for a pattern.
-
-        Raises:
-            BadInput: The path cannot be read.
-        """
-        path = self._path(pattern)
-        with _told(pattern):
-            system = path.getFileSystem(self._configuration)
-            if system.exists(path):
-                return [_found(system.getFileStatus(path))]
-            statuses = system.globStatus(path)
-        return sorted((_found(status) for status in statuses or ()), key=lambda found: found.path)
+        """Returns what a path or a pattern of Hadoop leads to, sorted; a path that exists is never taken for a pattern."""
+        ...
 
     def folder(self, path: str) -> list[Entry]:
-        """Returns what a folder holds, sorted.
-
-        Raises:
-            BadInput: It cannot be read.
-        """
-        with _told(path):
-            statuses = self._system(path).listStatus(self._path(path))
-        return sorted((_found(status) for status in statuses), key=lambda found: found.path)
+        """Returns what a folder holds, sorted."""
+        ...
 
     def exists(self, path: str) -> bool:
         """Says whether there is such a file or folder."""
-        with _told(path):
-            return bool(self._system(path).exists(self._path(path)))
+        ...
 
     def qualified(self, path: str) -> str:
         """Returns a path's whole URI."""
-        with _told(path):
-            return str(self._system(path).makeQualified(self._path(path)).toString())
+        ...
 
     def read(self, path: str, limit: int) -> bytes:
-        """Returns the first bytes of a file, at most `limit`.
-
-        Raises:
-            BadInput: It cannot be read.
-        """
-        with _told(path):
-            stream = self._system(path).open(self._path(path))
-            try:
-                return bytes(stream.readNBytes(limit))
-            finally:
-                stream.close()
+        """Returns the first bytes of a file, at most `limit`."""
+        ...
 
     def tail(self, path: str, size: int, limit: int) -> bytes:
-        """Returns the last bytes of a file of this size, at most `limit`.
-
-        Raises:
-            BadInput: It cannot be read.
-        """
-        with _told(path):
-            stream = self._system(path).open(self._path(path))
-            try:
-                stream.seek(max(size - limit, 0))
-                return bytes(stream.readNBytes(limit))
-            finally:
-                stream.close()
+        """Returns the last bytes of a file of this size, at most `limit`."""
+        ...
 
     def create(self, path: str, content: bytes) -> bool:
         """Writes a file that must not be there yet; says whether it was not."""
-        with _told(path):
-            system = self._system(path)
-            if system.exists(self._path(path)):
-                return False
-            _write(system.create(self._path(path), False), content)  # noqa: FBT003 - Java has no keywords
-        return True
+        ...
 
     def replace(self, path: str, content: bytes) -> None:
         """Writes a file whole, over the one that is there."""
-        partial = f"{path}.partial"
-        with _told(path):
-            _write(self._system(path).create(self._path(partial), True), content)  # noqa: FBT003 - Java has no keywords
-            there = self._path(path)
-            context = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(there.toUri(), self._configuration)
-            options = self._context_array("org.apache.hadoop.fs.Options$Rename", "OVERWRITE")
-            context.rename(self._path(partial), there, options)
+        ...
 
     def delete(self, path: str) -> None:
         """Deletes a file, or a folder with all that it holds; nothing if there is none."""
-        with _told(path):
-            self._system(path).delete(self._path(path), True)  # noqa: FBT003 - Java has no keywords
-
-    def _path(self, text: str) -> Any:
-        with _told(text):
-            return self._jvm.org.apache.hadoop.fs.Path(text)
-
-    def _system(self, path: str) -> Any:
-        return self._path(path).getFileSystem(self._configuration)
-
-    def _context_array(self, name: str, member: str) -> Any:
-        """Returns a Java array of one member of an enum; Java's methods with `...` want one."""
-        kind = self._jvm.java.lang.Class.forName(name)
-        array = self._jvm.java.lang.reflect.Array.newInstance(kind, 1)
-        self._jvm.java.lang.reflect.Array.set(array, 0, self._jvm.java.lang.Enum.valueOf(kind, member))
-        return array
-
-
-class _told:  # noqa: N801 - reads as a verb where it is used
-    """Makes a sentence of what Java throws."""
-
-    __slots__ = ("_path",)
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        """Begins."""
-
-    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
-        if isinstance(error, Py4JJavaError):
-            raise BadInput(f"{self._path}: {_advised(words_of(error))}") from error
-        if isinstance(error, Py4JError):
-            raise BadInput(f"{self._path}: the file system gives no answer: {error}") from error
-
-
-def _advised(said: str) -> str:
-    missing = "ClassNotFoundException" in said or "No FileSystem for scheme" in said
-    return f"{said}; docs/spark.md says what Spark needs for S3 and others" if missing else said
-
-
-def _write(stream: Any, content: bytes) -> None:
-    try:
-        stream.write(content)
-    finally:
-        stream.close()
-
-
-def _found(status: Any) -> Entry:
-    path = status.getPath()
-    return Entry(
-        path=path.toString(),
-        name=path.getName(),
-        is_folder=status.isDirectory(),
-        size=status.getLen(),
-        modified_ms=status.getModificationTime(),
-    )
+        ...

@@ -34,9 +34,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from results.pipeline.read.files import Files
+    from results.pipeline.read.sources import Input
 
 MANIFEST: Final = "manifest.json"
 WHOLE: Final = frozenset({"trends"})  # tables that each job makes of all runs anew, so that only the last one counts
+OPERATIONS: Final = "operations"  # a table that only some jobs write
 LOCK: Final = "_running.json"
 GENERATIONS: Final = "generations"
 STAGED: Final = "_staged"
@@ -76,6 +78,14 @@ class Manifest:
     generations: Sequence[Generation] = ()
     sources: Mapping[str, str] = field(default_factory=dict)
     runs: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def tables(self, root: str) -> dict[str, list[str]]:
+        """Returns the folders of each table, from the oldest to the newest, by the table's name."""
+        names = sorted({name for generation in self.generations for name in generation.tables})
+        return {
+            name: [f"{root}/{GENERATIONS}/{each.id}/{name}" for each in self.generations if name in each.tables]
+            for name in names
+        }
 
 
 def load_manifest(files: Files, root: str) -> Manifest | None:
@@ -181,6 +191,28 @@ class Output:
             sources={**earlier.sources, **sources},
             runs={**earlier.runs, **runs},
         )
+
+    def changed(self, sources: Sequence[Input], options: Mapping[str, Any]) -> list[Input]:
+        """Returns the sources that the output folder does not know, or knows otherwise.
+
+        Args:
+            sources: What the paths lead to.
+            options: What verdicts depend on.
+
+        Raises:
+            BadOutput: The folder was made with other options.
+        """
+        before = self.before
+        if before.generations and dict(before.options) != options:
+            raise BadOutput(
+                f"{self.root}: was made with {before.options}, and this job has {options}; run it without --incremental"
+            )
+        return [source for source in sources if before.sources.get(source.path) != source.fingerprint]
+
+    def known(self, sources: Sequence[Input]) -> dict[str, str]:
+        """Returns the sources of the runs that the folder has, and that a job which reads `sources` does not read."""
+        anew = {source.path for source in sources}
+        return {run: path for path, names in self.before.runs.items() if path not in anew for run in names}
 
     def commit(self, manifest: Manifest, pages: Mapping[str, bytes]) -> None:
         """Makes what a manifest says what the folder holds, and replaces pages and pictures.

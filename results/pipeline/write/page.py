@@ -13,40 +13,37 @@ from markupsafe import Markup
 from harness.plain import plain
 from results import plots
 from results.pages import environment
-from results.pipeline.measure.timelines import AVAILABILITY
 from results.pipeline.measure.trends import DEVIATIONS, HISTORY
 from results.pipeline.write.pictures import SHOWN_RUNS, chosen, of_faults, of_runs, of_tests
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from pyspark.sql import DataFrame
-
-    from results.pipeline.job import Summary
+    from results.pipeline.write.gathered import Gathered
     from results.pipeline.write.pictures import Picture
+    from results.pipeline.write.summary import Summary
 
 PAGE = "index.html"
 SHOWN_ROWS = 100
 
 
 def render(
-    found: Summary, *, timelines: Mapping[str, DataFrame], trends: DataFrame, faults: DataFrame, verdicts: DataFrame
+    found: Summary, trends: Sequence[Mapping[str, Any]], gather: Callable[[Sequence[str]], Gathered]
 ) -> dict[str, bytes]:
     """Draws an analysis.
 
     Args:
         found: What it says.
-        timelines: What `timelines.timelines` returned, or the same tables read again.
         trends: What `trends.trends` returned.
-        faults: The columns of `runs.FAULTS`.
-        verdicts: The columns of `schema.VERDICTS`.
+        gather: Returns what is drawn, given the names of the runs that are shown.
 
     Returns:
         Files by name: the page, and each picture as SVG and as PNG.
     """
     rows = chosen(trends, SHOWN_ROWS)
-    pictured = of_runs(rows[:SHOWN_RUNS], timelines, faults, verdicts)
-    by_test, by_fault = of_tests(trends), of_faults(trends, timelines[AVAILABILITY])
+    drawn = gather([row["run"] for row in rows[:SHOWN_RUNS]])
+    pictured = of_runs(rows[:SHOWN_RUNS], drawn.runs)
+    by_test, by_fault = of_tests(trends), of_faults(trends, drawn.bore)
     files: dict[str, bytes] = {}
     for picture in [*by_test, *by_fault, *(each for run in pictured for each in run.pictures)]:
         files[f"{picture.name}.svg"] = plots.svg(picture.figure).encode()

@@ -1,4 +1,4 @@
-"""Pictures and the page of an analysis: what Spark has aggregated, drawn by the report's own plots.
+"""Pictures and the page of an analysis: what the job has aggregated, drawn by the report's own plots.
 
 The law: only rows that are bounded by the number of buckets, functions, keys and runs that are shown reach this process, never
 operations; `SHOWN_RUNS` and its like say how many. What is left out is said on the page.
@@ -7,16 +7,14 @@ operations; `SHOWN_RUNS` and its like say how many. What is left out is said on 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
 from harness.units import NS_PER_S
-from harness.verdict import Verdict
+from harness.verdict import Verdict, worst
 from results import overviews, plots
-from results.pipeline.measure import timelines as tables
-from results.pipeline.measure.badness import badness, word
 from results.pipeline.measure.trends import FIGURES
 from results.series import Line, Shade
 
@@ -24,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from matplotlib.figure import Figure
-    from pyspark.sql import DataFrame
+
+    from results.pipeline.write.gathered import OfRun
 
 SHOWN_RUNS: Final = 12
 SHOWN_TESTS: Final = 8
@@ -32,7 +31,7 @@ SHOWN_TRENDS: Final = 60
 SHOWN_FUNCTIONS: Final = 6
 SHOWN_FAULTS: Final = 200
 SHOWN_CELLS: Final = 120
-MAX_ROWS: Final = 200_000
+NO_FAULT: Final = "no fault"
 _QUANTILES: Final = ("p50", "p95", "p99", "max")
 _TITLES: Final[Mapping[str, tuple[str, float]]] = {
     "availability": ("answered over the run (%)", 100),
@@ -70,43 +69,26 @@ class RunPictures:
     pictures: Sequence[Picture]
 
 
-def chosen(trends: DataFrame, limit: int = SHOWN_RUNS) -> list[dict[str, Any]]:
+def chosen(trends: Sequence[Mapping[str, Any]], limit: int = SHOWN_RUNS) -> list[Mapping[str, Any]]:
     """Returns the rows of the runs to show: those with a bad verdict first, then what became worse, then the latest."""
-    order = [
-        F.desc(badness(F.col("verdict"))),
-        F.desc(F.size("regressions")),
-        F.desc_nulls_last("started"),
-        F.col("run"),
-    ]
-    return [row.asDict() for row in trends.orderBy(*order).limit(limit).collect()]
+    latest = sorted(sorted(trends, key=itemgetter("run")), key=_started, reverse=True)
+    return sorted(latest, key=lambda row: (-_severity(row["verdict"]), -len(row["regressions"])))[:limit]
 
 
-def of_runs(
-    rows: Sequence[Mapping[str, Any]], timelines: Mapping[str, DataFrame], faults: DataFrame, verdicts: DataFrame
-) -> list[RunPictures]:
-    """Draws rate, latency and keys of some runs."""
-    if not rows:
-        return []
-    names = [row["run"] for row in rows]
-    told: dict[str, dict[str, list[Any]]] = {name: {} for name in names}
-    rates = timelines[tables.RATES].groupBy("run", "f", "type", "time_s", "width_s").agg(
-        F.sum("operations").alias("operations")
-    )  # fmt: skip
-    heat = timelines[tables.HEAT]
-    of_keys = verdicts.select("run", "key", "verdict").join(heat.select("run", "key").distinct(), ["run", "key"])
-    few = faults.select("run", "kind", "start_ns", "end_ns", "effective").orderBy("run", "start_ns")
-    for name, rows_of in (
-        ("rates", rates),
-        ("latencies", timelines[tables.LATENCIES]),
-        ("heat", heat),
-        ("verdicts", of_keys),
-        ("faults", few),
-        ("totals", timelines[tables.TOTALS]),
-    ):
-        for row in rows_of.where(F.col("run").isin(names)).limit(MAX_ROWS).collect():
-            told[row["run"]].setdefault(name, []).append(row)
+def _severity(verdict: str | None) -> int:
+    return (Verdict.UNKNOWN if verdict is None else Verdict(verdict)).severity
+
+
+def of_runs(rows: Sequence[Mapping[str, Any]], told: Mapping[str, OfRun]) -> list[RunPictures]:
+    """Draws rate, latency and keys of some runs.
+
+    Args:
+        rows: Their rows of trends.
+        told: By run, what `gathered.Gathered` has of it.
+    """
     return [
-        RunPictures(row=row, pictures=_of_run(f"run-{number}", told[row["run"]])) for number, row in enumerate(rows, 1)
+        RunPictures(row=row, pictures=_of_run(f"run-{number}", told.get(row["run"], {})))
+        for number, row in enumerate(rows, 1)
     ]
 
 
@@ -187,14 +169,18 @@ def _strips(heat: Sequence[Any], verdicts: Sequence[Any], width_s: float) -> lis
     return [overviews.Strip(name=key, verdict=found.get(key), cells=sorted(cells[key])) for key in keys]
 
 
-def of_tests(trends: DataFrame) -> list[Picture]:
+def of_tests(trends: Sequence[Mapping[str, Any]]) -> list[Picture]:
     """Draws the latest runs of the tests that have the most, from left to right."""
-    several = trends.where("test is not null").groupBy("test", "system").count().where("count > 1")
-    tests = several.orderBy(F.desc("count"), "test", "system").limit(SHOWN_TESTS).collect()
+    tests: dict[tuple[str, str | None], list[Mapping[str, Any]]] = {}
+    for row in trends:
+        if row["test"] is not None:
+            tests.setdefault((row["test"], row["system"]), []).append(row)
+    several = [test for test, rows in tests.items() if len(rows) > 1]
+    several.sort(key=lambda test: (-len(tests[test]), test[0], test[1] or ""))
     pictures = []
-    for number, test in enumerate(tests, 1):
-        its = trends.where(F.col("test").eqNullSafe(test["test"]) & F.col("system").eqNullSafe(test["system"]))
-        rows = its.orderBy(F.desc_nulls_last("started"), "run").limit(SHOWN_TRENDS).collect()[::-1]
+    for number, (test, system) in enumerate(several[:SHOWN_TESTS], 1):
+        latest = sorted(sorted(tests[test, system], key=itemgetter("run")), key=_started, reverse=True)
+        rows = latest[:SHOWN_TRENDS][::-1]
         figures = [
             overviews.Trend(
                 title=title,
@@ -207,7 +193,7 @@ def of_tests(trends: DataFrame) -> list[Picture]:
         pictures.append(
             Picture(
                 name=f"trend-{number}",
-                title=f"{overviews.short(test['test'], 60)} on {overviews.short(test['system'] or 'a system', 30)}",
+                title=f"{overviews.short(test, 60)} on {overviews.short(system or 'a system', 30)}",
                 figure=overviews.trend(
                     [row["verdict"] for row in rows],
                     [f"{row['day'] or ''} {row['system_version'] or ''}".strip() for row in rows],
@@ -219,37 +205,40 @@ def of_tests(trends: DataFrame) -> list[Picture]:
     return pictures
 
 
-def of_faults(trends: DataFrame, availability: DataFrame) -> list[Picture]:
-    """Draws the faults by the workloads that met them; nothing if no run had a workload."""
-    bore = availability.where("node is null and part = 'during'").groupBy("run", "kind").agg(
-        F.sum("operations").alias("asked"), F.sum("answered").alias("answered")
-    )  # fmt: skip
-    met = trends.select("run", "workload", "verdict").where("workload is not null").join(bore, "run", "left")
-    worst = F.max(F.when(F.col("verdict").isNotNull(), badness(F.col("verdict"))))
-    rows = (
-        met.groupBy(F.coalesce("kind", F.lit("no fault")).alias("kind"), "workload")
-        .agg(
-            F.count_distinct("run").alias("runs"),
-            F.count_distinct(F.when(F.col("verdict") == "invalid", F.col("run"))).alias("invalid"),
-            worst.alias("badness"),
-            F.try_divide(F.sum("answered"), F.sum("asked")).alias("availability"),
-        )
-        .orderBy(F.desc("badness"), "kind", "workload")
-        .limit(SHOWN_CELLS)
-        .withColumn("verdict", word(F.col("badness")))
-        .collect()
-    )
-    cells = [
-        overviews.Cell(
-            row=row["kind"],
-            column=row["workload"],
-            verdict=row["verdict"],
-            runs=row["runs"],
-            invalid=row["invalid"],
-            availability=row["availability"],
-        )
-        for row in rows
-    ]
+def _started(row: Mapping[str, Any]) -> str:
+    return row["started"] or ""
+
+
+def of_faults(trends: Sequence[Mapping[str, Any]], bore: Sequence[Mapping[str, Any]]) -> list[Picture]:
+    """Draws the faults by the workloads that met them; nothing if no run had a workload.
+
+    Args:
+        trends: The rows of trends.
+        bore: For each run and kind of fault `run`, `kind`, and how many operations were `asked` and `answered` during it.
+    """
+    kinds: dict[str, list[Mapping[str, Any]]] = {}
+    for each in bore:
+        kinds.setdefault(each["run"], []).append(each)
+    met: dict[tuple[str, str], list[tuple[Mapping[str, Any], Mapping[str, Any]]]] = {}
+    for row in trends:
+        if row["workload"] is not None:
+            for each in kinds.get(row["run"], [{"kind": NO_FAULT, "asked": 0, "answered": 0}]):
+                met.setdefault((each["kind"], row["workload"]), []).append((row, each))
+    cells = [_cell(*names, met[names]) for names in met]
     if not cells:
         return []
-    return [Picture(name="faults", title="Faults and workloads", figure=overviews.matrix(cells))]
+    cells.sort(key=lambda cell: (0 if cell.verdict is None else -_severity(cell.verdict), cell.row, cell.column))
+    return [Picture(name="faults", title="Faults and workloads", figure=overviews.matrix(cells[:SHOWN_CELLS]))]
+
+
+def _cell(kind: str, workload: str, met: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> overviews.Cell:
+    verdicts = [Verdict(row["verdict"]) for row, _ in met if row["verdict"] is not None]
+    asked, answered = (sum(each[name] for _, each in met) for name in ("asked", "answered"))
+    return overviews.Cell(
+        row=kind,
+        column=workload,
+        verdict=str(worst(verdicts)) if verdicts else None,
+        runs=len(met),
+        invalid=verdicts.count(Verdict.INVALID),
+        availability=answered / asked if asked else None,
+    )

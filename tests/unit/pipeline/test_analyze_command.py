@@ -7,14 +7,20 @@ import json
 import subprocess
 import sys
 import tarfile
+from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 from harness.errors import ExitCode
+from results.pipeline import session
 from results.pipeline.command import analyze, as_document, as_text
 from results.pipeline.errors import NoSpark
+from results.pipeline.progress import Steps
+from results.pipeline.single.errors import NotSuited
+from tests.spark.runs import make_run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +30,7 @@ pytest.importorskip("pyspark")
 
 def analysis(orders: dict[str, int] | None = None, /, **counts: int) -> Any:
     """Returns an analysis with these verdicts, and what is known of the systems' own orders."""
-    from results.pipeline.job import Refusal, Summary  # noqa: PLC0415 - needs Spark's packages
+    from results.pipeline.write.summary import Refusal, Summary  # noqa: PLC0415 - needs Spark's packages
 
     row = {
         "run": "a/1",
@@ -48,6 +54,13 @@ def analysis(orders: dict[str, int] | None = None, /, **counts: int) -> Any:
         quarantined=2,
         tables={"verdicts": ["file:/out/generations/1/verdicts"]},
     )
+
+
+def steps(**seconds: float) -> Steps:
+    """Returns the steps of a job in this process, and how long they took."""
+    made = Steps(Console(file=StringIO()))
+    made.seconds |= seconds
+    return made
 
 
 @pytest.mark.parametrize(
@@ -80,7 +93,7 @@ def test_a_system_s_own_order_is_told_beside_the_verdicts() -> None:
     assert "order a/1 key k: no\\x1b[31m order" in said
     assert "order  ... and 15 more in the table of verdicts" in said
     assert "order  of 1 key it is not known whether it is a legal one" in said
-    told = as_document(found, {})["order_agrees"]
+    told = as_document(found, steps())["order_agrees"]
     assert {name: told[name] for name in ("valid", "invalid", "unknown")} == {"valid": 4, "invalid": 25, "unknown": 1}
     assert len(told["keys"]) == 20
     assert "order  " not in as_text(analysis(valid=2))
@@ -88,9 +101,10 @@ def test_a_system_s_own_order_is_told_beside_the_verdicts() -> None:
 
 def test_the_summary_is_json() -> None:
     """The document has a verdict and the places of the tables."""
-    document = json.loads(json.dumps(as_document(analysis(valid=2, unknown=1), {"read": 1.5})))
+    document = json.loads(json.dumps(as_document(analysis(valid=2, unknown=1), steps(read=1.5))))
     assert document["verdict"] == "unknown"
     assert document["verdicts"] == {"valid": 2, "invalid": 0, "unknown": 1}
+    assert (document["path"], document["seconds"]) == ("process", {"read": 1.5})
     assert document["tables"]["verdicts"] == ["file:/out/generations/1/verdicts"]
     (reason,) = document["quarantine"]["reasons"]
     assert reason == {"reason": "expected a header", "rows": 2, "source": "file:/s/1/history.jsonl", "sources": 3}
@@ -110,6 +124,50 @@ def test_a_setting_has_a_name_and_a_value() -> None:
     result = CliRunner().invoke(analyze, ["somewhere", "--conf", "spark.executor.memory"])
     assert result.exit_code == 2
     assert "expected NAME=VALUE" in result.output
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Returns a store with one run, where Spark does not start."""
+
+    def starts(_: Any) -> Any:
+        raise NoSpark("Spark starts")
+
+    monkeypatch.setattr(session, "spark_session", starts)
+    make_run(tmp_path / "store", "1", stale=True)
+    return tmp_path / "store"
+
+
+def test_a_small_job_starts_no_spark(store: Path) -> None:
+    """The summary says so."""
+    out = store.parent / "out"
+    result = CliRunner().invoke(analyze, [str(store), "--out", str(out), "--format", "json", "--no-pictures"])
+    assert result.exit_code == ExitCode.INVALID
+    document = json.loads(result.stdout)
+    assert (document["path"], document["verdict"], document["operations"]) == ("process", "invalid", 3)
+
+
+@pytest.mark.parametrize(
+    "options", [["--spark"], ["--master", "local[1]"], ["--conf", "a=b"], ["--driver-memory", "1g"]]
+)
+def test_spark_does_the_job_where_it_is_asked_to(store: Path, options: list[str]) -> None:
+    """A setting of Spark's asks for it too."""
+    result = CliRunner().invoke(analyze, [str(store), "--out", str(store.parent / "out"), *options])
+    assert isinstance(result.exception, NoSpark)
+
+
+def test_spark_does_what_one_process_cannot(store: Path) -> None:
+    """A line says why; with --no-spark it is an error, and a setting of Spark's contradicts that."""
+    (store / "torn.jsonl").write_text('{"format":"labrys-history","version":1}\n{\n')
+    command = [str(store), "--out", str(store.parent / "out")]
+    result = CliRunner().invoke(analyze, command)
+    assert isinstance(result.exception, NoSpark)
+    assert "Spark does the job: " in result.stderr
+    assert "torn.jsonl:2" in result.stderr
+    result = CliRunner().invoke(analyze, [*command, "--no-spark"])
+    assert isinstance(result.exception, NotSuited)
+    result = CliRunner().invoke(analyze, [*command, "--no-spark", "--scratch", "/"])
+    assert "--scratch is a setting of Spark" in result.output
 
 
 def test_help_needs_no_spark() -> None:

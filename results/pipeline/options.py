@@ -1,0 +1,54 @@
+"""What is asked of an analysis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from checker.deciders import Wanted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalysisOptions:
+    """What is asked for.
+
+    Attributes:
+        paths: What to read, as Spark writes paths.
+        out: The output folder.
+        wanted: What decides, where that is not what each run says.
+        initial: The initial state in EDN; None: the model's own.
+        conventions: `nil_read`, `failed_cas` and `crashed_dequeue`, where they are not those of each format.
+        keyed: Whether values of events are pairs of a key and a value; None: as each history shows it.
+        time_limit_s: Seconds for the search of each key; None for no limit.
+        memory_limit: Bytes for each key in a worker.
+        strict: Whether a row that does not fit ends the job.
+        incremental: Whether only what is new is read.
+        keep_operations: Whether operations that are in tables already are written too.
+        pictures: Whether to draw.
+    """
+
+    paths: Sequence[str]
+    out: str
+    wanted: Wanted = field(default_factory=Wanted)
+    initial: str | None = None
+    conventions: Mapping[str, str] = field(default_factory=dict)
+    keyed: bool | None = None
+    time_limit_s: float | None = 60.0
+    memory_limit: int = 1 << 30
+    strict: bool = False
+    incremental: bool = False
+    keep_operations: bool = False
+    pictures: bool = True
+
+    @property
+    def deciding(self) -> dict[str, Any]:
+        """What the verdicts depend on."""
+        names = ("initial", "keyed", "time_limit_s", "memory_limit")
+        told = {name: getattr(self, name) for name in names}
+        told |= {"model": self.wanted.model, "conventions": dict(self.conventions)}
+        if self.wanted.workload is not None or self.wanted.settings:
+            told |= {"workload": self.wanted.workload, "workload_options": list(self.wanted.settings)}
+        return told

@@ -1,0 +1,161 @@
+"""Files of this machine, with the paths and the answers that Hadoop gives for them.
+
+The law: an output folder may be written by one path and read by the other, so both name each file alike. Hadoop keeps a file
+of checksums beside each file that it writes; where that file is replaced here, its checksums go.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import contextmanager
+from glob import escape
+from glob import glob as matches_of
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from results.pipeline.errors import BadInput
+from results.pipeline.read.files import Entry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SCHEME: Final = "file:"
+_HADOOPS_OWN: Final = frozenset("{}\\^")  # what patterns of Hadoop have, and those of Python have not
+_NS_PER_MS: Final = 1_000_000
+
+
+def is_local(path: str) -> bool:
+    """Says whether a path or pattern is one that `LocalFiles` understands as Hadoop does."""
+    scheme, colon, rest = path.partition(":")
+    if colon and "/" not in scheme:
+        return scheme == "file" and rest.startswith("/") and not rest.startswith("//") and is_local(rest)
+    return _HADOOPS_OWN.isdisjoint(path)
+
+
+class LocalFiles:
+    """The files of this machine; see `results.pipeline.read.files.Files`."""
+
+    def glob(self, pattern: str) -> list[Entry]:
+        """See `Files.glob`."""
+        with _told(pattern):
+            path = _path(pattern)
+            found = [str(path)] if path.exists() else matches_of(str(path), include_hidden=True)  # noqa: PTH207 - an absolute pattern
+            return sorted((_entry(Path(each)) for each in found), key=lambda entry: entry.path)
+
+    def folder(self, path: str) -> list[Entry]:
+        """See `Files.folder`."""
+        with _told(path):
+            inside = (found for found in _path(path).iterdir() if not _is_checksum(found) and found.exists())
+            return sorted((_entry(found) for found in inside), key=_by_path)
+
+    def exists(self, path: str) -> bool:
+        """See `Files.exists`."""
+        with _told(path):
+            return _path(path).exists()
+
+    def qualified(self, path: str) -> str:
+        """See `Files.qualified`."""
+        return _uri(_path(path))
+
+    def read(self, path: str, limit: int) -> bytes:
+        """See `Files.read`."""
+        with _told(path), _path(path).open("rb") as file:
+            return file.read(limit)
+
+    def tail(self, path: str, size: int, limit: int) -> bytes:
+        """See `Files.tail`."""
+        with _told(path), _path(path).open("rb") as file:
+            file.seek(max(size - limit, 0))
+            return file.read(limit)
+
+    def create(self, path: str, content: bytes) -> bool:
+        """See `Files.create`."""
+        with _told(path):
+            place = _path(path)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                file = place.open("xb")
+            except FileExistsError:
+                return False
+            with file:
+                file.write(content)
+            _without_checksums(place)
+        return True
+
+    def replace(self, path: str, content: bytes) -> None:
+        """See `Files.replace`."""
+        with _told(path):
+            place = _path(path)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            partial = place.with_name(f"{place.name}.partial")
+            with partial.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            _without_checksums(place)
+            partial.replace(place)
+
+    def delete(self, path: str) -> None:
+        """See `Files.delete`."""
+        with _told(path):
+            place = _path(path)
+            if place.is_dir() and not place.is_symlink():
+                shutil.rmtree(place)
+            else:
+                place.unlink(missing_ok=True)
+                _without_checksums(place)
+
+
+def local(path: str) -> Path:
+    """Returns the path of a file that `LocalFiles` has named."""
+    return Path(path.removeprefix(SCHEME))
+
+
+def pattern_of(path: str) -> str:
+    """Returns a pattern that leads to this path alone."""
+    return escape(path)
+
+
+def _path(text: str) -> Path:
+    return Path(os.path.abspath(text.removeprefix(SCHEME)))  # noqa: PTH100 - `resolve` would follow links
+
+
+def _uri(path: Path) -> str:
+    return f"{SCHEME}{path}"
+
+
+def _by_path(entry: Entry) -> str:
+    return entry.path
+
+
+def _entry(path: Path) -> Entry:
+    status = path.stat()
+    return Entry(
+        path=_uri(path),
+        name=path.name,
+        is_folder=path.is_dir(),
+        size=0 if path.is_dir() else status.st_size,
+        modified_ms=status.st_mtime_ns // _NS_PER_MS,
+    )
+
+
+def _checksums_of(path: Path) -> Path:
+    return path.with_name(f".{path.name}.crc")
+
+
+def _is_checksum(path: Path) -> bool:
+    return path.name.startswith(".") and path.name.endswith(".crc")
+
+
+def _without_checksums(path: Path) -> None:
+    _checksums_of(path).unlink(missing_ok=True)
+
+
+@contextmanager
+def _told(path: str) -> Iterator[None]:
+    """Makes a sentence of what the file system says."""
+    try:
+        yield
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror or error}") from error

@@ -1,0 +1,103 @@
+"""Verdicts of one run's keys, by the functions that Spark's workers call: rows of `schema.VERDICTS`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from checker.checking import conventions_of, make_model
+from harness.verdict import Verdict
+from results.pipeline.decide.columns import ADDRESS
+from results.pipeline.decide.details import OBJECTS, TARGET, Work, examine
+from results.pipeline.decide.judges import decide
+from results.pipeline.decide.rows import groups
+from results.pipeline.decide.verdicts import VerdictOptions
+from results.pipeline.single.errors import NotSuited
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from checker.deciders import Decider
+    from checker.judging import Judge
+    from results.pipeline.decide.rows import Group
+    from results.pipeline.options import AnalysisOptions
+    from results.pipeline.single.read import Run
+
+_NEVER = 2**63
+
+
+def verdicts_of(run: Run, decider: Decider, options: AnalysisOptions) -> list[dict[str, Any]]:
+    """Decides the keys of a run, which has operations.
+
+    Raises:
+        NotSuited: A key is too long to be decided as whole operations.
+        InputError: The model cannot begin as the user says.
+    """
+    rows = _by_key(run.operations)
+    if decider.judge is not None:
+        return _judged(rows, decider.judge, options.memory_limit)
+    assert decider.model is not None  # noqa: S101 - what no judge decides, a model does
+    source = run.seen.source
+    conventions = {**conventions_of(source.format), **dict(source.conventions), **options.conventions}
+    model = make_model(decider.model, options.initial, conventions)
+    work = Work(model=model, time_limit_s=options.time_limit_s, memory_limit=options.memory_limit)
+    counts = pc.value_counts(rows.column(ADDRESS)).field("counts").to_pylist()
+    if max(counts) > work.most:
+        raise NotSuited(
+            f"{source.path}: a key has {max(counts):,} operations, and {work.most:,} fit into its memory limit"
+        )
+    return _decided(rows, work)
+
+
+def _by_key(operations: pa.Table) -> pa.Table:
+    """Returns operations with the number of their key, a key after the other."""
+    keys = operations.column("key").combine_chunks().dictionary_encode()
+    numbers = pc.fill_null(keys.indices, len(keys.dictionary)).cast(pa.int64())
+    rows = operations.append_column(ADDRESS, numbers)
+    return rows.sort_by([(name, "ascending") for name in (ADDRESS, "invoke_index", "complete_index", "process")])
+
+
+def _judged(rows: pa.Table, judge: Judge, memory_limit: int) -> list[dict[str, Any]]:
+    return [row for told in decide(iter(rows.to_batches()), judge, memory_limit) for row in told.to_pylist()]
+
+
+def _decided(rows: pa.Table, work: Work) -> list[dict[str, Any]]:
+    """Decides keys by a model; those that show their mistake earliest get a counterexample."""
+    found = [examine(_target(group, {}), work) for group in _groups(rows, work)]
+    invalid = sorted((row for row in found if row["verdict"] == str(Verdict.INVALID)), key=_order)
+    chosen = {row[ADDRESS]: row for row in invalid[: VerdictOptions().explained]}
+    if chosen:
+        again = rows.filter(pc.is_in(rows.column(ADDRESS), pa.array(chosen, pa.int64())))
+        told = {
+            group.about[ADDRESS]: examine(_target(group, chosen[group.about[ADDRESS]]), work)
+            for group in _groups(again, work)
+        }
+        found = [told.get(row[ADDRESS], row) for row in found]
+    return [{name: value for name, value in row.items() if name != ADDRESS} for row in found]
+
+
+def _order(row: Mapping[str, Any]) -> tuple[int, bool, str]:
+    end = row["op_complete_index"]
+    return _NEVER if end is None else end, row["key"] is not None, row["key"] or ""
+
+
+def _groups(rows: pa.Table, work: Work) -> Iterator[Group]:
+    return groups(iter(rows.to_batches()), most=work.most)
+
+
+def _target(group: Group, known: Mapping[str, Any]) -> Group:
+    """Says what is wanted of a key: a verdict, or a counterexample where its verdict is known."""
+    target = {
+        **dict.fromkeys(TARGET),
+        "operations": len(group.operations),
+        "engine": OBJECTS,
+        "verdict": known.get("verdict"),
+        "kind": known.get("kind"),
+        "op_end": known.get("op_complete_index"),
+        "whole": True,
+        "shrink": bool(known),
+    }
+    return replace(group, about={**group.about, **{f"target_{name}": value for name, value in target.items()}})

@@ -1,0 +1,97 @@
+"""Folders of runs, small ones, as `labrys test` leaves them, and what an analysis of them has in its tables."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from io import StringIO
+from typing import TYPE_CHECKING, Any
+
+from pyarrow import parquet
+from rich.console import Console
+
+from checker.formats.parquet import write_operations
+from results.pipeline.progress import Steps
+from results.pipeline.single.job import analyze
+from tests.spark.histories import two_writes_and_a_read
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from results.pipeline.options import AnalysisOptions
+    from results.pipeline.write.summary import Summary
+
+
+def make_run(store: Path, stamp: str, *, stale: bool) -> Path:
+    """Makes the folder of a run in which a read is stale, or is not."""
+    folder = store / "demo" / stamp
+    folder.mkdir(parents=True)
+    operations = two_writes_and_a_read(stale=stale)
+    write_operations(folder / "operations.parquet", operations, run=f"demo/{stamp}")
+    test = {
+        "format": "labrys-test",
+        "version": 1,
+        "name": "demo",
+        "seed": 3,
+        "reproduce": "labrys test --seed 3",
+        "started": "2026-11-21T07:51:56+00:00",
+        "system": "dledger",
+        "workload": "register",
+        "nodes": ["n1"],
+        "versions": {"labrys": "0.1.0", "dledger": "0.4.0"},
+        "options": {},
+        "answers": ["mismatch"],
+    }
+    (folder / "test.json").write_text(json.dumps(test))
+    return folder
+
+
+def make_results(folder: Path) -> None:
+    """Gives a run a verdict, faults, sightings and a recovery."""
+    details = {"seconds": 0.7, "restarted": False, "first_error": None, "error": None}
+    part = {"valid": True, "reason": "The system worked again.", "details": details}
+    document = {"format": "labrys-results", "version": 1, "valid": True, "reason": "r", "duration_s": 1.0}
+    fault = {"id": 0, "kind": "kill", "target": "one", "start_s": 0.0, "end_s": 1.0, "options": {}}
+    told = {"planned": fault, "targets": ["n1"], "start_ns": 1, "end_ns": 3, "proof": None, "problems": {}}
+    sightings = [{"time_ns": 1, "node": "n1", "role": "leader", "term": 1, "leader": "n1"}]
+    document |= {"parts": {"recovered": part}, "faults": [told], "sightings": sightings}
+    (folder / "results.json").write_text(json.dumps(document))
+
+
+def in_one_process(options: AnalysisOptions) -> Summary:
+    """Does the job in this process."""
+    return analyze(options, Steps(Console(file=StringIO())))
+
+
+def tables_of(found: Summary) -> dict[str, list[str]]:
+    """Returns the rows of each table of an output folder, as texts that can be compared.
+
+    What tells the two paths apart is left out: how a key came to its verdict.
+    """
+    return {
+        name: sorted(
+            repr({column: _plain(value) for column, value in sorted(row.items()) if column != "engine"})
+            for folder in folders
+            for row in parquet.read_table(folder.removeprefix("file:")).to_pylist()
+        )
+        for name, folders in found.tables.items()
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, 9)
+    return sorted(value) if isinstance(value, list) and value and isinstance(value[0], tuple) else value
+
+
+def assert_same_in_one_process(found: Summary, options: AnalysisOptions) -> None:
+    """Holds the path in one process to what Spark has found."""
+    out = f"{options.out}-in-one-process"
+    again = in_one_process(replace(options, out=out))
+    assert tables_of(again) == tables_of(found)
+    assert replace(again, out=found.out, tables=found.tables, refuted=[], undecided=[], misordered=[]) == replace(
+        found, refuted=[], undecided=[], misordered=[]
+    )
+    for name in ("refuted", "undecided", "misordered"):
+        said, expected = ([{**row, "engine": None} for row in getattr(each, name)] for each in (again, found))
+        assert said == expected

@@ -1,0 +1,255 @@
+"""The job in one process: its folder is one job's, whole; what it cannot do, it says before anything is written.
+
+That its tables are Spark's is held in tests/spark.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyarrow import parquet
+
+from checker.deciders import Wanted
+from checker.formats.jepsen import write_history
+from checker.formats.pairing import events_of
+from checker.formats.parquet import write_operations
+from harness.errors import ExitCode
+from results.pipeline.errors import BadInput, BadOutput, RowsRefused
+from results.pipeline.options import AnalysisOptions
+from results.pipeline.single import job
+from results.pipeline.single.errors import NotSuited
+from results.pipeline.single.local_files import LocalFiles, is_local
+from results.pipeline.write.output import GENERATIONS, LOCK, load_manifest
+from tests.spark.damaged import NO_OPERATION, histories, make_files, make_half, make_histories, make_tables
+from tests.spark.histories import two_writes_and_a_read
+from tests.spark.runs import in_one_process, make_results, make_run
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from results.pipeline.write.summary import Summary
+
+# What is a damaged row, and so a matter of Spark's.
+OF_ROWS = frozenset(
+    {
+        "torn-header", "one-byte", "binary", "time-of-80-bits", "time-of-63-bits", "index-of-64-bits", "last-index", "no-text",
+        "bad-page", "processes-of-text", "long-ago", "below-zero", "torn.jsonl.gz", "table", "open.edn",
+    }
+)  # fmt: skip
+
+
+def run(store: Path, out: Path, **changes: Any) -> Summary:
+    """Does the job."""
+    return in_one_process(replace(AnalysisOptions(paths=[str(store)], out=str(out), pictures=False), **changes))
+
+
+def rows_of(found: Summary, name: str) -> dict[str, list[dict[str, Any]]]:
+    """Returns the rows of a table by run."""
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for folder in found.tables[name]:
+        for row in parquet.read_table(folder.removeprefix("file:")).to_pylist():
+            rows.setdefault(row["run"], []).append(row)
+    return rows
+
+
+def test_a_job_is_whole_and_a_rerun_replaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full job, one that breaks off, one that is refused, and one that reads only what has changed."""
+    store, out = tmp_path / "store", tmp_path / "out"
+    make_run(store, "1", stale=False)
+    bad = make_run(store, "2", stale=True)
+    make_results(bad)
+    (store / "demo" / "latest").symlink_to("2")
+    first = run(store, out, pictures=True)
+    assert "demo/2" in (out / "index.html").read_text(encoding="utf-8")
+    assert (first.exit_code, first.counts, first.operations) == (ExitCode.INVALID, {"valid": 1, "invalid": 1}, 6)
+    assert [row["run"] for row in first.refuted] == ["demo/2"]
+    before = load_manifest(LocalFiles(), str(out))
+    assert before is not None
+
+    def breaks(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(job, "verdicts_of", breaks)
+        with pytest.raises(KeyboardInterrupt):
+            run(store, out)
+    assert load_manifest(LocalFiles(), str(out)) == before
+    assert [found.name for found in (out / GENERATIONS).iterdir()] == [before.generations[0].id]
+    assert not (out / LOCK).exists()
+
+    (out / LOCK).write_text(json.dumps({"host": os.uname().nodename, "pid": os.getppid(), "since": "now"}))
+    with pytest.raises(BadOutput, match="another job writes here"):
+        run(store, out)
+    (out / LOCK).write_text(json.dumps({"host": os.uname().nodename, "pid": 2**22 + 1, "since": "then"}))
+
+    make_histories(store, {"header-only": histories()["header-only"], "missing": histories()["missing"]})
+    shutil.rmtree(bad)
+    make_run(store, "2", stale=False)
+    with pytest.raises(RowsRefused, match=r"expected operations\.parquet, history.jsonl or history"):
+        run(store, out, incremental=True, strict=True)
+    second = run(store, out, incremental=True)
+    assert (second.runs, second.read, second.counts) == (4, 3, {"valid": 2, "unknown": 2})
+    assert (second.exit_code, second.quarantined) == (ExitCode.UNKNOWN, 1)
+    assert len(second.tables["verdicts"]) == 2
+    with pytest.raises(BadOutput, match="without --incremental"):
+        run(store, out, incremental=True, wanted=Wanted(model="register"))
+    third = run(store, out, incremental=True)
+    assert (third.read, third.counts) == (0, second.counts)
+
+
+def test_damage_that_shows_before_any_row_is_unknown_with_its_reason(tmp_path: Path) -> None:
+    """Files that are empty, cut off, missing, or no history: each is unknown and in quarantine, and all others are judged."""
+    store = tmp_path / "store"
+    make_run(store, "good", stale=False)
+    expected = {f"demo/{name}": said for name, said in _without(make_histories(store, histories())).items()}
+    expected |= {f"demo/{name}": said for name, said in _without(make_tables(store)).items()}
+    expected |= _without(make_files(store))
+    for name in OF_ROWS:
+        shutil.rmtree(store / "demo" / name, ignore_errors=True)
+        shutil.rmtree(store / name, ignore_errors=True)
+        (store / name).unlink(missing_ok=True)
+    (make_run(store, "bad-test", stale=False) / "test.json").write_text("{nonsense")
+    expected["demo/bad-test"] = "bad-test/test.json: expected JSON"
+    (make_run(store, "bad-results", stale=False) / "results.json").write_text('{"format":"labrys-results","version":1}')
+    found = run(store, tmp_path / "out", pictures=True)
+    rows = rows_of(found, "verdicts")
+    assert found.counts == {"valid": 3, "unknown": len(expected)}
+    for name, said in expected.items():
+        (row,) = rows[name]
+        assert (row["verdict"], row["explanation"]) == ("unknown", None), name
+        assert said in row["cause"], name
+        assert "file:/" in row["cause"], name
+    quarantined = rows_of(found, "quarantine")
+    assert NO_OPERATION not in str(quarantined)
+    assert "demo/bad-results" in quarantined
+
+
+def _without(told: Mapping[str, str]) -> dict[str, str]:
+    return {name: said for name, said in told.items() if name.rpartition("/")[2] not in OF_ROWS}
+
+
+def test_a_row_that_does_not_fit_is_a_matter_of_spark(tmp_path: Path) -> None:
+    """Each kind of damage that shows only in rows is told, and nothing is written."""
+    stores = [tmp_path / name for name in sorted(OF_ROWS)]
+    for store in stores:
+        store.mkdir()
+        make_histories(store, histories())
+        make_tables(store)
+        make_files(store)
+        found = [*(store / "demo").iterdir(), *(each for each in store.iterdir() if each.name != "demo")]
+        for each in found:
+            if each.name != store.name:
+                shutil.rmtree(each) if each.is_dir() else each.unlink()
+        assert _refused(store, tmp_path / "out"), store.name
+        assert not (tmp_path / "out").exists() or not list((tmp_path / "out").glob("*.json")), store
+    half = tmp_path / "half"
+    half.mkdir()
+    make_half(half)
+    with pytest.raises(NotSuited, match=r"half\.jsonl"):
+        run(half, tmp_path / "out")
+
+
+def _refused(store: Path, out: Path) -> bool:
+    try:
+        run(store, out)
+    except NotSuited:
+        return True
+    return False
+
+
+def test_what_is_too_much_for_one_process_is_a_matter_of_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More operations than one process takes, and a key that does not fit into its memory."""
+    store = tmp_path / "store"
+    make_run(store, "1", stale=False)
+    with pytest.raises(NotSuited, match="a key has 3 operations, and 1 fit into its memory limit"):
+        run(store, tmp_path / "out", memory_limit=2000)
+    assert not list((tmp_path / "out").glob("*.json"))
+    monkeypatch.setattr(job, "MOST_OPERATIONS", 2)
+    with pytest.raises(NotSuited, match="may hold 3 operations, and one process takes 2"):
+        run(store, tmp_path / "out")
+
+
+def test_paths_of_other_file_systems_are_a_matter_of_spark(tmp_path: Path) -> None:
+    """A scheme, and a pattern that only Hadoop understands."""
+    assert all(map(is_local, ("store", "/store", "./a*/[ab]?", "file:/store", str(tmp_path))))
+    assert not any(
+        map(is_local, ("hdfs://host/store", "s3a://bucket/x", "file:///store", "/store/{a,b}", "file:store"))
+    )
+    with pytest.raises(NotSuited, match="hdfs://host/store: is no plain path of this machine"):
+        in_one_process(AnalysisOptions(paths=["hdfs://host/store"], out=str(tmp_path / "out")))
+
+
+def test_two_runs_of_one_name_are_refused(tmp_path: Path) -> None:
+    """In one job, and in a folder that has one of them already."""
+    one, other, out = tmp_path / "one", tmp_path / "other", tmp_path / "out"
+    make_run(one, "1", stale=False)
+    run(one, out)
+    make_run(other, "1", stale=False)
+    refused = r"the run demo/1 is in file:\S*one/demo/1 and in file:\S*other/demo/1; give only one of them"
+    with pytest.raises(BadInput, match=refused):
+        run(other, tmp_path / "new", paths=[str(one), str(other)])
+    with pytest.raises(BadInput, match=refused):
+        run(other, out, incremental=True)
+
+
+def test_histories_are_judged_by_what_they_say(tmp_path: Path) -> None:
+    """A read of nil after a write is wrong in a history of ours; events are kept as a table that can be read again."""
+    store = tmp_path / "store"
+    store.mkdir()
+    operations = two_writes_and_a_read(stale=False)
+    operations[-1] = replace(operations[-1], result=None)
+    write_history(store / "ours.edn", events_of(operations))
+    found = run(store, tmp_path / "out", wanted=Wanted(model="register"))
+    assert found.counts == {"invalid": 1}
+    (folder,) = found.tables["operations"]
+    again = run(
+        store,
+        tmp_path / "again",
+        paths=[f"{folder}/*/*/*/*.parquet"],
+        wanted=Wanted(model="register"),
+    )
+    assert again.counts == {"invalid": 1}
+
+
+def test_the_first_invalid_keys_get_a_counterexample(tmp_path: Path) -> None:
+    """Those that show it earliest, ten of a run; all of them get an explanation."""
+    operations = [
+        operation
+        for number in range(12)
+        for operation in two_writes_and_a_read(stale=True, key=f"{11 - number:02}", since=number * 6)
+    ]
+    store = tmp_path / "store"
+    write_operations(make_run(store, "1", stale=False) / "operations.parquet", operations, run="demo/1")
+    (rows,) = rows_of(run(store, tmp_path / "out"), "verdicts").values()
+    assert {row["verdict"] for row in rows} == {"invalid"}
+    assert all(row["explanation"] for row in rows)
+    assert sorted(row["key"] for row in rows if row["counterexample"] is None) == ["00", "01"]
+
+
+def test_an_output_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    """A folder that holds other files is no place for tables."""
+    store = tmp_path / "store"
+    make_run(store, "1", stale=False)
+    with pytest.raises(BadOutput, match="expected a new folder"):
+        run(store, store)
+    assert [path.name for path in store.iterdir()] == ["demo"]
+
+
+def test_checksums_of_hadoop_go_with_the_file_that_they_are_of(tmp_path: Path) -> None:
+    """A file that Hadoop wrote and that is replaced here can be read by Hadoop: its old checksums are gone."""
+    files = LocalFiles()
+    path = tmp_path / "manifest.json"
+    checksums = tmp_path / ".manifest.json.crc"
+    checksums.write_bytes(b"crc\0")
+    files.replace(f"file:{path}", b"new")
+    assert (path.read_bytes(), checksums.exists()) == (b"new", False)
+    checksums.write_bytes(b"crc\0")
+    assert [entry.name for entry in files.folder(str(tmp_path))] == ["manifest.json"]
+    files.delete(f"file:{path}")
+    assert list(tmp_path.iterdir()) == []
