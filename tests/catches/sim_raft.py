@@ -42,11 +42,11 @@ MS: Final = 1_000_000
 RUN_MS: Final = 3000
 QUIET_MS: Final = 1200  # without faults, after that
 REST_MS: Final = 400  # without new operations, at the end
-CLIENTS: Final = 6
-THINK_MS: Final = 40  # on average, between two operations of a client
+CLIENTS: Final = 10
+THINK_MS: Final = 50  # on average, between two operations of a client
 REFUSED_MS: Final = 80  # that a client waits longer after an operation that failed
-TIMEOUT_MS: Final = 300
-ATTEMPTS: Final = 3
+TIMEOUT_MS: Final = 500
+ATTEMPTS: Final = (1, 3)  # of the clients in turn
 
 # The mixes of the suite: which faults a run draws from. The n-th run has the n-th mix, and so on in turn.
 MIXES: Final[Mapping[str, Sequence[str]]] = MappingProxyType(
@@ -180,7 +180,8 @@ class _Run:
         for name in self.names:
             self.start(name)
         for number in range(CLIENTS):
-            _Client(self, self.names[number % len(self.names)], follows=number % 2 == 1).begin()
+            at, turn = self.names[number % len(self.names)], number // len(self.names)
+            _Client(self, at, follows=turn % 2 == 1, attempts=ATTEMPTS[number % 2]).begin()
         self.later(700, self._fault)
         self._pass(RUN_MS)
         self.faults_over = True
@@ -234,9 +235,9 @@ class _Run:
         if self.faults_over:
             return
         kind = self.draws.choice(self.kinds)
-        lasts_ms = self.draws.uniform(100, 900)
+        lasts_ms = self.draws.uniform(100, 1400)
         self._begin(kind, lasts_ms)
-        self.later(self.draws.uniform(0.2, 1.2) * lasts_ms, self._fault)
+        self.later(self.draws.uniform(0.1, 0.9) * lasts_ms, self._fault)
 
     def _begin(self, kind: str, lasts_ms: float) -> None:
         leader = self._leader()
@@ -327,10 +328,11 @@ class _Run:
 class _Client:
     """A client that does one operation after the other; see `clusters.systems.sim_raft.client`, which does the same."""
 
-    def __init__(self, run: _Run, at: str, *, follows: bool) -> None:
+    def __init__(self, run: _Run, at: str, *, follows: bool, attempts: int) -> None:
         self._run = run
         self._at = at
         self._follows = follows
+        self._attempts = attempts
         self._process = run.processes
         run.processes += 1
         self._sequence = 0
@@ -347,14 +349,15 @@ class _Client:
             return
         key, value, kind = f"k{draws.randrange(2)}", len(run.operations) + 1, draws.random()
         f, argument = "read", None
+        reads = 0.9 if run.faults_over else 0.3 if self._follows else 0.7
         if run.workload == "lock":
             f, key, argument = ("acquire", key, None) if self._holds is None else ("release", *self._holds)
-        elif run.workload == "log" and kind < (0.9 if run.faults_over else 0.4):
+        elif run.workload == "log" and kind < reads:
             argument = [max(0, value // 3 - 60), value]
-        elif kind < (0.9 if run.faults_over else 0.5):
+        elif kind < reads:
             pass
         elif run.workload == "register":
-            f, argument = ("write", value) if kind < 0.8 else ("cas", [self._seen(key), value])
+            f, argument = ("write", value) if kind < (1 + reads) / 2 else ("cas", [self._seen(key), value])
         else:
             f, argument = ("append", value) if run.workload == "log" else ("add", value if run.workload == "set" else 1)
         if f == "read":
@@ -368,7 +371,7 @@ class _Client:
         )  # fmt: skip
         run.events += 1
         run.operations.append(operation)
-        self._send(len(run.operations) - 1, body, ATTEMPTS, None)
+        self._send(len(run.operations) - 1, body, self._attempts, None)
 
     def _seen(self, key: str) -> Any:
         values = (each for each in reversed(self._run.operations) if each.key == key and each.type is OpType.OK)
@@ -425,6 +428,6 @@ class _Client:
         if ok and operation.f in {"acquire", "release"}:
             self._holds = (str(operation.key), answer.value) if operation.f == "acquire" else None
         if kind is OpType.INFO:
-            _Client(run, self._at, follows=self._follows).begin()
+            _Client(run, self._at, follows=self._follows, attempts=self._attempts).begin()
         else:
             self.begin(0 if kind is OpType.OK else REFUSED_MS)

@@ -36,8 +36,8 @@ class SimRaftOptions:
 
     reads: Reads = option(
         Reads.READ_INDEX,
-        "How a leader makes sure that a read is recent: it asks a quorum whether it leads, it trusts a lease, or the read takes "
-        "the way through the log.",
+        "How a leader makes sure that a read is recent: it asks a quorum whether it leads, it trusts a lease, or the read "
+        "takes the way through the log.",
     )
     pre_vote: bool = option(
         default=True, help="Whether a node asks for votes only after a majority said it would get them."
@@ -45,7 +45,7 @@ class SimRaftOptions:
     heartbeat_ms: int = option(100, "Milliseconds between a leader's heartbeats.", low=1, high=60_000)
     election_ms: int = option(
         400,
-        "The least time without a leader before an election; it may wait twice as long.",
+        "The least time without a leader before an election; it may be twice as long.",
         low=2,
         high=600_000,
     )
