@@ -72,7 +72,7 @@ def test_a_job_is_whole_and_a_rerun_replaces(
     )
 
     # Nothing of a job that breaks off is left, and what was there is there still.
-    def breaks(*_: Any) -> Any:
+    def breaks(*_: Any, **__: Any) -> Any:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
