@@ -39,6 +39,7 @@ FINDS: dict[Bug, tuple[int, str, str]] = {
     Bug.COMMIT_PAST_MATCH: (26, "partitions", "register"),
     Bug.OLD_LEADER_OBEYED: (49, "slow", "register"),
     Bug.VOTE_COUNTED_TWICE: (48, "slow", "register"),
+    Bug.CHECKSUM_NOT_VERIFIED: (18, "disks", "register"),
 }
 CORRECT = 3 * len(MIXES)
 
