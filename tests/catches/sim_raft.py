@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from clusters.sim.host import Request
+from clusters.sim.machine import FATAL
 from clusters.sim.world import SimWorld
 from clusters.systems.sim_raft import messages, outcomes
 from clusters.systems.sim_raft.bugs import TABLE, Bug
@@ -22,7 +23,7 @@ from harness.op import Fail, Operation, OpType
 from harness.randomness import stream
 from harness.replicas import Dumps
 from harness.system import ReplicaState
-from harness.verdict import Verdict
+from harness.verdict import Part, Verdict
 from harness.workload import Observed
 from harness.world import Disturbance
 from workloads.counter.workload import CounterWorkload
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from random import Random
 
-    from harness.verdict import Part
     from harness.workload import Workload
 
 MS: Final = 1_000_000
@@ -74,8 +74,7 @@ WORKLOADS: Final[Mapping[str, Callable[[], Workload]]] = MappingProxyType(
 
 def options_of(bug: Bug) -> SimRaftOptions:
     """Returns the options with which a bug matters."""
-    needed = {name: Reads(value) if name == "reads" else value for name, value in TABLE[bug].options.items()}
-    return SimRaftOptions(bug=bug, **needed)
+    return SimRaftOptions(bug=bug, reads=Reads(TABLE[bug].options.get("reads", Reads.READ_INDEX)))
 
 
 def nodes_of(bug: Bug) -> int:
@@ -193,7 +192,7 @@ class _Run:
         self._pass(RUN_MS + QUIET_MS + REST_MS)
         workload = WORKLOADS[self.workload]()
         found = list(workload.check(self.operations, Observed()))
-        found.append(self._replicas())
+        found += [self._replicas(), self._fatal_lines()]
         logs = {name: machine.lines for name, machine in self.world.machines.items()}
         return Outcome(operations=self.operations, parts={part.name: part for part in found}, logs=logs)
 
@@ -228,6 +227,11 @@ class _Run:
             self.ask("observer", name, Request(number, messages.AskDump()), _Asked(told))
         self._pass(self.world.now_ns // MS + 20)
         return parts.replicas_equal(dumps.compared(self.names, seconds=0.0))
+
+    def _fatal_lines(self) -> Part:
+        lines = [line for machine in self.world.machines.values() for line in machine.lines if f" {FATAL} " in line]
+        verdict = Verdict.INVALID if lines else Verdict.VALID
+        return Part(name="log-patterns", verdict=verdict, reason=lines[0] if lines else "No fatal line.", details={})
 
     # -- faults --------------------------------------------------------------------------------------------------------------
 
