@@ -52,13 +52,21 @@ STORE_OPTION = click.option(
     help="Where runs are kept.",
 )
 
+FORMAT_OPTION = click.option(
+    "--format",
+    "output",
+    type=click.Choice(["text", "json", "github"]),
+    default="text",
+    show_default=True,
+    help="Format of standard output; github writes annotations for GitHub Actions.",
+)
+
 # What says only where things are and go.
 OUTPUT_OPTIONS = (
     *clusters.options.PLACE_OPTIONS,
     click.option("--name", "test_name", default=None, help="The test's folder in the store.  [default: made from what runs]"),
     STORE_OPTION,
-    click.option("--format", "output", type=click.Choice(["text", "json", "github"]), default="text", show_default=True,
-                 help="What is written to standard output."),
+    FORMAT_OPTION,
 )  # fmt: skip
 OUTPUT_FLAGS = frozenset({"cluster-name", "keep-cluster", "name", "store", "format"})
 NOT_REPRODUCED = frozenset({"seed", "cluster_name", "keep_cluster", "test_name", "store_dir", "output"})

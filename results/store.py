@@ -227,7 +227,7 @@ class Store:
                 raise StoreError(f"{parent} is {below.LINK}; give the test another name with --name")
             run = self._make(parent, base)
             for link in (self.root / CURRENT, self.root / LATEST, parent / LATEST):
-                _point(link, run.path)
+                point(link, run.path)
         except OSError as error:
             raise StoreError(
                 f"the run's folder {parent / base} could not be made: {error.strerror or error}; "
@@ -245,10 +245,7 @@ class Store:
 
     def finish(self, run: Run) -> None:
         """Removes `current`, if it still points at `run`."""
-        link = self.root / CURRENT
-        with contextlib.suppress(OSError):
-            if link.is_symlink() and link.resolve() == run.path.resolve():
-                link.unlink()
+        unpoint(self.root / CURRENT, run.path)
 
     def current(self) -> Run | None:
         """Returns the run that is going on, if there is one."""
@@ -382,8 +379,15 @@ def _is_run(path: Path) -> bool:
     return path.is_dir() and any((path / name).is_file() for name in ("test.json", "history.jsonl", "results.json"))
 
 
-def _point(link: Path, target: Path) -> None:
+def point(link: Path, target: Path) -> None:
     """Makes `link` a relative symbolic link to `target`, in one step."""
     temporary = link.with_name(f".{link.name}.{secrets.token_hex(4)}.tmp")
     temporary.symlink_to(os.path.relpath(target, link.parent))
     temporary.replace(link)
+
+
+def unpoint(link: Path, target: Path) -> None:
+    """Removes a symbolic link, if it still leads to `target`."""
+    with contextlib.suppress(OSError):
+        if link.is_symlink() and link.resolve() == target.resolve():
+            link.unlink()
