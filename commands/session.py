@@ -87,7 +87,11 @@ def _run_and_judge(test: Test, info: TestInfo, folder: Run, console: Console) ->
     history = HistoryWriter(folder.history_jsonl, {"test": info.name, "seed": str(info.seed)})
     try:
         with Progress(
-            console=console, ops=history.ops, time_limit_s=test.time_limit_s, refusals=info.refusals
+            console=console,
+            ops=history.ops,
+            time_limit_s=test.time_limit_s,
+            refusals=info.refusals,
+            folder=folder,
         ) as progress:
             result = run(test, history=history, logs_dir=folder.nodes_dir, observer=progress)
             history.close()

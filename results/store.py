@@ -26,7 +26,7 @@ from harness.verdict import Verdict
 from results.errors import NoSuchRun, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
     from harness.op import Value
@@ -35,6 +35,8 @@ LATEST = "latest"
 CURRENT = "current"
 MAX_SUFFIX = 1000
 HEAD_BYTES = 65_536
+MAX_PLAN_BYTES = 1 << 20  # of a plan whose kinds a list shows
+MAX_KINDS = 50
 _TEST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,127}")
 _STAMP = re.compile(r"\d{8}T\d{6}\.\d{3}Z(-\d{1,4})?")
 
@@ -105,6 +107,11 @@ class Run:
         return self.path / "junit.xml"
 
     @property
+    def live_json(self) -> Path:
+        """Returns the path of what is known of a run that goes on and is not in its history: phase, leader, term."""
+        return self.path / "live.json"
+
+    @property
     def log(self) -> Path:
         """Returns the path of Labrys' own log."""
         return self.path / "labrys.log"
@@ -165,6 +172,7 @@ class RunSummary:
         seed: As text, since it may not fit where numbers are floats; None where it is not known.
         reproduce: The command that runs the same again; None where it is not known.
         running: Whether this is the run that is going on.
+        faults: The kinds of faults in its plan.
     """
 
     run: Run
@@ -173,6 +181,7 @@ class RunSummary:
     seed: str | None
     reproduce: str | None
     running: bool
+    faults: Sequence[str] = ()
 
 
 def stamp(utc: datetime) -> str:
@@ -251,6 +260,11 @@ class Store:
         """Returns the run that is going on, if there is one."""
         return self._linked(self.root / CURRENT)
 
+    def current_suite(self) -> Path | None:
+        """Returns the folder of the suite that is going on, if there is one."""
+        found = self._linked(self.root / "suites" / CURRENT)
+        return None if found is None else found.path
+
     def open_run(self, name: str) -> Run:
         """Finds a run by what a person would type.
 
@@ -312,7 +326,7 @@ def summarize(run: Run, *, running: bool = False) -> RunSummary:
         reason = "running" if running else "no verdict: the run ended before, or its results.json is damaged"
         return RunSummary(
             run=run, valid=None, reason=reason, seed=_text(test.get("seed")), reproduce=_text(test.get("reproduce")),
-            running=running,
+            running=running, faults=planned_kinds(run),
         )  # fmt: skip
     return RunSummary(
         run=run,
@@ -321,7 +335,18 @@ def summarize(run: Run, *, running: bool = False) -> RunSummary:
         seed=_text(results.get("seed")),
         reproduce=_text(results.get("reproduce")),
         running=running,
+        faults=planned_kinds(run),
     )
+
+
+def planned_kinds(run: Run) -> list[str]:
+    """Returns the kinds of faults in a run's plan; none if the plan is missing, damaged or very long."""
+    try:
+        document = json.loads(run.read_bytes(run.plan_json, MAX_PLAN_BYTES))
+        kinds = {fault["kind"] for fault in document["faults"]}
+    except (InputError, ValueError, LookupError, TypeError, RecursionError):
+        return []
+    return sorted(kind for kind in kinds if isinstance(kind, str))[:MAX_KINDS]
 
 
 def read_head(path: Path, keys: tuple[str, ...]) -> Mapping[str, Value]:

@@ -37,6 +37,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     made = record(seed=11, operations=900, stale=True)
     store = Store(tmp_path_factory.mktemp("served") / "store")
     run = store_run(store, made)
+    run.plan_json.write_text('{"faults": [{"kind": "partition-leader"}, {"kind": 7}]}')
     (store.root.parent / "secret.txt").write_text("secret")
     (run.path / "outside").symlink_to(store.root.parent / "secret.txt")
     (run.path / "up").symlink_to("..")
@@ -96,6 +97,8 @@ def test_the_list_shows_searches_and_sorts(server: StoreServer, run: Run) -> Non
         "?q=invalid",
         "?q=stale+k0&sort=verdict&up=1",
         f"?q={run.stamp}",
+        "?q=--seed+11",
+        "?q=partition",
         "?page=0&sort=y",
     ):
         status, _, body = get(server, f"/{query}")
