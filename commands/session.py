@@ -73,9 +73,10 @@ def carry_out(test: Test, info: TestInfo, *, plan: str, store: Store, console: C
     root.addHandler(handler)
     root.setLevel(logging.INFO)
     try:
-        announce(folder, info)
-        folder.write_text(folder.plan_json, plan)
-        return _run_and_judge(test, info, folder, console)
+        with folder.hold():
+            announce(folder, info)
+            folder.write_text(folder.plan_json, plan)
+            return _run_and_judge(test, info, folder, console)
     finally:
         store.finish(folder)
         root.removeHandler(handler)

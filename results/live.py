@@ -139,7 +139,7 @@ class Tail:
 
 
 def said_of(run: Run) -> dict[str, Value]:
-    """Returns what a run that goes on says about itself: its phase, its leader and the leader's term; None where it is silent."""
+    """Returns what the current run says about itself: its phase, its leader and the leader's term; None where it is silent."""
     said = read_head(run.live_json, ("phase", "leader", "term"))
     term = said.get("term")
     return {

@@ -12,6 +12,7 @@ the old or the new, never a half. Whatever else lies in the store (files, broken
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import re
@@ -126,6 +127,21 @@ class Run:
         """Returns the folder that holds one folder of logs for each node."""
         return self.path / "nodes"
 
+    def hold(self) -> contextlib.AbstractContextManager[None]:
+        """Marks the run as running, until the context or the process ends, however it ends."""
+        return _held(self.log)
+
+    def is_running(self) -> bool:
+        """Says whether a process holds the run."""
+        try:
+            with below.open_file(self.path, self.log) as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
+
     def write_json(self, path: Path, value: Value) -> None:
         """Writes `value` to `path` in one step, two spaces to a level."""
         self.write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
@@ -182,6 +198,13 @@ class RunSummary:
     reproduce: str | None
     running: bool
     faults: Sequence[str] = ()
+
+
+@contextlib.contextmanager
+def _held(path: Path) -> Iterator[None]:
+    with path.open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def stamp(utc: datetime) -> str:
