@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.options import ToldCommand, from_file
-from harness.parameters import Number, PluginName, Whole, said_by_person
+from harness.parameters import Completed, Number, PluginName, Whole, said_by_person
 from harness.plain import message, name
 from harness.plugins import MODELS
 from harness.terminal import echo
@@ -27,7 +27,7 @@ MAX_MEMORY_LIMIT_MIB = 1 << 30
 
 
 @click.command(cls=ToldCommand, short_help="Decide whether a history is right.")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.argument("files", type=Completed(), nargs=-1, required=True, metavar="FILE...")
 @click.option(
     "--model",
     type=PluginName(MODELS),

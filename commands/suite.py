@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -15,7 +16,7 @@ from commands.test import run_test
 from harness import options as opt
 from harness import plugins
 from harness.errors import InputError
-from harness.parameters import MAX_SEED, Whole, existing_file, existing_folder
+from harness.parameters import MAX_SEED, SuiteFile, Whole, existing_folder
 from harness.plain import name as plain_name
 from harness.randomness import fresh_seed
 from harness.selection import read_selection
@@ -23,7 +24,6 @@ from harness.terminal import echo, open_console
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from harness.suite import Case, Suite
 
@@ -31,7 +31,7 @@ FEW = 5
 
 
 @click.command("suite", cls=opt.ToldCommand)
-@click.argument("file", type=existing_file())
+@click.argument("file", type=SuiteFile(exists=True, dir_okay=False, path_type=Path))
 @click.option("--seed", type=Whole(0, MAX_SEED), default=None, help="The root of all cases' seeds.  [default: random]")
 @click.option("--exit-first", is_flag=True, help="Stop at the first case that fails.")
 @click.option(
