@@ -65,6 +65,7 @@ _POLICY = (
 )
 _FILE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 _REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; sandbox allow-scripts"
+_REPORT_PAGE = re.compile(r"report\.html|key-[A-Za-z0-9._-]+\.html")
 _ORDERS = {
     "time": lambda row: (row.run.stamp, row.run.test_name),
     "test": lambda row: (row.run.test_name, row.run.stamp),
@@ -311,7 +312,7 @@ class _Handler(BaseHTTPRequestHandler):
         )
 
     def _file(self, run: Run, path: Path) -> None:
-        report = path == run.report_html
+        report = path.parent == run.path and _REPORT_PAGE.fullmatch(path.name) is not None
         kind = "text/html; charset=utf-8" if report else _TYPES.get(path.suffix, "application/octet-stream")
         try:
             file = below.open_file(run.path, path)
