@@ -49,7 +49,7 @@ STORE_OPTION = click.option(
     type=folder(),
     default=Path("store"),
     show_default=True,
-    help="Where runs are kept.",
+    help="The folder with all runs.",
 )
 
 FORMAT_OPTION = click.option(
@@ -64,7 +64,8 @@ FORMAT_OPTION = click.option(
 # What says only where things are and go.
 OUTPUT_OPTIONS = (
     *clusters.options.PLACE_OPTIONS,
-    click.option("--name", "test_name", default=None, help="The test's folder in the store.  [default: made from what runs]"),
+    click.option("--name", "test_name", default=None,
+                 help="The name of the test, which is its folder in the store.  [default: system, workload and faults]"),
     STORE_OPTION,
     FORMAT_OPTION,
 )  # fmt: skip

@@ -30,14 +30,14 @@ _format = click.option(
 @click.command("systems", cls=ToldCommand)
 @_format
 def systems(*, output: str) -> None:
-    """Lists the systems that can be tested, each with the workloads that it serves."""
+    """Lists the systems, with the workloads that each one supports."""
     _show([_system(name, found) for name, found in installed(plugins.SYSTEMS)], output)
 
 
 @click.command("workloads", cls=ToldCommand)
 @_format
 def workloads(*, output: str) -> None:
-    """Lists the workloads, each with its functions and the systems that serve it."""
+    """Lists the workloads, with the operations of each one and the systems that support it."""
     serving = {
         name: getattr(found.type, "serves", {})
         for name, found in installed(plugins.SYSTEMS)
@@ -131,4 +131,4 @@ def _show(rows: list[dict[str, Any]], output: str) -> None:
             for name, said in row.get(word, {}).items():
                 echo(f"{'':<{width}}    {name}: {one_line(said)}")
         if "systems" in row:
-            echo(f"{'':<{width}}    served by: {', '.join(row['systems']) or 'no installed system'}")
+            echo(f"{'':<{width}}    supported by: {', '.join(row['systems']) or 'no installed system'}")
