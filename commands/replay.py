@@ -67,7 +67,7 @@ def replay_run(ctx: click.Context, /, run: str, targets: str, store_dir: Path, *
 
     from nemesis.planfile import by_name, from_json, to_json
     from results.load import load_record
-    from results.store import Store
+    from results.store import Store, is_test_name
 
     replaced = {name: more[name] for name in (choosing.SYSTEM, choosing.WORKLOAD) if more[name] is not None}
     found = Store(store_dir).open_run(run)
@@ -98,7 +98,7 @@ def replay_run(ctx: click.Context, /, run: str, targets: str, store_dir: Path, *
     for line in _untaken(known, values, missing, given, str(found.test_json)):
         echo(message(line), err=True)
     own = [option for option in opt.options_of(ctx.command) if option.name in given and option.name in PLACES]
-    if more["test_name"] is None and not edited:
+    if more["test_name"] is None and not edited and is_test_name(found.test_name):
         own += [option for option in opt.options_of(ctx.command) if option.name == "test_name"]
         more["test_name"] = found.test_name
     planned = replace(plan, faults=faults, seed=record.test.seed, time_limit_s=values["time_limit"])

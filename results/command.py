@@ -39,8 +39,7 @@ def report(run: str, store: Path) -> None:
     found = Store(store).open_run(run)
     if found.is_running():
         raise InputError(
-            f"{found.path} is still running and writes its report at its end; `labrys serve` shows it live, "
-            "and `labrys report 1` is about the run before it"
+            f"{found.path} is still running and writes its report at its end; `labrys serve` shows it live, at /live"
         )
     record = load_record(found)
     document = build(record)

@@ -207,6 +207,11 @@ def _held(path: Path) -> Iterator[None]:
         yield
 
 
+def is_test_name(text: str) -> bool:
+    """Says whether a text can be the name of a test, which is a folder's."""
+    return _TEST_NAME.fullmatch(text) is not None and text not in {LATEST, CURRENT}
+
+
 def stamp(utc: datetime) -> str:
     """Returns a run folder's name for its start, e.g. `20260729T101112.123Z`."""
     return f"{utc:%Y%m%dT%H%M%S}.{utc.microsecond // 1000:03d}Z"
@@ -246,7 +251,7 @@ class Store:
         Raises:
             StoreError: The name cannot be a folder's, or the folder cannot be made.
         """
-        if not _TEST_NAME.fullmatch(test_name) or test_name in {LATEST, CURRENT}:
+        if not is_test_name(test_name):
             raise StoreError(
                 f"a test's name is a folder's, of letters, digits and `._+-` and neither `{LATEST}` nor `{CURRENT}`; "
                 f"got {test_name!r}"
