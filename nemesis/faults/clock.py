@@ -206,7 +206,7 @@ class ClockFault(Fault):
 class Skew(ClockFault):
     """`clock-skew`."""
 
-    SUMMARY: ClassVar[str] = "The target's wall clock is set ahead or back."
+    SUMMARY: ClassVar[str] = "Sets the target's wall clock forward or back."
     PROOF: ClassVar[str] = "the wall clock against the node's uptime, before, during and after"
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
         "offset_ms": opt.integer(None, -86_400_000, 86_400_000, "How far; drawn between 50 ms and 288 s, either way.")
@@ -247,7 +247,7 @@ class Skew(ClockFault):
 class Strobe(ClockFault):
     """`clock-strobe`."""
 
-    SUMMARY: ClassVar[str] = "The target's wall clock jumps ahead and back, over and over."
+    SUMMARY: ClassVar[str] = "Makes the target's wall clock jump forward and back, again and again."
     PROOF: ClassVar[str] = "the clock, read many times, shows both the jump and the true time"
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
         "delta_ms": opt.integer(None, 4, 86_400_000, "How far it jumps; drawn between 64 ms and 262 s."),
