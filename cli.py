@@ -31,21 +31,21 @@ from harness.terminal import PlainFormatter
 
 # Each command with the place that it is imported from, and its line in `labrys --help`.
 COMMANDS = {
-    "analyze": ("results.pipeline.command:analyze", "Judge and draw any number of histories with Spark."),
-    "check": ("checker.command:check", "Decide whether a history is linearizable."),
-    "cluster": ("clusters.command:cluster", "Make, show, heal and remove clusters of local nodes."),
-    "doctor": ("clusters.command:doctor", "Say what nodes can do, and what they lack."),
+    "analyze": ("results.pipeline.command:analyze", "Check and plot many or large histories with Spark."),
+    "check": ("checker.command:check", "Check a history."),
+    "cluster": ("clusters.command:cluster", "Make, show, heal and remove local clusters."),
+    "doctor": ("clusters.command:doctor", "Show what this machine and its nodes lack."),
     "faults": ("commands.listing:faults", "List the kinds of faults."),
     "hunt": ("commands.hunt:hunt", "Run many seeds in the simulator until one finds something."),
-    "new": ("commands.new:new", "Write a package that adds a system or a workload."),
-    "plan": ("commands.plan:show_plan", "Print what a seed would do."),
-    "replay": ("commands.replay:replay_run", "Carry out the plan of a run again."),
-    "report": ("results.command:report", "Write a run's report anew."),
+    "new": ("commands.new:new", "Write a package with a system or a workload."),
+    "plan": ("commands.plan:show_plan", "Print the operations and faults of a seed."),
+    "replay": ("commands.replay:replay_run", "Run the plan of a run again."),
+    "report": ("results.command:report", "Write the report of a run again."),
     "serve": ("results.command:serve", "Show the store in a browser."),
     "shrink": ("commands.shrink:shrink_run", "Make a run that found something smaller."),
-    "suite": ("commands.suite:run_whole_suite", "Run the matrix of tests in a file."),
-    "systems": ("commands.listing:systems", "List the systems that can be tested."),
-    "test": ("commands.test:run_test", "Run a test once, and judge it."),
+    "suite": ("commands.suite:run_whole_suite", "Run all tests in a file."),
+    "systems": ("commands.listing:systems", "List the systems."),
+    "test": ("commands.test:run_test", "Run a test."),
     "workloads": ("commands.listing:workloads", "List the workloads."),
 }
 COMPLETION = "_LABRYS_COMPLETE"
@@ -94,7 +94,7 @@ def _config_file(_ctx: click.Context, _option: click.Parameter, value: Path | No
 @click.group(
     cls=LazyGroup,
     context_settings={"auto_envvar_prefix": ENVIRONMENT_PREFIX, "help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 valid, 1 invalid, 2 unknown, 254 bad arguments, 255 error of the tool, 130 interrupted.",
+    epilog="Exit codes: 0 valid, 1 invalid, 2 unknown, 254 bad arguments, 255 internal error, 130 interrupted.",
 )
 @click.version_option(package_name="labrys")
 @click.option(
@@ -102,13 +102,13 @@ def _config_file(_ctx: click.Context, _option: click.Parameter, value: Path | No
     type=existing_file(),
     callback=_config_file,
     is_eager=True,
-    help=f"Defaults for options, a table for each command; [test] is also that of plan.  "
-    f"[default: {CONFIG_FILE}, if there is one]",
+    help=f"A TOML file with default options, in a table for each command; plan uses the table [test].  "
+    f"[default: {CONFIG_FILE}, if it exists]",
 )
 def labrys(config: Path | None) -> None:
     """Finds consistency bugs in replicated systems.
 
-    Drives a cluster of real nodes with concurrent clients, breaks it while they work, records every operation, and decides
+    Labrys runs concurrent clients against a cluster of real nodes and injects faults. It records every operation, and checks
     whether the history is linearizable.
     """
 

@@ -31,7 +31,7 @@ def replay(model: Model, operations: Sequence[Operation], order: Sequence[Operat
     latest: Operation | None = None
     for op in order:
         if id(op) not in known:
-            raise CertificateError(f"the order has an operation of event {op.invoke_index} that the history has not")
+            raise CertificateError(f"the order has an operation of event {op.invoke_index} that is not in the history")
         if id(op) in done:
             raise CertificateError(f"the order has the operation of event {op.invoke_index} twice")
         done.add(id(op))

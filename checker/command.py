@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.options import ToldCommand, from_file
-from harness.parameters import Number, PluginName, Whole, said_by_person
+from harness.parameters import Completed, Number, PluginName, Whole, said_by_person
 from harness.plain import message, name
 from harness.plugins import MODELS
 from harness.terminal import echo
@@ -26,79 +26,82 @@ MAX_TIME_LIMIT_S = 1e9
 MAX_MEMORY_LIMIT_MIB = 1 << 30
 
 
-@click.command(cls=ToldCommand, short_help="Decide whether a history is right.")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.command(cls=ToldCommand, short_help="Check a history.")
+@click.argument("files", type=Completed(), nargs=-1, required=True, metavar="FILE...")
 @click.option(
     "--model",
     type=PluginName(MODELS),
-    help="What the history's object does; MODULE:CLASS names a model of your own.  "
-    "[default: that of a run's workload, else cas-register]",
+    help="The model of the object; MODULE:CLASS is a class of your own.  "
+    "[default: the model of the run's workload; without a run, cas-register]",
 )
-@click.option("--workload", metavar="NAME", help="The workload whose checker decides.  [default: the run's own]")
+@click.option(
+    "--workload", metavar="NAME", help="Check with the checker of this workload.  [default: the workload of the run]"
+)
 @click.option(
     "--workload-option",
     "workload_options",
     multiple=True,
     metavar="NAME=VALUE",
-    help="An option of the workload that its verdict depends on; may be repeated.  [default: as the run says]",
+    help="Set an option of the workload; can be repeated.  [default: the options of the run]",
 )
-@click.option("--initial", metavar="EDN", help="The object's state at the beginning, e.g. 0 or '{:x 0 :y 0}'.")
+@click.option("--initial", metavar="EDN", help="The initial state of the object, e.g. 0 or '{:x 0 :y 0}'.")
 @click.option(
     "--nil-read",
     type=click.Choice(["any", "exact"]),
-    help="Whether a read of nil says nothing, or that the value is nil.  [default: as the file says, else any in EDN, exact]",
+    help="A read of nil can have seen any value (any), or saw nil (exact).  [default: set by the file; else any for EDN, "
+    "exact for other formats]",
 )
 @click.option(
     "--failed-cas",
     type=click.Choice(["drop", "observe"]),
-    help="Whether a failed cas says nothing, or that the value was another.  "
-    "[default: as the file says, else observe in etcd logs, drop]",
+    help="Ignore a failed cas (drop), or take it as a proof that the value was different (observe).  "
+    "[default: set by the file; else observe for etcd logs, drop for other formats]",
 )
 @click.option(
     "--crashed-dequeue",
     type=click.Choice(["takes", "never"]),
-    help="Whether a dequeue that never returned may have taken an element.  "
-    "[default: as the file says, else never in EDN, takes]",
+    help="A dequeue without an answer may have removed an element (takes), or did not (never).  "
+    "[default: set by the file; else never for EDN, takes for other formats]",
 )
 @click.option(
     "--keyed/--no-keyed",
     default=None,
-    help="Whether values are pairs [key value] of independent keys.  [default: as the file or its first read shows]",
+    help="Values are pairs [key value] of independent keys.  [default: detected]",
 )
 @click.option(
-    "--algorithm", type=click.Choice(ALGORITHM_NAMES), default="auto", show_default=True, help="What decides."
+    "--algorithm", type=click.Choice(ALGORITHM_NAMES), default="auto", show_default=True, help="The algorithm."
 )
 @click.option(
     "--time-limit",
     type=Number(0, MAX_TIME_LIMIT_S, above=True),
     metavar="S",
-    help="Seconds for each history; then it is unknown.",
+    help="Stop after S seconds for each history, with the verdict unknown.",
 )
 @click.option(
     "--memory-limit",
     type=Whole(1, MAX_MEMORY_LIMIT_MIB),
     metavar="MIB",
-    help="Memory for each search; then it is unknown.  [default: half of what is free]",
+    help="Stop a search at this much memory, with the verdict unknown.  [default: half of the free memory]",
 )
 @click.option(
     "--unpack-limit",
     type=Whole(1, MAX_MEMORY_LIMIT_MIB),
     metavar="MIB",
-    help="What a compressed history may become.  [default: 64 GiB; a temporary copy no more than what is free]",
+    help="The maximum size of an uncompressed history.  [default: 65536; also limited by free disk space]",
 )
-@click.option("--cross-check", is_flag=True, help="Ask a second algorithm, and fail if the two do not agree.")
-@click.option("--certificate", is_flag=True, help="Give the legal order of a valid history.")
+@click.option("--cross-check", is_flag=True, help="Check with a second algorithm too, and fail if the two disagree.")
+@click.option("--certificate", is_flag=True, help="Print a legal order of the operations of a valid history.")
 @click.option(
     "--explain-model",
     is_flag=True,
-    help="Say what the search looked at: states, classes, reductions, and what makes it hard.",
+    help="Print statistics of the search: states, classes, reductions, and what makes the history hard.",
 )
 @click.option(
     "--empty",
     type=click.Choice(["unknown", "valid"]),
     default="unknown",
     show_default=True,
-    help="The verdict on a history without operations; knossos calls it valid.",
+    help="The verdict for a history without operations; knossos says valid.",
 )
 @click.option(
     "--format",
@@ -129,13 +132,13 @@ def check(
     empty: str,
     output: str,
 ) -> None:
-    """Decides whether histories are right: linearizable by a model, or as the workload's own checker says.
+    """Checks histories: against a model for linearizability, or with the checker of a workload.
 
-    A FILE is a history.jsonl or an operations.parquet of Labrys, a history in EDN from Jepsen or knossos, or a log of the
-    kinds that porcupine reads; its content tells which, and it may be gzip. A run's folder stands for the history in it, and
-    - for standard input.
+    FILE is a history.jsonl or an operations.parquet of Labrys, JSON Lines, an EDN history of Jepsen or knossos, or a log in a
+    format that porcupine reads. FILE can be compressed with gzip. Labrys detects the format from the content. FILE can also be
+    the folder of a run, or - for standard input.
 
-    Exit codes: 0 valid, 1 invalid, 2 unknown, 254 bad input; an invalid history among several is never masked.
+    Exit codes: 0 valid, 1 invalid, 2 unknown, 254 bad input. With several files, 1 wins over all others.
     """
     from functools import partial
 

@@ -41,9 +41,11 @@ def _elsewhere(command: Callable[..., Any]) -> Callable[..., Any]:
     inventory = click.option(
         "--inventory",
         type=existing_file(),
-        help="The hosts of this file, instead of local nodes.",
+        help="Use the hosts in this file instead of local nodes.",
     )
-    vagrant = click.option("--vagrant", is_flag=True, help="The virtual machines of the Vagrantfile here, instead.")
+    vagrant = click.option(
+        "--vagrant", is_flag=True, help="Use the virtual machines of the Vagrantfile in this folder."
+    )
     return inventory(vagrant(command))
 
 
@@ -57,7 +59,7 @@ def cluster() -> None:
 
 @cluster.command()
 @_name
-@click.option("--nodes", type=Whole(1, 9), default=5, show_default=True, help="How many.")
+@click.option("--nodes", type=Whole(1, 9), default=5, show_default=True, help="The number of nodes.")
 def up(name: str, nodes: int) -> None:
     """Makes a cluster of local nodes, and leaves it up."""
     from clusters.local import LocalCluster
@@ -141,7 +143,7 @@ def _find(one: Cluster, name: str) -> Node:
 @_name
 @_elsewhere
 def heal(name: str, inventory: Path | None, *, vagrant: bool) -> None:
-    """Undoes what faults have left on the nodes: packet rules of ours, and whatever they noted down to be undone."""
+    """Removes what faults left on the nodes, such as packet rules and stopped processes."""
     from clusters.heal import heal as heal_node
     from harness.cluster import on_nodes
 
@@ -163,9 +165,9 @@ def heal(name: str, inventory: Path | None, *, vagrant: bool) -> None:
 
 @cluster.command()
 @click.argument("names", metavar="[NAME]...", nargs=-1)
-@click.option("--all", "everything", is_flag=True, help="All local clusters of this machine.")
+@click.option("--all", "everything", is_flag=True, help="Remove all local clusters of this machine.")
 def down(names: tuple[str, ...], *, everything: bool) -> None:
-    """Takes local clusters down, whatever state they are in. Does nothing where there is none."""
+    """Removes local clusters, whatever their state. Does nothing if there is none."""
     from clusters.local import list_clusters, take_down
 
     if everything and names:
@@ -206,13 +208,13 @@ def _opened(name: str, inventory: Path | None, *, vagrant: bool) -> Iterator[Clu
     metavar="NAME|MODULE:CLASS",
     default="dledger",
     show_default=True,
-    help="The system whose programs are looked for.",
+    help="Look for the programs that this system needs.",
 )
 @_format
 def doctor(inventory: Path | None, output: str, system: str, *, vagrant: bool) -> None:
-    """Shows what this machine and its nodes have, what is missing, what for, and how to get it.
+    """Shows what this machine and its nodes lack, what needs it, and how to install it.
 
-    A local node is made for the look, where this user can make one. The exit code is 0 if nothing indispensable is missing.
+    Labrys makes a local node for this, if this user can make one. The exit code is 0 if nothing essential is missing.
     """
     from clusters.doctor import as_lines, examine_machine
 

@@ -49,16 +49,25 @@ STORE_OPTION = click.option(
     type=folder(),
     default=Path("store"),
     show_default=True,
-    help="Where runs are kept.",
+    help="The folder with all runs.",
+)
+
+FORMAT_OPTION = click.option(
+    "--format",
+    "output",
+    type=click.Choice(["text", "json", "github"]),
+    default="text",
+    show_default=True,
+    help="Format of standard output; github writes annotations for GitHub Actions.",
 )
 
 # What says only where things are and go.
 OUTPUT_OPTIONS = (
     *clusters.options.PLACE_OPTIONS,
-    click.option("--name", "test_name", default=None, help="The test's folder in the store.  [default: made from what runs]"),
+    click.option("--name", "test_name", default=None,
+                 help="The name of the test, which is its folder in the store.  [default: system, workload and faults]"),
     STORE_OPTION,
-    click.option("--format", "output", type=click.Choice(["text", "json", "github"]), default="text", show_default=True,
-                 help="What is written to standard output."),
+    FORMAT_OPTION,
 )  # fmt: skip
 OUTPUT_FLAGS = frozenset({"cluster-name", "keep-cluster", "name", "store", "format"})
 NOT_REPRODUCED = frozenset({"seed", "cluster_name", "keep_cluster", "test_name", "store_dir", "output"})

@@ -11,8 +11,16 @@ from commands.choosing import Chosen, installed
 from harness import plugins
 from harness.errors import InputError
 from harness.options import ToldCommand
+from harness.parameters import Completed
 from harness.plain import one_line
 from harness.terminal import echo
+
+
+def _kinds(_: str) -> list[str]:
+    from nemesis.kinds import all_kinds
+
+    return list(all_kinds())
+
 
 _format = click.option(
     "--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format."
@@ -22,14 +30,14 @@ _format = click.option(
 @click.command("systems", cls=ToldCommand)
 @_format
 def systems(*, output: str) -> None:
-    """Lists the systems that can be tested, each with the workloads that it serves."""
+    """Lists the systems, with the workloads that each one supports."""
     _show([_system(name, found) for name, found in installed(plugins.SYSTEMS)], output)
 
 
 @click.command("workloads", cls=ToldCommand)
 @_format
 def workloads(*, output: str) -> None:
-    """Lists the workloads, each with its functions and the systems that serve it."""
+    """Lists the workloads, with the operations of each one and the systems that support it."""
     serving = {
         name: getattr(found.type, "serves", {})
         for name, found in installed(plugins.SYSTEMS)
@@ -47,16 +55,23 @@ def workloads(*, output: str) -> None:
 
 
 @click.command("faults", cls=ToldCommand)
-@click.argument("kind", required=False)
+@click.argument("kind", type=Completed(_kinds), required=False)
 @_format
 def faults(*, kind: str | None, output: str) -> None:
-    """Lists the kinds of faults; or says all about KIND: its target, its options, what nodes need, and how it is proved."""
+    """Lists the kinds of faults, or describes KIND.
+
+    The description has the target, the options, what the nodes need, and how Labrys proves that the fault took effect.
+    """
     from nemesis.kinds import all_kinds, find_kind, registry
 
     if kind is None:
         for why in registry().broken.values():
             echo(one_line(why), err=True)
-        _show([{"name": each.name, "summary": each.fault.SUMMARY} for each in all_kinds().values()], output)
+        rows = [
+            {"name": each.name, "target": each.target or "named", "summary": each.fault.SUMMARY}
+            for each in all_kinds().values()
+        ]
+        _show(rows, output)
         return
     found = find_kind(kind)
     row: dict[str, Any] = {
@@ -108,10 +123,12 @@ def _show(rows: list[dict[str, Any]], output: str) -> None:
         echo(json.dumps(rows, indent=2))
         return
     width = max((len(row["name"]) for row in rows), default=0)
+    aim = max((len(row.get("target", "")) for row in rows), default=0)
     for row in rows:
-        echo(f"{row['name']:<{width}}  {one_line(row.get('error') or row['summary'])}")
+        target = f"{row['target']:<{aim}}  " if "target" in row else ""
+        echo(f"{row['name']:<{width}}  {target}{one_line(row.get('error') or row['summary'])}")
         for word in ("workloads", "functions"):
             for name, said in row.get(word, {}).items():
                 echo(f"{'':<{width}}    {name}: {one_line(said)}")
         if "systems" in row:
-            echo(f"{'':<{width}}    served by: {', '.join(row['systems']) or 'no installed system'}")
+            echo(f"{'':<{width}}    supported by: {', '.join(row['systems']) or 'no installed system'}")

@@ -37,11 +37,11 @@ TAKEN = frozenset(
 
 @click.group("new", cls=Group)
 def new() -> None:
-    """Writes a small package that adds a system or a workload."""
+    """Writes a small package with a system or a workload of your own."""
 
 
 _into = click.option(
-    "--into", type=folder(), default=Path(), help="Where the package's folder is made.  [default: the working folder]"
+    "--into", type=folder(), default=Path(), help="Make the folder of the package here.  [default: the working folder]"
 )
 
 

@@ -26,10 +26,10 @@ PREVIEW_OPERATIONS = 20
 @with_options(RUN_OPTIONS)
 @click.pass_context
 def show_plan(ctx: click.Context, /, **options: Any) -> None:
-    """Prints what a seed would do: its faults, and the first operations of each stream.
+    """Prints the faults of a seed, and the first operations of each stream.
 
-    The output is the same, byte for byte, whenever seed and options are. Nothing is started: `all` stands for every kind,
-    whatever nodes could take. Defaults are those of `labrys test`.
+    The same seed and options always give the same output, byte for byte. The command starts nothing, so it cannot know what the
+    nodes can take: `all` is every kind. The defaults are those of `labrys test`.
     """
     from nemesis.planfile import to_json
 

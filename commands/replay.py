@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,11 +18,14 @@ from harness.errors import InputError
 from harness.parameters import PluginName
 from harness.plain import message, name
 from harness.terminal import echo
+from harness.verdict import Verdict
+from results.naming import RunCommand, RunName
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
-    from pathlib import Path
 
+    from nemesis.planfile import Plan
+    from results.record import RunRecord
     from results.store import Run
 
 MAX_PLAN_BYTES = 64 << 20
@@ -33,36 +37,36 @@ SYSTEM_OPTION = click.option(
     choosing.SYSTEM,
     type=PluginName(plugins.SYSTEMS),
     metavar="NAME|MODULE:CLASS",
-    help="The system, where the run names a class in a module; a place in a module is never taken from a run.",
+    help="The system, if the run names it as MODULE:CLASS; a replay never imports a module that a run names.",
 )
 WORKLOAD_OPTION = click.option(
     "--workload",
     choosing.WORKLOAD,
     type=PluginName(plugins.WORKLOADS),
     metavar="NAME|MODULE:CLASS",
-    help="The workload, likewise.",
+    help="The workload, if the run names it as MODULE:CLASS.",
 )
 
 
-@click.command("replay", cls=opt.ToldCommand)
-@click.argument("run", default="latest")
+@click.command("replay", cls=RunCommand)
+@click.argument("run", type=RunName(), default="latest")
 @click.option(
     "--targets",
     type=click.Choice(["role", "name"]),
     default="role",
     show_default=True,
-    help="Whether a fault that was aimed at the leader is aimed at the leader again, or at the node that it hit.",
+    help="role aims a fault on the leader at the leader of the new run; name aims it at the node that it hit.",
 )
 @SYSTEM_OPTION
 @WORKLOAD_OPTION
 @with_options((clusters.options.INVENTORY_OPTION, *OUTPUT_OPTIONS))
 @click.pass_context
 def replay_run(ctx: click.Context, /, run: str, targets: str, store_dir: Path, **more: Any) -> None:
-    """Carries out the plan of RUN again, with its seed and options.
+    """Runs the plan of RUN again, with its seed and options.
 
-    RUN is a run's folder, or within the store `latest`, `<test>`, `<test>/<time>`, or an index. The run says what is tested:
-    the options in its test.json, each held to the type and range of its flag, and the faults in its plan.json. You say where:
-    --config, --inventory, --cluster-name and --store are never taken from the run.
+    RUN is a run's folder, or a run in the store: `latest`, `<test>`, `<test>/<time>`, or an index. The run decides what is
+    tested: the options in its test.json and the faults in its plan.json, which you can edit. You decide where: a replay never
+    takes --config, --inventory, --cluster-name or --store from the run.
     """
     words, _ = recalled(ctx, run, store_dir=store_dir, targets=targets, more=more)
     with run_test.make_context("test", words, parent=ctx.find_root()) as test:
@@ -70,18 +74,19 @@ def replay_run(ctx: click.Context, /, run: str, targets: str, store_dir: Path, *
 
 
 def recalled(
-    ctx: click.Context, run: str, *, store_dir: Path, targets: str, more: Mapping[str, Any]
+    ctx: click.Context, run: str, *, store_dir: Path, targets: str, more: dict[str, Any], always_plan: bool = False
 ) -> tuple[list[str], Run]:
     """Returns the words of `labrys test` that carry out the plan of a run again, and the run.
 
-    The plan is written into the run's folder, and the words name it.
+    If seed and options do not draw the plan, it is written into the run's folder, and the words name it.
 
     Args:
         ctx: The context of the command that asks.
         run: The run, as a person names it.
         store_dir: The store.
         targets: `role` or `name`: what a fault that was aimed at the leader is aimed at.
-        more: The further options of that command: the system and the workload, where a person names them.
+        more: The further options of that command, such as the system and the workload; the test's name is added.
+        always_plan: Whether the plan is written in any case.
 
     Raises:
         InputError: The run cannot be read, or its options or its plan cannot be used.
@@ -90,7 +95,7 @@ def recalled(
 
     from nemesis.planfile import by_name, from_json, to_json
     from results.load import load_record
-    from results.store import Store
+    from results.store import Store, is_test_name
 
     replaced = {name: more[name] for name in (choosing.SYSTEM, choosing.WORKLOAD) if more[name] is not None}
     found = Store(store_dir).open_run(run)
@@ -112,21 +117,58 @@ def recalled(
         source=str(found.plan_json),
         roles=choosing.roles_of(values, record.test.nodes),
     )
-    path = found.path / f"replay-by-{targets}.json"
     faults = by_name(plan.faults, record.faults) if targets == "name" else plan.faults
+    edited = _edited(plan, record)
     if plan.time_limit_s is not None and TIME_LIMIT in missing:
         values["time_limit"] = plan.time_limit_s
         missing.remove(TIME_LIMIT)
     given = opt.origins(ctx)
     for line in _untaken(known, values, missing, given, str(found.test_json)):
         echo(message(line), err=True)
-    limit_s = values["time_limit"]
-    found.write_text(path, to_json(replace(plan, faults=faults, seed=record.test.seed, time_limit_s=limit_s)))
     own = [option for option in opt.options_of(ctx.command) if option.name in given and option.name in PLACES]
-    drawn = [option for option in options if option.name not in nemesis.choices.DRAWING]
-    words = [*opt.spelled_out(drawn, values), *opt.spelled_out(own, {**ctx.params, "store_dir": None})]
-    words += ["--plan", str(path), "--store", str(store_dir)]
+    if more.get("test_name") is None and not edited and is_test_name(found.test_name):
+        own += [option for option in opt.options_of(ctx.command) if option.name == "test_name"]
+        more["test_name"] = found.test_name
+    planned = replace(plan, faults=faults, seed=record.test.seed, time_limit_s=values["time_limit"])
+    if not always_plan and _drawn_again(planned, values):
+        words = opt.spelled_out(options, values)
+    else:
+        path = found.path / f"replay-by-{targets}.json"
+        found.write_text(path, to_json(planned))
+        drawn = [option for option in options if option.name not in nemesis.choices.DRAWING]
+        words = [*opt.spelled_out(drawn, values), "--plan", str(_nearest(path))]
+    words += [*opt.spelled_out(own, {**more, "store_dir": None}), "--store", str(store_dir)]
     return words, found
+
+
+def _edited(plan: Plan, record: RunRecord) -> bool:
+    """Says whether the plan has other faults than the run had; a run that was interrupted had the first ones."""
+    carried_out = [fault.planned for fault in record.faults]
+    completed = any(part.name == "completed" and part.verdict is Verdict.VALID for part in record.parts)
+    return any(fault not in plan.faults for fault in carried_out) or (completed and len(carried_out) < len(plan.faults))
+
+
+def _drawn_again(plan: Plan, values: Mapping[str, Any]) -> bool:
+    """Says whether seed and options draw this very plan, so that no file is needed to say it."""
+    from nemesis.kinds import asks_for_all
+
+    try:
+        drawn = nemesis.choices.make_plan(
+            values,
+            nodes=plan.nodes,
+            seed=plan.seed or 0,
+            time_limit_s=values["time_limit"],
+            roles=choosing.roles_of(values, plan.nodes),
+        )
+    except InputError:
+        return False
+    return drawn.faults == plan.faults and not asks_for_all(values["nemesis"])
+
+
+def _nearest(path: Path) -> Path:
+    """Returns a path as it is seen from the working folder, if it lies below it."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def _chosen(known: Mapping[str, Any], replaced: Mapping[str, str], source: str) -> list[click.Option]:

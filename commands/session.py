@@ -73,9 +73,10 @@ def carry_out(test: Test, info: TestInfo, *, plan: str, store: Store, console: C
     root.addHandler(handler)
     root.setLevel(logging.INFO)
     try:
-        announce(folder, info)
-        folder.write_text(folder.plan_json, plan)
-        return _run_and_judge(test, info, folder, console)
+        with folder.hold():
+            announce(folder, info)
+            folder.write_text(folder.plan_json, plan)
+            return _run_and_judge(test, info, folder, console)
     finally:
         store.finish(folder)
         root.removeHandler(handler)
@@ -87,7 +88,11 @@ def _run_and_judge(test: Test, info: TestInfo, folder: Run, console: Console) ->
     history = HistoryWriter(folder.history_jsonl, {"test": info.name, "seed": str(info.seed)})
     try:
         with Progress(
-            console=console, ops=history.ops, time_limit_s=test.time_limit_s, refusals=info.refusals
+            console=console,
+            ops=history.ops,
+            time_limit_s=test.time_limit_s,
+            refusals=info.refusals,
+            folder=folder,
         ) as progress:
             result = run(test, history=history, logs_dir=folder.nodes_dir, observer=progress)
             history.close()

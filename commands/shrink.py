@@ -12,10 +12,10 @@ import clusters.options
 from commands.compose import STORE_OPTION, reproduce_line, settle
 from commands.replay import SYSTEM_OPTION, WORKLOAD_OPTION, recalled
 from commands.test import run_test
-from harness import options as opt
 from harness.errors import ExitCode, InputError
 from harness.parameters import Number
 from harness.terminal import echo, open_console
+from results.naming import RunCommand, RunName
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from commands.shrinking import Candidate
 
 
-@click.command("shrink", cls=opt.ToldCommand)
-@click.argument("run", default="latest")
+@click.command("shrink", cls=RunCommand)
+@click.argument("run", type=RunName(), default="latest")
 @click.option("--minutes", type=Number(0, 100_000, above=True), default=5.0, show_default=True, help="The most time.")
 @SYSTEM_OPTION
 @WORKLOAD_OPTION
@@ -41,7 +41,7 @@ def shrink_run(ctx: click.Context, /, run: str, minutes: float, store_dir: Path,
     from nemesis.planfile import to_json
 
     console = open_console()
-    words, found = recalled(ctx, run, store_dir=store_dir, targets="role", more=more)
+    words, found = recalled(ctx, run, store_dir=store_dir, targets="role", more=more, always_plan=True)
     with run_test.make_context("test", words, parent=ctx.find_root()) as test:
         options = dict(test.params)
         settled = settle(test, options)

@@ -2,59 +2,90 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from commands import choosing
-from commands.compose import STORE_OPTION
+from commands.compose import FORMAT_OPTION, STORE_OPTION
 from commands.test import run_test
 from harness import options as opt
 from harness import plugins
-from harness.parameters import MAX_SEED, Whole, existing_file, existing_folder
+from harness.errors import InputError
+from harness.parameters import MAX_SEED, SuiteFile, Whole, existing_folder
+from harness.plain import name as plain_name
 from harness.randomness import fresh_seed
+from harness.selection import read_selection
 from harness.terminal import echo, open_console
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
+    from collections.abc import Mapping, Sequence
+
+    from harness.suite import Case, Suite
+
+FEW = 5
 
 
 @click.command("suite", cls=opt.ToldCommand)
-@click.argument("file", type=existing_file())
-@click.option(
-    "--seed", type=Whole(0, MAX_SEED), default=None, help="The root of all cases' seeds.  [default: a fresh one]"
-)
-@click.option("--exit-first", is_flag=True, help="Stop at the first case that is not as expected.")
+@click.argument("file", type=SuiteFile(exists=True, dir_okay=False, path_type=Path))
+@click.option("--seed", type=Whole(0, MAX_SEED), default=None, help="The root of all cases' seeds.  [default: random]")
+@click.option("--exit-first", is_flag=True, help="Stop at the first case that fails.")
 @click.option(
     "--resume",
     type=existing_folder(),
-    help="Go on with a suite that was interrupted, from its folder.",
+    help="Continue the interrupted suite in this folder.",
 )
+@click.option(
+    "--only",
+    metavar="EXPRESSION",
+    help="Run the cases whose names match, e.g. 'kill and not (bridge or pause)'.",
+)
+@click.option("--dry-run", is_flag=True, help="List the cases with their commands, and run nothing.")
 @STORE_OPTION
+@FORMAT_OPTION
 @click.pass_context
 def run_whole_suite(
-    ctx: click.Context, *, file: Path, seed: int | None, exit_first: bool, resume: Path | None, store_dir: Path
+    ctx: click.Context,
+    *,
+    file: Path,
+    seed: int | None,
+    exit_first: bool,
+    resume: Path | None,
+    only: str | None,
+    dry_run: bool,
+    store_dir: Path,
+    output: str,
 ) -> None:
-    """Runs the matrix of tests in FILE, and sums it up.
+    """Runs each test in FILE, and sums up the results.
 
-    The exit code is 1 if a verdict is definite and not the expected one, else 255 if a case broke, else 2 if one is unknown,
-    else 0.
+    The exit code is the worst of all cases: 1 if a verdict is wrong or a threshold is crossed, 255 if a case did not run to its
+    end, 2 if a verdict is unknown, 0 if all cases end as expected.
     """
-    from commands.suites import SuiteFolder, print_table, run_suite, seed_of
+    from commands.suite_summary import cases_json, github_lines, print_cases, print_summary, summary_json
+    from commands.suites import SuiteFolder, run_suite, seed_of, workload_s
     from harness.suite import exit_code, load_suite
 
     if seed is None:
         seed = fresh_seed() if resume is None else seed_of(resume)
     suite = load_suite(file, seed=seed, known=known_options)
+    usual = run_test.make_context("test", [], parent=ctx.parent).params["time_limit"]
+    cases = _chosen(suite, only)
+    _refuse_what_cannot_run(ctx, cases)
+    console = open_console(stderr=not dry_run or output != "text")
+    if dry_run:
+        if output == "json":
+            echo(json.dumps(cases_json(cases), indent=2))
+        else:
+            print_cases(console, cases, sum(workload_s(case, usual) for case in cases))
+        return
     folder = SuiteFolder.create(store_dir, suite, datetime.now(UTC)) if resume is None else SuiteFolder(resume)
     before = {} if resume is None else folder.done(suite)
-    console = open_console()
-    again = shlex.join(["labrys", "suite", str(file), "--seed", str(seed)])
+    again = shlex.join(["labrys", "suite", str(file), "--seed", str(seed), *([] if only is None else ["--only", only])])
     console.print(f"reproduce  {again}", style="dim", soft_wrap=True)
-    usual = run_test.make_context("test", [], parent=ctx.parent).params["time_limit"]
     try:
         results = run_suite(
             suite,
@@ -65,13 +96,52 @@ def run_whole_suite(
             before=before,
             time_limit_s=usual,
             config=ctx.find_root().params.get("config"),
+            chosen={case.name for case in cases},
         )
     except KeyboardInterrupt:
         echo(f"interrupted; `{again} --resume {folder.path}` goes on", err=True)
         raise
-    print_table(console, results)
-    echo(folder.path / "junit.xml")
+    print_summary(console, results)
+    match output:
+        case "json":
+            echo(json.dumps(summary_json(suite.name, seed, folder.path, results), indent=2))
+        case "github":
+            for line in github_lines(suite.name, results):
+                echo(line)
+        case _:
+            echo(folder.path / "junit.xml")
     ctx.exit(exit_code(results))
+
+
+def _chosen(suite: Suite, only: str | None) -> Sequence[Case]:
+    """Returns the cases that an expression chooses; all where there is none.
+
+    Raises:
+        InputError: The expression cannot be read, or chooses none.
+    """
+    if only is None:
+        return suite.cases
+    chooses = read_selection(only)
+    cases = [case for case in suite.cases if chooses(case.name)]
+    if not cases:
+        first = ", ".join(plain_name(case.name) for case in suite.cases[:FEW])
+        raise InputError(
+            f"--only {plain_name(only)!r} matches none of the {len(suite.cases)} cases; the first are {first}"
+        )
+    return cases
+
+
+def _refuse_what_cannot_run(ctx: click.Context, cases: Sequence[Case]) -> None:
+    """Refuses a case whose command line `labrys test` would refuse, before the first case runs.
+
+    Raises:
+        InputError: There is one; the message names it.
+    """
+    for case in cases:
+        try:
+            run_test.make_context("test", case.arguments()[1:], parent=ctx.parent)
+        except click.UsageError as error:
+            raise InputError(f"the case {plain_name(case.name)}: {error.format_message()}") from error
 
 
 def known_options(options: Mapping[str, object]) -> frozenset[str]:

@@ -6,35 +6,40 @@ stopped, from the same folder: `store/suites/NAME/TIME/` with `suite.json`, `jun
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import re
 import subprocess
 import sys
 import time
+from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
 from rich.text import Text
 
+from commands.following import Following
+from commands.suite_summary import COLOURS, outcome
 from harness import below
 from harness.errors import ExitCode, InputError, Terminated
 from harness.parameters import MAX_RUN_S
-from harness.plain import name, one_line
+from harness.plain import one_line, plain
 from harness.suite import CaseResult
+from harness.thresholds import crossed
 from harness.verdict import Verdict
 from results import members as must
 from results.errors import BadRecord, StoreError
 from results.junit import junit_xml, of_cases
+from results.measures import measure
 from results.reading import parts_from
 from results.spoken import seconds
-from results.store import stamp, write_text
+from results.store import CURRENT, point, stamp, unpoint, write_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from rich.console import Console
@@ -46,10 +51,8 @@ FORMAT = "labrys-suite"
 VERSION = 1
 BESIDE_S = 900.0  # what a case may take beside its workload: set-up, recovery, final reads, checking
 REASON_LINES = 3
-MAX_REASON = 160
 MAX_PLAIN_NAME = 120
 DIGEST_CHARACTERS = 12
-_COLOURS = {True: "green", False: "bold red"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,21 @@ class SuiteFolder:
         except (BadRecord, OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise InputError(f"{path} cannot be resumed: {type(error).__name__}: {error}") from error
 
-    def save(self, suite: Suite, results: Mapping[str, CaseResult]) -> None:
+    @contextlib.contextmanager
+    def current(self, store: Path) -> Iterator[None]:
+        """Points `suites/current` of the store at this folder meanwhile, for those who watch."""
+        link = store / "suites" / CURRENT
+        try:
+            link.parent.mkdir(parents=True, exist_ok=True)
+            point(link, self.path)
+        except OSError as error:
+            raise StoreError(f"{link} could not be made: {error.strerror or error}") from error
+        try:
+            yield
+        finally:
+            unpoint(link, self.path)
+
+    def save(self, suite: Suite, results: Mapping[str, CaseResult], *, running: str | None = None) -> None:
         """Writes down what is known, for people, for CI, and for going on later."""
         document = {
             "format": FORMAT,
@@ -105,6 +122,7 @@ class SuiteFolder:
             "suite": suite.name,
             "seed": str(suite.seed),
             "cases": [case.name for case in suite.cases],
+            "running": running,
             "results": {name: _result_json(result) for name, result in results.items()},
         }
         write_text(self.path, self.path / "suite.json", json.dumps(document, indent=2, ensure_ascii=False) + "\n")
@@ -129,6 +147,7 @@ def run_suite(
     before: Mapping[str, CaseResult],
     time_limit_s: float,
     config: Path | None,
+    chosen: Collection[str] | None = None,
 ) -> list[CaseResult]:
     """Runs the cases that are not through yet.
 
@@ -141,6 +160,7 @@ def run_suite(
         before: What is known from an earlier go.
         time_limit_s: How long the workload of a case runs that says nothing of it.
         config: The file of defaults that the cases have; None if they have none.
+        chosen: The names of the cases that run; None: all.
 
     Returns:
         What is known of each case, in their order; those that did not run are missing.
@@ -149,74 +169,58 @@ def run_suite(
         KeyboardInterrupt: A person ended it; what was through is written down.
     """
     results = dict(before)
-    for number, case in enumerate(suite.cases, 1):
-        if case.name not in results:
-            console.print(Text(f"[{number}/{len(suite.cases)}] {name(case.name)}", style="bold"))
-            own = ["--store", str(store), "--format", "json", "--name", _plain_name(f"{suite.name}-{case.test}")]
+    names = file_names(suite)
+    todo = [case for case in suite.cases if case.name not in results and (chosen is None or case.name in chosen)]
+    with folder.current(store):
+        for number, case in enumerate(todo, 1):
+            console.print(Text(f"[{number}/{len(todo)}] {plain(case.name)}", style="bold"))
+            folder.save(suite, results, running=case.name)
+            own = ["--store", str(store), "--format", "json", "--name", _plain_name(f"{suite.name}-{names[case.name]}")]
             command = [*(["--config", str(config)] if config else []), *case.arguments(), *own]
-            result = _run_case(case, command, folder, _time_limit_s(case, time_limit_s) + BESIDE_S)
+            log = folder.path / f"{names[case.name]}.log"
+            with Following(console, log):
+                result = _run_case(case, command, log, workload_s(case, time_limit_s) + BESIDE_S)
             if result.exit_code == ExitCode.INTERRUPTED:
                 raise KeyboardInterrupt
             results[case.name] = result
             folder.save(suite, results)
-            style = _COLOURS[result.passed]
             console.print(
-                Text(f"      {_word(result)} after {seconds(result.seconds)}: {one_line(_told(result))}", style=style)
+                Text(
+                    f"      {outcome(result)} after {seconds(result.seconds)}: {one_line(result.why)}",
+                    style=COLOURS[result.passed],
+                )
             )
-        if exit_first and not results[case.name].passed:
-            break
+            if exit_first and not result.passed:
+                break
     return [results[case.name] for case in suite.cases if case.name in results]
 
 
-def print_table(console: Console, results: list[CaseResult]) -> None:
-    """Prints a line for each case, and the reproduce lines of those that were not as expected."""
-    table = Table("case", "verdict", "expected", "time", "reason", box=SIMPLE_HEAD)
-    for result in results:
-        table.add_row(
-            Text(name(result.case.name)),
-            Text(_word(result), style=_COLOURS[result.passed]),
-            Text(name(str(result.case.expect))),
-            Text(seconds(result.seconds)),
-            Text(one_line(_told(result, MAX_REASON))),
-        )
-    console.print(table)
-    failed = [result for result in results if not result.passed]
-    for result in failed:
-        console.print(Text.assemble(("reproduce  ", "dim"), one_line(result.reproduce)), soft_wrap=True)
-    as_known = sum(result.failed_as_known for result in results)
-    console.print(
-        f"{len(results) - len(failed)} of {len(results)} cases were as expected"
-        + (f", {as_known} of them by known failures" if as_known else "")
-    )
+def file_names(suite: Suite) -> dict[str, str]:
+    """Returns the name of a file or a folder for each case by its name: whole, legible, and different from the others.
 
-
-def _told(result: CaseResult, most: int | None = None) -> str:
-    """Returns a case's sentence, cut at `most` characters, and all the kinds of faults that were left out."""
-    left_out = f" Left out of the faults: {', '.join(result.left_out)}." if result.left_out else ""
-    return result.why[:most] + left_out
-
-
-def _word(result: CaseResult) -> str:
-    if result.verdict is None:
-        return f"error {result.exit_code}"
-    return f"{result.verdict}, as known" if result.failed_as_known else str(result.verdict)
+    So the runs of two cases are told apart in the store, in `labrys serve` and in trends.
+    """
+    plain = {case.name: _plain_name(case.name) for case in suite.cases}
+    times = Counter(plain.values())
+    return {case: name if times[name] == 1 else _with_digest(name, case) for case, name in plain.items()}
 
 
 def _plain_name(text: str) -> str:
     """Returns a text as the name of a file or a folder; a long one is cut, and stays different from others."""
-    plain = re.sub(r"[^A-Za-z0-9._+-]", "_", text)
+    plain = re.sub(r"[^A-Za-z0-9.+-]+", "_", text).strip("_")
     plain = plain if plain[:1].isalnum() else f"s{plain}"
-    if len(plain) <= MAX_PLAIN_NAME:
-        return plain
+    return plain if len(plain) <= MAX_PLAIN_NAME else _with_digest(plain, text)
+
+
+def _with_digest(plain: str, text: str) -> str:
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST_CHARACTERS]
     return f"{plain[: MAX_PLAIN_NAME - DIGEST_CHARACTERS - 1]}-{digest}"
 
 
-def _run_case(case: Case, command: Sequence[str], folder: SuiteFolder, limit_s: float) -> CaseResult:
-    log_path = folder.path / f"{_plain_name(case.name)}.log"
+def _run_case(case: Case, command: Sequence[str], log_path: Path, limit_s: float) -> CaseResult:
     began_s = time.monotonic()
     try:
-        opened = below.open_new_text(folder.path, log_path)
+        opened = below.open_new_text(log_path.parent, log_path)
     except OSError as error:
         raise StoreError(f"{log_path} could not be written: {error.strerror}") from error
     with opened as log:
@@ -248,6 +252,7 @@ def _run_case(case: Case, command: Sequence[str], folder: SuiteFolder, limit_s: 
         ),
         left_out=tuple(str(left["kind"]) for left in document.get("left_out", ())),
         fault_violations=_fault_violations(document),
+        crossed=crossed(case.thresholds, partial(measure, document)) if "valid" in document else (),
     )
 
 
@@ -262,7 +267,7 @@ def _code(returncode: int, document: Mapping[str, Value]) -> int:
     return int(ExitCode.INTERNAL) if is_verdict and returncode != told else returncode
 
 
-def _time_limit_s(case: Case, default_s: float) -> float:
+def workload_s(case: Case, default_s: float) -> float:
     """Returns how long a case's workload runs: as it says, or as its plan says.
 
     What cannot be understood counts as not said; the case's own command refuses it, with the reason.
@@ -309,6 +314,7 @@ def _result_from(case: Case, result: Mapping[str, Value]) -> CaseResult:
         failures=must.texts(result.get("failures", []), "failures"),
         left_out=must.texts(result.get("left_out", []), "left_out"),
         fault_violations=None if violations is None else must.whole(violations, "fault_violations"),
+        crossed=must.texts(result.get("crossed", []), "crossed"),
     )
 
 
@@ -321,4 +327,6 @@ def _result_json(result: CaseResult) -> dict[str, Value]:
         "failures": list(result.failures),
         "left_out": list(result.left_out),
         "fault_violations": result.fault_violations,
+        "crossed": list(result.crossed),
+        "passed": result.passed,
     }

@@ -12,14 +12,14 @@ from commands.choosing import ChoosingCommand
 from commands.compose import OUTPUT_OPTIONS, RUN_OPTIONS, compose, reproduce_line, settle, with_options
 from harness import options as opt
 from harness.errors import ExitCode
-from harness.terminal import echo, open_console
+from harness.terminal import annotation, echo, open_console
 
 
 @click.command("test", cls=ChoosingCommand)
 @with_options((*RUN_OPTIONS, *OUTPUT_OPTIONS))
 @click.pass_context
 def run_test(ctx: click.Context, /, **options: Any) -> None:
-    """Runs a test once, and judges it."""
+    """Runs a test, and checks what it recorded."""
     from commands.session import carry_out
     from harness.plain import one_line
     from harness.verdict import Verdict
@@ -43,7 +43,7 @@ def run_test(ctx: click.Context, /, **options: Any) -> None:
         echo(json.dumps({"run": str(run.path), **document}))
     elif options["output"] == "github" and verdict is not Verdict.VALID:
         level = "error" if verdict is Verdict.INVALID else "warning"
-        echo(f"::{level} title=labrys {info.name}::{document['reason']} -- {reproduce}".replace("\n", "%0A"))
+        echo(annotation(level, f"labrys {info.name}", f"{document['reason']} -- {reproduce}"))
     if session.interrupted:
         ctx.exit(ExitCode.INTERRUPTED)
     if session.error is not None and verdict is not Verdict.INVALID:  # a definite failure is never masked

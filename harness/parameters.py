@@ -18,6 +18,8 @@ from harness import plugins
 from harness.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from click.core import Context, Parameter
     from click.shell_completion import CompletionItem
 
@@ -126,6 +128,36 @@ class PluginName(click.ParamType[str]):
         from click.shell_completion import CompletionItem  # noqa: PLC0415 - only a shell asks
 
         return [CompletionItem(each) for each in plugins.plugins(self.group) if each.startswith(incomplete)]
+
+
+class Completed(click.ParamType[str]):
+    """A text that a shell can complete."""
+
+    name = "text"
+
+    def __init__(self, candidates: Callable[[str], Iterable[str]] | None = None) -> None:
+        """Takes what returns the texts that an unfinished one may become; None: it is the name of a file."""
+        self.candidates = candidates
+
+    def shell_complete(self, ctx: Context, param: Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
+        """Returns the texts that begin with what is typed; files where there are none."""
+        from click.shell_completion import CompletionItem  # noqa: PLC0415 - only a shell asks
+
+        texts = [] if self.candidates is None else self.candidates(incomplete)
+        found = [CompletionItem(text) for text in texts if text.startswith(incomplete)]
+        return found if found or self.candidates is not None else [CompletionItem(incomplete, type="file")]
+
+
+class SuiteFile(PathType):
+    """The file of a suite; a shell completes the ones in the working folder and in `suites/`, and other files."""
+
+    def shell_complete(self, ctx: Context, param: Parameter, incomplete: str) -> list[CompletionItem]:
+        """Returns the files that begin like that."""
+        from click.shell_completion import CompletionItem  # noqa: PLC0415 - only a shell asks
+
+        files = [str(path) for pattern in ("suites/*.toml", "*.toml") for path in sorted(Path().glob(pattern))]
+        found = [CompletionItem(file) for file in files if file.startswith(incomplete)]
+        return found or super().shell_complete(ctx, param, incomplete)
 
 
 def said_by_person(ctx: Context, name: str) -> bool:

@@ -27,6 +27,9 @@ so a system that is wrong without any fault does not pass for a fault that works
 
 `known-failures = ["recovered=invalid"]` lets a suite tell what is new in a system with a known defect: parts of the verdict
 that are named there may come out like that, and the summary says that they did.
+
+`thresholds = ["p99_ms < 200", "availability > 0.9"]` demands numbers of a run beside its verdict; `harness.thresholds` has the
+grammar. A case whose run crosses one has failed, whatever its verdict is.
 """
 
 from __future__ import annotations
@@ -42,6 +45,7 @@ from harness.documents import read_toml, shown
 from harness.errors import ExitCode, InputError
 from harness.randomness import SEED_BITS, stream
 from harness.suggest import did_you_mean
+from harness.thresholds import Threshold, read_threshold
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -54,7 +58,8 @@ if TYPE_CHECKING:
 TOP_KEYS = frozenset({"name", "defaults", "test"})
 KNOWN_FAILURES = "known-failures"
 DURING_FAULT = "expect-during-fault"
-OWN_KEYS = frozenset({"name", "repeat", "expect", DURING_FAULT, KNOWN_FAILURES})
+THRESHOLDS = "thresholds"
+OWN_KEYS = frozenset({"name", "repeat", "expect", DURING_FAULT, KNOWN_FAILURES, THRESHOLDS})
 CHOOSING = ("system", "workload")
 MAX_CASES = 10_000
 MAX_NAME = 60
@@ -73,6 +78,7 @@ class Case:
         expect: The verdict that is a success; a negative control expects `invalid`.
         known_failures: Parts of the verdict, `name=verdict`, that may come out like that without failing the suite.
         expect_during_fault: Whether a violation must be seen during or after a fault.
+        thresholds: What is demanded of the run's numbers.
     """
 
     name: str
@@ -82,6 +88,7 @@ class Case:
     expect: Verdict
     known_failures: frozenset[str] = frozenset()
     expect_during_fault: bool = False
+    thresholds: Sequence[Threshold] = ()
 
     def arguments(self) -> list[str]:
         """Returns the arguments of `labrys` that run this case."""
@@ -107,6 +114,7 @@ class CaseResult:
         failures: The parts that decide its verdict and are not valid, `name=verdict`.
         left_out: The kinds of faults that were asked for by `all` and are not in the plan.
         fault_violations: How many violations were seen during or after a fault; None if the results do not say.
+        crossed: A sentence for each threshold that the run does not keep.
     """
 
     case: Case
@@ -117,6 +125,7 @@ class CaseResult:
     failures: Sequence[str] = ()
     left_out: Sequence[str] = ()
     fault_violations: int | None = None
+    crossed: Sequence[str] = ()
 
     @property
     def verdict(self) -> Verdict | None:
@@ -131,7 +140,9 @@ class CaseResult:
 
     @property
     def passed(self) -> bool:
-        """Returns whether the verdict is the expected one, or differs from it only by what is known to fail."""
+        """Returns whether the verdict is the expected one, or known to fail like that, and no threshold is crossed."""
+        if self.crossed:
+            return False
         if self.verdict is self.case.expect:
             return self.without_fault is None
         return self.case.expect is Verdict.VALID and self.failed_as_known
@@ -148,7 +159,11 @@ class CaseResult:
     @property
     def why(self) -> str:
         """Returns the case's sentence: the verdict's, after what makes an expected verdict fail."""
-        return f"{self.without_fault}: {self.reason}" if self.without_fault else self.reason
+        if self.without_fault:
+            return f"{self.without_fault}: {self.reason}"
+        if self.crossed:
+            return f"crossed the threshold {'; and '.join(self.crossed)}. {self.reason}"
+        return self.reason
 
     @property
     def reproduce(self) -> str:
@@ -215,6 +230,7 @@ def _cases(where: str, table: Mapping[str, Any], *, seed: int, known: KnownOptio
     if not isinstance(repeat, int) or isinstance(repeat, bool) or not 1 <= repeat <= MAX_CASES:
         raise InputError(f"{where} ({name}): repeat takes a whole number from 1 to {MAX_CASES}, not {repeat!r}")
     expect, during_fault, known_failures = _expected(f"{where} ({name})", table)
+    thresholds = _thresholds(f"{where} ({name})", table)
     options = {key: value for key, value in table.items() if key not in OWN_KEYS}
     for key, value in options.items():
         if not all(
@@ -243,6 +259,7 @@ def _cases(where: str, table: Mapping[str, Any], *, seed: int, known: KnownOptio
                 expect=expect,
                 known_failures=known_failures,
                 expect_during_fault=during_fault,
+                thresholds=thresholds,
             )
 
 
@@ -275,10 +292,24 @@ def _expected(where: str, table: Mapping[str, Any]) -> tuple[Verdict, bool, froz
     return expect, during_fault, frozenset(parts)
 
 
+def _thresholds(where: str, table: Mapping[str, Any]) -> tuple[Threshold, ...]:
+    """Reads what a test demands of the numbers of its runs."""
+    texts = table.get(THRESHOLDS, [])
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise InputError(f'{where}: {THRESHOLDS} takes a list such as ["p99_ms < 200"], not {shown(texts)}')
+    try:
+        return tuple(read_threshold(text) for text in texts)
+    except InputError as error:
+        raise InputError(f"{where}: {THRESHOLDS}: {error}") from error
+
+
 def exit_code(results: Iterable[CaseResult]) -> ExitCode:
-    """Returns the exit code of a suite: an unexpected verdict, an error of the tool, an unknown, or all as expected."""
+    """Returns the exit code of a suite.
+
+    An unexpected verdict or a crossed threshold decides over an error of the tool, that over an unknown, that over valid.
+    """
     failed = [result for result in results if not result.passed]
-    if any(result.verdict in {Verdict.INVALID, Verdict.VALID} for result in failed):
+    if any(result.verdict in {Verdict.INVALID, Verdict.VALID} or result.crossed for result in failed):
         return ExitCode.INVALID
     if any(result.verdict is None for result in failed):
         return ExitCode.INTERNAL

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.segment import Segment
 
+PIPE_WIDTH = 100_000  # wider than any line that is written
+
 
 def echo(text: object = "", *, err: bool = False) -> None:
     """Writes a text and a line break to standard output, or to standard error."""
@@ -26,7 +28,10 @@ def echo(text: object = "", *, err: bool = False) -> None:
 
 
 def open_console(*, stderr: bool = True, **settings: Any) -> Console:
-    """Returns a console of rich that shows all strings as they are, escaped, without markup, emoji or highlighting."""
+    """Returns a console of rich that shows all strings as they are, escaped, without markup, emoji or highlighting.
+
+    Only a terminal has a width. Elsewhere, in a pipe or a file, a sentence stays one line, however long it is.
+    """
     from rich.console import Console  # noqa: PLC0415 - slow to import, and `--help` does not need it
     from rich.segment import Segment  # noqa: PLC0415
 
@@ -37,7 +42,25 @@ def open_console(*, stderr: bool = True, **settings: Any) -> Console:
             for segment in super().render(*args, **kwargs):
                 yield segment if segment.control else Segment(plain(segment.text), segment.style)
 
-    return PlainConsole(stderr=stderr, markup=False, emoji=False, highlight=False, **settings)
+    console = PlainConsole(stderr=stderr, markup=False, emoji=False, highlight=False, **settings)
+    if not console.is_terminal and "width" not in settings:
+        console.width = PIPE_WIDTH
+    return console
+
+
+def annotation(level: str, title: str, text: str) -> str:
+    """Returns a line that GitHub Actions shows beside a build.
+
+    Args:
+        level: `error`, `warning` or `notice`.
+        title: Its title.
+        text: What it says; its line breaks stay.
+    """
+    escapes = (("%", "%25"), ("\r", "%0D"), ("\n", "%0A"))
+    for sign, escape in escapes:
+        title, text = title.replace(sign, escape), text.replace(sign, escape)
+    title = title.replace(":", "%3A").replace(",", "%2C")
+    return f"::{level} title={title}::{text}"
 
 
 class PlainFormatter(logging.Formatter):

@@ -11,7 +11,7 @@ import click
 from harness.documents import read_text, shown
 from harness.errors import InputError
 from harness.options import as_written
-from harness.parameters import existing_file
+from harness.parameters import Completed, existing_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,27 +25,36 @@ if TYPE_CHECKING:
     from nemesis.rhythm import Rhythm
 
 
+def kinds_like(text: str) -> list[str]:
+    """Returns what a list of kinds may become whose last one is not finished, for the completion of a shell."""
+    from nemesis.kinds import ALL_KINDS, NO_KIND, all_kinds  # noqa: PLC0415 - only a shell asks
+
+    before, comma, _ = text.rpartition(",")
+    return [f"{before}{comma}{kind}" for kind in (*all_kinds(), *([] if comma else [ALL_KINDS, NO_KIND]))]
+
+
 OPTIONS = (
     click.option(
         "--nemesis",
+        type=Completed(kinds_like),
         default="",
         metavar="KIND[:TARGET],...",
-        help="The faults, e.g. kill,pause:leader,partition-random-halves,kill:broker+minority; "
-        "`all` is every kind that the nodes can take and that heals, and `none` is none.",
+        help="The kinds of faults, e.g. kill,pause:leader,kill:broker+minority; `labrys faults` lists them. "
+        "`all` is every kind that heals and that the nodes can take.  [default: none]",
     ),
     click.option(
         "--fault-on",
         default="6-15",
         show_default=True,
         metavar="SECONDS,...",
-        help="How long a fault lasts, in seconds; a kind may have a range of its own, e.g. 6-15,pause=0.2-2.",
+        help="How many seconds a fault lasts; a kind can have its own range, e.g. 6-15,pause=0.2-2.",
     ),
     click.option(
         "--fault-off",
         default="4-12",
         show_default=True,
         metavar="SECONDS,...",
-        help="The pause after a fault, likewise.",
+        help="How many seconds pass after a fault, in the same form.",
     ),
     click.option(
         "--fault-quiet",
@@ -59,16 +68,22 @@ OPTIONS = (
         "--fault-options",
         default="",
         metavar="KIND.OPTION=VALUE,...",
-        help="Options of kinds, e.g. packet-loss.probability=0.5,partition-leader.side=alone; see docs/faults.md.",
+        help="Options of kinds, e.g. packet-loss.probability=0.5,partition-leader.side=alone; `labrys faults KIND` lists them.",
     ),
-    click.option("--in-turn/--no-in-turn", default=False, help="Each kind once, one after the other."),
-    click.option("--keep-majority/--no-keep-majority", default=False, help="Never take the majority away."),
-    click.option("--take-majority/--no-take-majority", default=False, help="Take the majority away with each fault."),
+    click.option("--in-turn/--no-in-turn", default=False, help="Make one fault of each kind, one after the other."),
+    click.option(
+        "--keep-majority/--no-keep-majority", default=False, help="Always leave a majority of the nodes working."
+    ),
+    click.option(
+        "--take-majority/--no-take-majority",
+        default=False,
+        help="Stop or cut off a majority of the nodes with each fault.",
+    ),
     click.option(
         "--plan",
         "plan_file",
         type=existing_file(),
-        help="Carry out this plan of faults instead of drawing one; its seed and time limit hold too.",
+        help="Run the faults of this plan.json, with its seed and time limit, and draw none.",
     ),
 )
 

@@ -56,7 +56,7 @@ def split(nodes: Sequence[str], side: Iterable[str]) -> Grudge:
     inside = frozenset(side)
     unknown = inside - frozenset(nodes)
     if unknown:
-        raise PlanError(f"a partition names nodes that the cluster has not: {', '.join(sorted(unknown))}")
+        raise PlanError(f"a partition names nodes that are not in the cluster: {', '.join(sorted(unknown))}")
     if not inside or len(inside) == len(nodes):
         raise PlanError(f"a partition needs nodes on both sides; {len(inside)} of {len(nodes)} are on one")
     return complete([tuple(n for n in nodes if n in inside), tuple(n for n in nodes if n not in inside)])

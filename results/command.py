@@ -6,27 +6,29 @@ from pathlib import Path
 
 import click
 
+from harness.errors import InputError
 from harness.options import ToldCommand
 from harness.parameters import Whole, folder
 from harness.terminal import echo, open_console
+from results.naming import RunCommand, RunName
 
 _STORE = click.option(
     "--store",
     type=folder(),
     default=Path("store"),
     show_default=True,
-    help="The folder that holds all runs.",
+    help="The folder with all runs.",
 )
 
 
-@click.command(cls=ToldCommand)
-@click.argument("run", default="latest")
+@click.command(cls=RunCommand)
+@click.argument("run", type=RunName(), default="latest")
 @_STORE
 def report(run: str, store: Path) -> None:
-    """Makes the report of RUN anew from its files, and prints its path.
+    """Writes the report of RUN again from its files, and prints its path.
 
-    RUN is a run's folder, or within the store: `latest`, `<test>`, `<test>/<time>`, or an index (0 is the newest, -1 the
-    oldest).
+    RUN is a run's folder, or a run in the store: `latest`, `<test>`, `<test>/<time>`, or an index, where 0 is the newest run
+    and -1 the oldest.
     """
     from results.document import build
     from results.load import load_record
@@ -35,6 +37,10 @@ def report(run: str, store: Path) -> None:
     from results.terminal import print_summary
 
     found = Store(store).open_run(run)
+    if found.is_running():
+        raise InputError(
+            f"{found.path} is still running and writes its report at its end; `labrys serve` shows it live, at /live"
+        )
     record = load_record(found)
     document = build(record)
     draw(found, record, document)
@@ -44,9 +50,9 @@ def report(run: str, store: Path) -> None:
 
 @click.command(cls=ToldCommand)
 @_STORE
-@click.option("--port", type=Whole(0, 65535), default=8080, show_default=True, help="0 takes a free one.")
+@click.option("--port", type=Whole(0, 65535), default=8080, show_default=True, help="The port; 0 chooses a free one.")
 def serve(store: Path, port: int) -> None:
-    """Browses the store in a web browser, on this machine only."""
+    """Shows the store in a web browser, on this machine only."""
     from results.serve import StoreServer
     from results.store import Store
 

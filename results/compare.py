@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from itertools import islice
 from statistics import median
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from harness.errors import InputError
@@ -23,6 +24,19 @@ QUANTILES = ("p50_ms", "p99_ms", "max_ms")
 MAX_BYTES = 4 << 20
 MAX_NAMES = 100
 MAX_CHARACTERS = 600
+# Options whose name in `test.json` differs from their flag's by more than its dashes.
+_TYPED = MappingProxyType(
+    {
+        "cluster_kind": "cluster",
+        "load_kind": "load",
+        "output": "format",
+        "plan_file": "plan",
+        "store_dir": "store",
+        "system_name": "system",
+        "test_name": "name",
+        "workload_name": "workload",
+    }
+)
 
 
 def comparison(runs: Sequence[Run]) -> Mapping[str, Value]:
@@ -62,7 +76,7 @@ def _column(run: Run) -> dict[tuple[int, str], str]:
     add({"verdict": str(Verdict.from_json(results.get("valid")) or "none")})
     add({"reason": str(results.get("reason", UNSEEN))})
     add({f"version of {each}": str(version) for each, version in listed(test, "versions")})
-    add({f"--{option}": one_value(value) for option, value in listed(test, "options")})
+    add({flag(option): one_value(value) for option, value in listed(test, "options")})
     add({"operations": f"{_number(_part(results, 'counts').get('operations')):,.0f}"})
     latency = [(f, _part(_part(results, "latency"), f)) for f, _ in listed(results, "latency")]
     add({f"{f} {q.removesuffix('_ms')}": _ms(told.get(q)) for f, told in latency for q in QUANTILES})
@@ -74,6 +88,11 @@ def _column(run: Run) -> dict[tuple[int, str], str]:
     add({f"part {part}": str(Verdict.from_json(told.get("valid")) or UNSEEN) for part, told in parts})
     add({"not compared": "; ".join(problems)} if problems else {})
     return column
+
+
+def flag(option: str) -> str:
+    """Returns an option of `test.json` as it is typed, e.g. `--read-mode`."""
+    return f"--{_TYPED.get(option, option).replace('_', '-')}"
 
 
 def _read(run: Run, path: Path, problems: list[str]) -> Mapping[str, Value]:

@@ -1,7 +1,8 @@
 """What a run that goes on has done so far, read from its history's new lines.
 
 Another process writes the file; nothing here waits for it, locks it, or asks it for anything. A line that is not complete yet
-is read the next time. A line that makes no sense is counted and passed over: a view may not end because of what it shows.
+is read the next time. A line that makes no sense is counted and passed over: a view may not end because of what it shows. What
+is not in a history, such as who leads, a run writes to `live.json`, and a suite to its `suite.json`.
 """
 
 from __future__ import annotations
@@ -19,16 +20,21 @@ from harness.history import FORMAT
 from harness.op import NEMESIS, OpType
 from harness.units import NS_PER_MS, NS_PER_S
 from results.series import TYPES
+from results.store import read_head
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.op import Value
+    from results.store import Run, Store
 
 MAX_READ = 8 << 20
 MAX_SECONDS = 900
 MAX_OPEN = 100_000
 RECENT = 400
+MAX_TEXT = 200
+MAX_CASES = 500
+MAX_SUITE_BYTES = 8 << 20
 _COLUMNS = {str(kind): place for place, kind in enumerate(TYPES)}
 
 
@@ -130,3 +136,39 @@ class Tail:
             "p50_ms": None if recent is None else round(float(recent[recent.size // 2]), 2),
             "p99_ms": None if recent is None else round(float(recent[int(recent.size * 0.99)]), 2),
         }
+
+
+def said_of(run: Run) -> dict[str, Value]:
+    """Returns what the current run says about itself: its phase, its leader and the leader's term; None where it is silent."""
+    said = read_head(run.live_json, ("phase", "leader", "term"))
+    term = said.get("term")
+    return {
+        **{key: said[key][:MAX_TEXT] if isinstance(said.get(key), str) else None for key in ("phase", "leader")},
+        "term": term if isinstance(term, int) else None,
+    }
+
+
+def suite_state(store: Store) -> Value:
+    """Returns what the suite that goes on has done so far: its name, each case with its state; None if there is none."""
+    folder = store.current_suite()
+    if folder is None:
+        return None
+    try:
+        with below.open_file(folder, folder / "suite.json") as file:
+            document = json.loads(file.read(MAX_SUITE_BYTES))
+        results = document["results"]
+        states = [(str(case), _state(str(case), results, document["running"])) for case in document["cases"]]
+        return {
+            "name": str(document["suite"])[:MAX_TEXT],
+            "done": sum(state in {"passed", "failed"} for _, state in states),
+            "total": len(states),
+            "cases": [{"name": case[:MAX_TEXT], "state": state} for case, state in states[:MAX_CASES]],
+        }
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def _state(case: str, results: Value, running: Value) -> str:
+    if case in results:
+        return "passed" if results[case]["passed"] is True else "failed"
+    return "running" if case == running else "waiting"

@@ -46,11 +46,13 @@ def load_record(run: Run) -> RunRecord:
         problems.append("the run has no history.jsonl")
     operations = pair(ops)
     if not run.has(run.results_json):
+        recorded = f"{len(operations)} operations were recorded"
         part = Part(
             name="completed",
             verdict=Verdict.UNKNOWN,
-            reason=f"The run ended before its verdict; {len(operations)} operations were recorded. "
-            "`labrys check` can decide its history.",
+            reason=f"The run is still going on; so far {recorded}."
+            if run.is_running()
+            else f"The run ended before its verdict; {recorded}. `labrys check` can decide its history.",
         )
         end_s = ops[-1].time_ns / NS_PER_S if ops else 0.0
         return RunRecord(

@@ -6,6 +6,8 @@ few seconds. A thread of its own reads what the run appends to its history, so t
 
 from __future__ import annotations
 
+import contextlib
+import json
 import threading
 from collections import Counter
 from typing import TYPE_CHECKING
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING
 from rich.live import Live
 from rich.text import Text
 
+from harness.errors import LabrysError
 from harness.fault_events import fault_event
 from harness.op import NEMESIS, Op, OpType
 from harness.plain import message, name, plain
@@ -27,9 +30,11 @@ if TYPE_CHECKING:
 
     from harness.clock import Clock
     from harness.watch import Watch
+    from results.store import Run
 
 LIVE_INTERVAL_S = 0.25
 PLAIN_INTERVAL_S = 5.0
+SAYING_INTERVAL_S = 1.0
 REFUSED = "refused"
 COLOURS = {OpType.OK: "green", OpType.FAIL: "yellow", OpType.INFO: "magenta"}
 
@@ -42,10 +47,17 @@ class Progress:
         ops: The history's events, growing while the run goes on.
         time_limit_s: How long the workload will run.
         refusals: Codes of `fail` errors by which a node names another to ask; they are counted apart.
+        folder: The run's folder; phase and leader go to its `live.json` meanwhile, for the live view. None: they do not.
     """
 
     def __init__(
-        self, *, console: Console, ops: Sequence[Op], time_limit_s: float, refusals: Collection[str] = ()
+        self,
+        *,
+        console: Console,
+        ops: Sequence[Op],
+        time_limit_s: float,
+        refusals: Collection[str] = (),
+        folder: Run | None = None,
     ) -> None:
         self._console = console
         self._ops = ops
@@ -58,17 +70,23 @@ class Progress:
         self._clock: Clock | None = None
         self._phase = ""
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._print, name="progress", daemon=True)
+        self._folder = folder
+        self._said = ""
+        self._threads = [
+            threading.Thread(target=target, name="progress", daemon=True) for target in (self._print, self._say)
+        ]
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._over.set()
-        self._thread.join()
+        for thread in self._threads:
+            thread.join()
 
     def phase(self, text: str) -> None:
         """Prints the phase that begins."""
@@ -126,3 +144,16 @@ class Progress:
             console=self._console, transient=True, get_renderable=self.line, refresh_per_second=1 / LIVE_INTERVAL_S
         ):
             self._over.wait()
+
+    def _say(self) -> None:
+        """Keeps `live.json` up to date, until the run is over."""
+        if self._folder is None:
+            return
+        with contextlib.suppress(LabrysError, OSError):  # a full disk is the run's affair; nobody needs this file
+            while not self._over.wait(SAYING_INTERVAL_S):
+                leader, term = (self._watch.leader() if self._watch else None) or (None, None)
+                said = json.dumps({"phase": self._phase, "leader": leader, "term": term})
+                if said != self._said:
+                    self._said = said
+                    self._folder.write_text(self._folder.live_json, said)
+        self._folder.live_json.unlink(missing_ok=True)

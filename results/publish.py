@@ -60,4 +60,6 @@ def draw(run: Run, record: RunRecord, document: Mapping[str, Value]) -> None:
     for name, (_, svg) in drawn.items():
         run.write_text(run.plots_dir / f"{name}.svg", svg)
     logs = report.tails(run)
+    for file, page in report.key_pages(record, document):
+        run.write_text(run.path / file, page)
     run.write_text(run.report_html, report.render(record, document, drawn=drawn, logs=logs))

@@ -7,7 +7,9 @@ escaped by the template engine, or put into an element of data out of which noth
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 import stat
 from bisect import bisect_right
 from dataclasses import asdict, dataclass
@@ -35,8 +37,10 @@ from results.timeline import embedded, timeline
 from results.topology import picture as cluster_picture
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
+
+    from jinja2 import Environment
 
     from harness.counterexample import Counterexample
     from harness.op import Value
@@ -47,6 +51,8 @@ LOG_LINES = 60
 LOG_BYTES = 16_384
 MAX_LOGS = 40
 MAX_DRAWN = 40
+MAX_KEY_PAGES = 100
+KEY_PAGE = "key-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,32 +135,94 @@ def render(
         refusals=record.test.codes.refusals,
         subjects=list({str(each.subject): each.subject for each in examples if each.subject is not None}.values()),
     )
+    names = key_names(examples)
+    return (
+        _pages()
+        .get_template("report.html")
+        .render(
+            record=record,
+            document=document,
+            pages=[{"key": key, "name": file} for key, file in list(names.items())[:MAX_KEY_PAGES]],
+            keys=len(names),
+            availability=availability_line(document["availability"]),
+            verdict=str(verdict_of(record.parts)),
+            started=_started(record),
+            faults=_faults(record, document, data["kinds"]),
+            example=None if example is None else _example(example, record),
+            others=[_example(other, record) for other in examples[1:MAX_DRAWN]],
+            undrawn=[{"key": other.key, "explanation": other.explanation} for other in examples[MAX_DRAWN:]],
+            violations=document["violations"],
+            plots=[
+                {"title": title, "svg": Markup(plots.inlined(svg, prefix=name, title=title))}  # noqa: S704 - drawn by us
+                for name, (title, svg) in drawn.items()
+            ],
+            logs=logs,
+            shown=len(data["s"]),
+            lanes_left_out=data["lanes_left_out"],
+            most=MAX_ROWS,
+            data=Markup(embedded(data)),  # noqa: S704 - cannot end its element
+        )
+    )
+
+
+def key_names(examples: Sequence[Counterexample]) -> dict[str, str]:
+    """Returns the name of the page of each key that has a counterexample, in their order."""
+    keys = list(dict.fromkeys(str(each.key) for each in examples if each.key is not None))
+    return {key: f"{KEY_PAGE}{_file_name(key)}.html" for key in keys}
+
+
+def _file_name(key: str) -> str:
+    """Returns a name for a file that is legible and differs from those of other keys."""
+    if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}", key):
+        return key
+    legible = re.sub(r"[^A-Za-z0-9-]+", "_", key)[:40].strip("_") or "key"
+    return f"{legible}.{hashlib.sha256(key.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
+
+
+def key_pages(record: RunRecord, document: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
+    """Yields the page of each invalid key, its file's name first: why it is invalid, and the operations on it alone."""
+    examples = counterexamples_of(record, str(document["reason"]))
+    names = list(key_names(examples).items())[:MAX_KEY_PAGES]
+    template = _pages().get_template("key.html")
+    for key, file in names:
+        own = [each for each in examples if each.key is not None and str(each.key) == key]
+        data = timeline(
+            operations=[op for op in record.operations if op.key == own[0].key],
+            faults=record.faults,
+            sightings=record.sightings,
+            nodes=record.test.nodes,
+            marked=[op.invoke_index for each in own[:MAX_DRAWN] for op in each.operations],
+            culprit=own[0].culprit.invoke_index if own[0].culprit else None,
+            refusals=record.test.codes.refusals,
+        )
+        yield (
+            file,
+            template.render(
+                record=record,
+                document=document,
+                key=key,
+                started=_started(record),
+                example=True,
+                examples=[_example(each, record) for each in own[:MAX_DRAWN]],
+                more=max(0, len(own) - MAX_DRAWN),
+                shown=len(data["s"]),
+                lanes_left_out=data["lanes_left_out"],
+                data=Markup(embedded(data)),  # noqa: S704 - cannot end its element
+            ),
+        )
+
+
+def _pages() -> Environment:
     pages = environment(finalize=cut)
     pages.filters["label"] = label
     pages.filters["first"] = first
     pages.filters["pretty"] = pretty
     pages.filters["elections"] = elections
-    return pages.get_template("report.html").render(
-        record=record,
-        document=document,
-        availability=availability_line(document["availability"]),
-        verdict=str(verdict_of(record.parts)),
-        started=f"{record.test.started_utc.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC",
-        faults=_faults(record, document, data["kinds"]),
-        example=None if example is None else _example(example, record),
-        others=[_example(other, record) for other in examples[1:MAX_DRAWN]],
-        undrawn=[{"key": other.key, "explanation": other.explanation} for other in examples[MAX_DRAWN:]],
-        violations=document["violations"],
-        plots=[
-            {"title": title, "svg": Markup(plots.inlined(svg, prefix=name, title=title))}  # noqa: S704 - drawn by us
-            for name, (title, svg) in drawn.items()
-        ],
-        logs=logs,
-        shown=len(data["s"]),
-        lanes_left_out=data["lanes_left_out"],
-        most=MAX_ROWS,
-        data=Markup(embedded(data)),  # noqa: S704 - cannot end its element
-    )
+    return pages
+
+
+def _started(record: RunRecord) -> str:
+    return f"{record.test.started_utc.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def tails(run: Run) -> list[LogTail]:

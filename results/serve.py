@@ -30,7 +30,7 @@ from harness.errors import InputError
 from harness.plain import message, name, plain
 from harness.verdict import Verdict
 from results.compare import comparison
-from results.live import Tail
+from results.live import Tail, said_of, suite_state
 from results.pages import environment
 from results.spoken import size
 from results.store import Run, Store, summarize
@@ -65,6 +65,7 @@ _POLICY = (
 )
 _FILE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 _REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; sandbox allow-scripts"
+_REPORT_PAGE = re.compile(r"report\.html|key-[A-Za-z0-9._-]+\.html")
 _ORDERS = {
     "time": lambda row: (row.run.stamp, row.run.test_name),
     "test": lambda row: (row.run.test_name, row.run.stamp),
@@ -149,13 +150,15 @@ class StoreServer(ThreadingHTTPServer):
     def live(self) -> dict[str, Any]:
         """Returns what the run that goes on has done so far."""
         run = self.store.current()
+        suite = suite_state(self.store)
         if run is None:
-            return {"run": None}
+            return {"run": None, "suite": suite}
         with self._lock:
             if self._tail is None or self._tail.path != run.history_jsonl:
                 self._tail = Tail(run.history_jsonl)
             self._tail.read()
-            return {"run": f"{run.test_name}/{run.stamp}", **self._tail.state()}
+            name = f"{run.test_name}/{run.stamp}"
+            return {"run": name, "suite": suite, **said_of(run), **self._tail.state()}
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -309,7 +312,7 @@ class _Handler(BaseHTTPRequestHandler):
         )
 
     def _file(self, run: Run, path: Path) -> None:
-        report = path == run.report_html
+        report = path.parent == run.path and _REPORT_PAGE.fullmatch(path.name) is not None
         kind = "text/html; charset=utf-8" if report else _TYPES.get(path.suffix, "application/octet-stream")
         try:
             file = below.open_file(run.path, path)
@@ -421,7 +424,9 @@ def _quoted(text: str) -> str:
 
 def _matches(row: RunSummary, words: Sequence[str]) -> bool:
     verdict = Verdict.from_json(row.valid) or ("running" if row.running else "none")
-    text = f"{row.run.test_name} {row.run.stamp} {row.reason} {row.seed}".lower()
+    text = " ".join(
+        [row.run.test_name, row.run.stamp, row.reason, row.seed or "", row.reproduce or "", *row.faults]
+    ).lower()
     return all(word == verdict or (word in text and word not in {"valid", "invalid"}) for word in words)
 
 

@@ -12,6 +12,7 @@ the old or the new, never a half. Whatever else lies in the store (files, broken
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import re
@@ -26,7 +27,7 @@ from harness.verdict import Verdict
 from results.errors import NoSuchRun, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
     from harness.op import Value
@@ -35,6 +36,8 @@ LATEST = "latest"
 CURRENT = "current"
 MAX_SUFFIX = 1000
 HEAD_BYTES = 65_536
+MAX_PLAN_BYTES = 1 << 20  # of a plan whose kinds a list shows
+MAX_KINDS = 50
 _TEST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,127}")
 _STAMP = re.compile(r"\d{8}T\d{6}\.\d{3}Z(-\d{1,4})?")
 
@@ -105,6 +108,11 @@ class Run:
         return self.path / "junit.xml"
 
     @property
+    def live_json(self) -> Path:
+        """Returns the path of what is known of a run that goes on and is not in its history: phase, leader, term."""
+        return self.path / "live.json"
+
+    @property
     def log(self) -> Path:
         """Returns the path of Labrys' own log."""
         return self.path / "labrys.log"
@@ -118,6 +126,21 @@ class Run:
     def nodes_dir(self) -> Path:
         """Returns the folder that holds one folder of logs for each node."""
         return self.path / "nodes"
+
+    def hold(self) -> contextlib.AbstractContextManager[None]:
+        """Marks the run as running, until the context or the process ends, however it ends."""
+        return _held(self.log)
+
+    def is_running(self) -> bool:
+        """Says whether a process holds the run."""
+        try:
+            with below.open_file(self.path, self.log) as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
 
     def write_json(self, path: Path, value: Value) -> None:
         """Writes `value` to `path` in one step, two spaces to a level."""
@@ -165,6 +188,7 @@ class RunSummary:
         seed: As text, since it may not fit where numbers are floats; None where it is not known.
         reproduce: The command that runs the same again; None where it is not known.
         running: Whether this is the run that is going on.
+        faults: The kinds of faults in its plan.
     """
 
     run: Run
@@ -173,6 +197,19 @@ class RunSummary:
     seed: str | None
     reproduce: str | None
     running: bool
+    faults: Sequence[str] = ()
+
+
+@contextlib.contextmanager
+def _held(path: Path) -> Iterator[None]:
+    with path.open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def is_test_name(text: str) -> bool:
+    """Says whether a text can be the name of a test, which is a folder's."""
+    return _TEST_NAME.fullmatch(text) is not None and text not in {LATEST, CURRENT}
 
 
 def stamp(utc: datetime) -> str:
@@ -214,7 +251,7 @@ class Store:
         Raises:
             StoreError: The name cannot be a folder's, or the folder cannot be made.
         """
-        if not _TEST_NAME.fullmatch(test_name) or test_name in {LATEST, CURRENT}:
+        if not is_test_name(test_name):
             raise StoreError(
                 f"a test's name is a folder's, of letters, digits and `._+-` and neither `{LATEST}` nor `{CURRENT}`; "
                 f"got {test_name!r}"
@@ -227,7 +264,7 @@ class Store:
                 raise StoreError(f"{parent} is {below.LINK}; give the test another name with --name")
             run = self._make(parent, base)
             for link in (self.root / CURRENT, self.root / LATEST, parent / LATEST):
-                _point(link, run.path)
+                point(link, run.path)
         except OSError as error:
             raise StoreError(
                 f"the run's folder {parent / base} could not be made: {error.strerror or error}; "
@@ -245,14 +282,16 @@ class Store:
 
     def finish(self, run: Run) -> None:
         """Removes `current`, if it still points at `run`."""
-        link = self.root / CURRENT
-        with contextlib.suppress(OSError):
-            if link.is_symlink() and link.resolve() == run.path.resolve():
-                link.unlink()
+        unpoint(self.root / CURRENT, run.path)
 
     def current(self) -> Run | None:
         """Returns the run that is going on, if there is one."""
         return self._linked(self.root / CURRENT)
+
+    def current_suite(self) -> Path | None:
+        """Returns the folder of the suite that is going on, if there is one."""
+        found = self._linked(self.root / "suites" / CURRENT)
+        return None if found is None else found.path
 
     def open_run(self, name: str) -> Run:
         """Finds a run by what a person would type.
@@ -315,7 +354,7 @@ def summarize(run: Run, *, running: bool = False) -> RunSummary:
         reason = "running" if running else "no verdict: the run ended before, or its results.json is damaged"
         return RunSummary(
             run=run, valid=None, reason=reason, seed=_text(test.get("seed")), reproduce=_text(test.get("reproduce")),
-            running=running,
+            running=running, faults=planned_kinds(run),
         )  # fmt: skip
     return RunSummary(
         run=run,
@@ -324,7 +363,18 @@ def summarize(run: Run, *, running: bool = False) -> RunSummary:
         seed=_text(results.get("seed")),
         reproduce=_text(results.get("reproduce")),
         running=running,
+        faults=planned_kinds(run),
     )
+
+
+def planned_kinds(run: Run) -> list[str]:
+    """Returns the kinds of faults in a run's plan; none if the plan is missing, damaged or very long."""
+    try:
+        document = json.loads(run.read_bytes(run.plan_json, MAX_PLAN_BYTES))
+        kinds = {fault["kind"] for fault in document["faults"]}
+    except (InputError, ValueError, LookupError, TypeError, RecursionError):
+        return []
+    return sorted(kind for kind in kinds if isinstance(kind, str))[:MAX_KINDS]
 
 
 def read_head(path: Path, keys: tuple[str, ...]) -> Mapping[str, Value]:
@@ -382,8 +432,15 @@ def _is_run(path: Path) -> bool:
     return path.is_dir() and any((path / name).is_file() for name in ("test.json", "history.jsonl", "results.json"))
 
 
-def _point(link: Path, target: Path) -> None:
+def point(link: Path, target: Path) -> None:
     """Makes `link` a relative symbolic link to `target`, in one step."""
     temporary = link.with_name(f".{link.name}.{secrets.token_hex(4)}.tmp")
     temporary.symlink_to(os.path.relpath(target, link.parent))
     temporary.replace(link)
+
+
+def unpoint(link: Path, target: Path) -> None:
+    """Removes a symbolic link, if it still leads to `target`."""
+    with contextlib.suppress(OSError):
+        if link.is_symlink() and link.resolve() == target.resolve():
+            link.unlink()

@@ -11,6 +11,7 @@ from rich.text import Text
 from harness.errors import headline
 from harness.faults import called
 from harness.plain import name, one_line, plain
+from harness.terminal import PIPE_WIDTH
 from harness.verdict import Verdict
 from results.bounds import MAX_FUNCTIONS_TOLD, first, label
 from results.reading import verdict_from
@@ -49,11 +50,13 @@ def print_summary(console: Console, document: Mapping[str, Value], *, report: Pa
     for line in _circumstances(document["counterexample"]):
         console.print(Text(f"  {sentence(line)}", style="dim"))
     console.print()
-    console.print(_parts(document))
+    in_columns = console.width < PIPE_WIDTH  # tables are for screens; elsewhere a line each is easier to search
+    console.print(_parts(document) if in_columns else _part_lines(document))
     console.print()
-    if document["faults"] and console.width >= LEAST_WIDTH:
+    in_columns = in_columns and console.width >= LEAST_WIDTH
+    if document["faults"] and in_columns:
         console.print(_faults(document))
-    for fault in document["faults"][:MAX_FAULTS] if console.width < LEAST_WIDTH else ():
+    for fault in document["faults"][:MAX_FAULTS] if not in_columns else ():
         console.print(_fault(fault))
     if len(document["faults"]) > MAX_FAULTS:
         console.print(Text(f"and {len(document['faults']) - MAX_FAULTS} more faults; the report has all"))
@@ -109,6 +112,15 @@ def _parts(document: Mapping[str, Value]) -> Table:
     for part_name, part in document["parts"].items():
         table.add_row(Text(label(part_name)), _told(part["valid"]), Text(sentence(part["reason"])))
     return table
+
+
+def _part_lines(document: Mapping[str, Value]) -> Text:
+    width = max((len(label(part_name)) for part_name in document["parts"]), default=0)
+    lines = [
+        Text.assemble(f"{label(part_name):<{width}}  ", _told(part["valid"]), f"  {sentence(part['reason'])}")
+        for part_name, part in document["parts"].items()
+    ]
+    return Text("\n").join(lines)
 
 
 def _faults(document: Mapping[str, Value]) -> Table:

@@ -2,6 +2,9 @@
 
 Lines are decoded and held to the format by `harness.event_lines`, as everywhere. A last line that was torn off, because the run
 was ended while it was written, is left out with a warning.
+
+A file of another tool may begin with an event. Then there is no header, the order of the lines is the order of the events, and
+a line may lack the index, the time and the value; one warning says so.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 # As in `harness.history`, which brings asyncio and would cost a quarter of a short check; a test holds them to it.
 FORMAT: Final = "labrys-history"
 VERSION: Final = 1
+EVENT: Final = frozenset({"type", "process", "f"})  # what each event has, and no header
 
 
 class JsonlEvents:
@@ -32,9 +36,9 @@ class JsonlEvents:
     Attributes:
         header: The header, once the first event was asked for.
         warnings: What was passed over, as sentences; known at the end.
+        timed: Whether the events have times; known once the first event was asked for.
     """
 
-    timed: Final = True
     may_be_empty: Final = True
 
     def __init__(self, source: Source, *, keyed: bool | None) -> None:
@@ -46,6 +50,8 @@ class JsonlEvents:
         """
         self.header: Mapping[str, Any] = {}
         self.warnings: list[str] = []
+        self.timed = True
+        self._bare = False
         self._keyed = bool(keyed)
         self._source = source
         self._index = 0
@@ -72,17 +78,37 @@ class JsonlEvents:
         try:
             fields = decode_object(line)
         except ValueError:
-            if not self.header or line.endswith(b"\n"):
+            if not (self.header or self._bare) or line.endswith(b"\n"):
                 raise
             self.warnings.append(f"line {self._source.line}, the last one, is torn off and was left out")
             return None
-        if not self.header:
-            self.header = _header(fields)
-            return None
+        if not self.header and not self._bare:
+            if not fields.keys() >= EVENT:
+                self.header = _header(fields)
+                return None
+            self._begin_bare(fields)
+        if self._bare:
+            fields = self._completed(fields)
         op = decode_event(fields, self._index)
         self._index += 1
         hold_to_bounds(op.value)
         return Event(self._source.line, self._lifted(op) if self._keyed else op)
+
+    def _begin_bare(self, first: Mapping[str, Any]) -> None:
+        """Notes that there is no header, and whether there are times."""
+        self._bare = True
+        self.timed = "time" in first
+        untimed = "" if self.timed else ", and they have no times"
+        self.warnings.append(
+            f"line 1 is an event and not the header of a history.jsonl; the events are taken in the order of the lines{untimed}"
+        )
+
+    def _completed(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns an event with the index of its line, the time 0 where there are no times, and nil for a missing value."""
+        if ("time" in fields) != self.timed:
+            expected = "a time, as in the first event" if self.timed else "no time, because the first event has none"
+            raise ValueError(f"expected {expected}")
+        return {"value": None, "time": 0, **fields, "index": self._index}
 
     def _lifted(self, op: Op) -> Op:
         if op.key is not None or op.process == NEMESIS:
@@ -94,7 +120,10 @@ class JsonlEvents:
 
 def _header(fields: Mapping[str, Any]) -> Mapping[str, Any]:
     if fields.get("format") != FORMAT:
-        raise ValueError(f'expected the header {{"format": "{FORMAT}", "version": {VERSION}, ...}}')
+        raise ValueError(
+            f'expected the header {{"format": "{FORMAT}", "version": {VERSION}, ...}}, '
+            "or an event with at least type, process and f"
+        )
     if fields.get("version") != VERSION:
         raise ValueError(f"expected version {VERSION} of the format, found {fields.get('version')!r}")
     return fields

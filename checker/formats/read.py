@@ -37,6 +37,7 @@ FORMATS: Final = (JSONL, PARQUET, EDN, ETCD_LOG)
 _PARQUET_MAGIC: Final = b"PAR1"
 _EDN_START: Final = re.compile(rb"(?:[\s,]|;[^\n]*\n)*+(?:[{\[(#;]|\Z)")
 _JSON_START: Final = re.compile(rb"\s*\{\s*[\"}]")
+_JSON_ARRAY_START: Final = re.compile(rb'\s*\[\s*\{\s*"[^"\\]{0,100}":')  # EDN has a space before a keyword
 _LOG_START: Final = re.compile(rb"(?:INFO|WARN|DEBUG|ERROR)\s")
 
 
@@ -110,6 +111,13 @@ def detect(source: Source) -> str:
         raise BadHistory(source.name, None, "expected a history, found an empty file")
     if _JSON_START.match(head):
         return JSONL
+    if _JSON_ARRAY_START.match(head):
+        raise BadHistory(
+            source.name,
+            1,
+            "expected one JSON object on each line, found a JSON array; write each of its elements on a line of its own, "
+            "e.g. with jq -c '.[]' FILE",
+        )
     if _EDN_START.match(head):
         return EDN
     if _LOG_START.match(head) or MARK.search(head):

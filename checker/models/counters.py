@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from checker.errors import ModelError
 from checker.models.base import Call, Code, Inconsistent, NativeModel, Numbers
 from checker.models.opcodes import FETCH_ADD, INCREMENT, READ_COUNT
+from checker.words import value_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,10 +39,10 @@ class Counter(NativeModel):
         if op.f == "read":
             if not op.ok or self._integer(op.result) == state:
                 return state
-            return Inconsistent(f"can't read {op.result} from counter {state}")
+            return Inconsistent(f"can't read {value_text(op.result)} from counter {value_text(state)}")
         amount = self._amount(op)
         if op.f in FETCHES and op.ok and self._integer(op.result) != state:
-            return Inconsistent(f"can't fetch {op.result} from counter {state}")
+            return Inconsistent(f"can't fetch {value_text(op.result)} from counter {value_text(state)}")
         return state + amount
 
     def observes(self, op: Call) -> bool:
@@ -67,10 +68,10 @@ class Counter(NativeModel):
 
     def _amount(self, op: Call) -> int:
         if op.f not in ADDS and op.f not in FETCHES:
-            raise ModelError(f"model {self.name}: expected add, fetch-add or read, found {op.f!r}")
+            raise ModelError(f"model {self.name}: expected add, fetch-add or read, found {value_text(op.f)}")
         return 1 if op.argument is None else self._integer(op.argument)
 
     def _integer(self, value: Value) -> int:
         if type(value) is not int or not -_LIMIT < value < _LIMIT:
-            raise ModelError(f"model {self.name}: expected an integer below 2^62, found {value!r}")
+            raise ModelError(f"model {self.name}: expected an integer below 2^62, found {value_text(value)}")
         return value

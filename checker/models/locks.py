@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from checker.errors import ModelError
 from checker.models.base import Call, Code, Inconsistent, NativeModel, Numbers
 from checker.models.opcodes import ACQUIRE, RELEASE
+from checker.words import value_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +31,9 @@ class Mutex(NativeModel):
             initial: Whether it is locked at the beginning; nil is false.
         """
         if initial is not None and not isinstance(initial, bool):
-            raise ModelError(f"model {self.name}: expected true or false as the initial state, found {initial!r}")
+            raise ModelError(
+                f"model {self.name}: expected true or false as the initial state, found {value_text(initial)}"
+            )
         self.initial = bool(initial)
 
     def step(self, state: State, op: Call) -> State | Inconsistent:
@@ -56,7 +59,7 @@ class Mutex(NativeModel):
         return Code(ACQUIRE if op.f == "acquire" else RELEASE, numbers(op.process))
 
     def _unknown(self, op: Call) -> ModelError:
-        return ModelError(f"model {self.name}: expected acquire or release, found {op.f!r}")
+        return ModelError(f"model {self.name}: expected acquire or release, found {value_text(op.f)}")
 
 
 class OwnerMutex(Mutex):
@@ -72,7 +75,7 @@ class OwnerMutex(Mutex):
             initial: Nil or false.
         """
         if initial:
-            raise ModelError(f"model {self.name}: expected nil as the initial state, found {initial!r}")
+            raise ModelError(f"model {self.name}: expected nil as the initial state, found {value_text(initial)}")
         self.initial = None
 
     def step(self, state: State, op: Call) -> State | Inconsistent:

@@ -12,6 +12,7 @@ from checker.errors import ModelError
 from checker.identity import identity, is_collection, same
 from checker.models.base import Call, Code, Inconsistent, NativeModel, Numbers
 from checker.models.opcodes import DEQUEUE, DEQUEUE_ANY, DEQUEUE_EMPTY, ENQUEUE
+from checker.words import value_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,7 +33,9 @@ class _Queue(NativeModel):
         """
         elements = initial if initial is not None else ()
         if not is_collection(elements):
-            raise ModelError(f"model {self.name}: expected a list of elements as the initial state, found {elements!r}")
+            raise ModelError(
+                f"model {self.name}: expected a list of elements as the initial state, found {value_text(elements)}"
+            )
         self._elements = tuple(elements)
         self.crashed_dequeue = crashed_dequeue
 
@@ -47,7 +50,7 @@ class _Queue(NativeModel):
         return Code(DEQUEUE_EMPTY) if op.result is None else Code(DEQUEUE, numbers(op.result))
 
     def _unknown(self, op: Call) -> ModelError:
-        return ModelError(f"model {self.name}: expected enqueue or dequeue, found {op.f!r}")
+        return ModelError(f"model {self.name}: expected enqueue or dequeue, found {value_text(op.f)}")
 
     def _crashed_in_vain(self, op: Call) -> bool:
         return not op.ok and self.crashed_dequeue == "never"
@@ -72,11 +75,11 @@ class FifoQueue(_Queue):
         if self._crashed_in_vain(op):
             return state
         if op.ok and op.result is None:
-            return Inconsistent(f"found empty, but {state[0]} is there") if state else state
+            return Inconsistent(f"found empty, but {value_text(state[0])} is there") if state else state
         if not state:
-            return Inconsistent(f"can't dequeue {op.result} from empty queue")
+            return Inconsistent(f"can't dequeue {value_text(op.result)} from empty queue")
         if op.ok and not same(op.result, state[0]):
-            return Inconsistent(f"can't dequeue {op.result}, {state[0]} is first")
+            return Inconsistent(f"can't dequeue {value_text(op.result)}, {value_text(state[0])} is first")
         return state[1:]
 
     def describe(self, state: State) -> Mapping[str, Value]:
@@ -119,7 +122,7 @@ class UnorderedQueue(_Queue):
             return (), 0
         place = next((i for i, element in enumerate(elements) if same(element, op.result)), None)
         if place is None or len(elements) - 1 < taken:
-            return Inconsistent(f"can't dequeue {op.result}")
+            return Inconsistent(f"can't dequeue {value_text(op.result)}")
         return (*elements[:place], *elements[place + 1 :]), taken
 
     def describe(self, state: State) -> Mapping[str, Value]:

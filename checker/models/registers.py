@@ -10,6 +10,7 @@ from checker.errors import ModelError
 from checker.identity import plain_name, same
 from checker.models.base import Call, Code, Inconsistent, NativeModel, Numbers
 from checker.models.opcodes import CAS, CAS_FAIL, READ, TXN, WRITE
+from checker.words import value_text
 
 if TYPE_CHECKING:
     from checker.models.base import State
@@ -46,7 +47,7 @@ class Register(NativeModel):
         if op.f == "read":
             if self.silent(op) or same(op.result, state):
                 return state
-            return Inconsistent(f"can't read {op.result} from register {state}")
+            return Inconsistent(f"can't read {value_text(op.result)} from register {value_text(state)}")
         if op.f == "write":
             return op.argument
         raise self._unknown(op)
@@ -76,7 +77,7 @@ class Register(NativeModel):
         return op.f == "read" and (not op.ok or (op.result is None and self.nil_read == "any"))
 
     def _unknown(self, op: Call) -> ModelError:
-        return ModelError(f"model {self.name}: expected one of {', '.join(self.functions)}, found {op.f!r}")
+        return ModelError(f"model {self.name}: expected one of {', '.join(self.functions)}, found {value_text(op.f)}")
 
 
 class CasRegister(Register):
@@ -105,8 +106,16 @@ class CasRegister(Register):
         expected, new = self._pair(op)
         matches = same(expected, state)
         if op.failed:
-            return Inconsistent(f"CAS from {expected} to {new} can't fail on {state}") if matches else state
-        return new if matches else Inconsistent(f"can't CAS {state} from {expected} to {new}")
+            return (
+                Inconsistent(f"CAS from {value_text(expected)} to {value_text(new)} can't fail on {value_text(state)}")
+                if matches
+                else state
+            )
+        return (
+            new
+            if matches
+            else Inconsistent(f"can't CAS {value_text(state)} from {value_text(expected)} to {value_text(new)}")
+        )
 
     def observes(self, op: Call) -> bool:
         """See `Model`."""
@@ -122,7 +131,9 @@ class CasRegister(Register):
     def _pair(self, op: Call) -> tuple[Value, Value]:
         argument = op.argument
         if not isinstance(argument, Sequence) or isinstance(argument, str) or len(argument) != 2:
-            raise ModelError(f"model {self.name}: expected [expected, new] as the value of cas, found {argument!r}")
+            raise ModelError(
+                f"model {self.name}: expected [expected, new] as the value of cas, found {value_text(argument)}"
+            )
         return argument[0], argument[1]
 
 
@@ -141,7 +152,9 @@ class MultiRegister(NativeModel):
         """
         given = initial if initial is not None else {}
         if not isinstance(given, Mapping):
-            raise ModelError(f"model {self.name}: expected a map of registers as the initial state, found {given!r}")
+            raise ModelError(
+                f"model {self.name}: expected a map of registers as the initial state, found {value_text(given)}"
+            )
         self.initial = tuple(sorted(((plain_name(name), value) for name, value in given.items()), key=itemgetter(0)))
         self.nil_read = nil_read
 
@@ -152,7 +165,7 @@ class MultiRegister(NativeModel):
             if kind == _WRITE_MICRO:
                 values[register] = value
             elif kind == _READ_MICRO and not same(values.get(register), value):
-                return Inconsistent(f"{values.get(register)} ≠ {value}")
+                return Inconsistent(f"{value_text(values.get(register))} ≠ {value_text(value)}")
         return tuple(sorted(values.items(), key=itemgetter(0)))
 
     def observes(self, op: Call) -> bool:
@@ -183,11 +196,15 @@ class MultiRegister(NativeModel):
     def _micros(self, op: Call) -> list[tuple[int, str, Value]]:
         value = op.value
         if op.f != "txn" or not isinstance(value, Sequence) or isinstance(value, str):
-            raise ModelError(f"model {self.name}: expected f txn with a list of operations, found {op.f!r} {value!r}")
+            raise ModelError(
+                f"model {self.name}: expected f txn with a list of operations, found {value_text(op.f)} {value!r}"
+            )
         micros: list[tuple[int, str, Value]] = []
         for micro in value:
             if not isinstance(micro, Sequence) or isinstance(micro, str) or len(micro) != 3:
-                raise ModelError(f"model {self.name}: expected [read or write, register, value], found {micro!r}")
+                raise ModelError(
+                    f"model {self.name}: expected [read or write, register, value], found {value_text(micro)}"
+                )
             kind, register, inner = plain_name(micro[0]), plain_name(micro[1]), micro[2]
             if kind in {"write", "w"}:
                 micros.append((_WRITE_MICRO, register, inner))
@@ -195,7 +212,9 @@ class MultiRegister(NativeModel):
                 unknown = inner is None and (not op.ok or self.nil_read == "any")
                 micros.append((_READ_ANY_MICRO if unknown else _READ_MICRO, register, inner))
             else:
-                raise ModelError(f"model {self.name}: expected read or write in a transaction, found {micro!r}")
+                raise ModelError(
+                    f"model {self.name}: expected read or write in a transaction, found {value_text(micro)}"
+                )
         return micros
 
 

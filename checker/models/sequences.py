@@ -9,6 +9,7 @@ from checker.errors import ModelError
 from checker.identity import same
 from checker.models.base import Call, Code, Inconsistent, NativeModel, Numbers
 from checker.models.opcodes import APPEND, PUT, READ_LIST
+from checker.words import value_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,7 +40,7 @@ class ListAppend(NativeModel):
             raise self._unknown(op)
         if not op.ok or same(self._list(op.result), state):
             return state
-        return Inconsistent(f"can't read {op.result} from {list(state)}")
+        return Inconsistent(f"can't read {value_text(op.result)} from {value_text(list(state))}")
 
     def observes(self, op: Call) -> bool:
         """See `Model`."""
@@ -65,11 +66,11 @@ class ListAppend(NativeModel):
         if value is None:
             return ()
         if isinstance(value, str) or not isinstance(value, Sequence):
-            raise ModelError(f"model {self.name}: expected a list, found {value!r}")
+            raise ModelError(f"model {self.name}: expected a list, found {value_text(value)}")
         return tuple(value)
 
     def _unknown(self, op: Call) -> ModelError:
-        return ModelError(f"model {self.name}: expected append or read, found {op.f!r}")
+        return ModelError(f"model {self.name}: expected append or read, found {value_text(op.f)}")
 
 
 class KeyValue(NativeModel):
@@ -96,7 +97,7 @@ class KeyValue(NativeModel):
             raise self._unknown(op)
         if not op.ok or self._string(op.result) == state:
             return state
-        return Inconsistent(f"can't get {op.result!r} from {state!r}")
+        return Inconsistent(f"can't get {value_text(op.result)} from {value_text(state)}")
 
     def observes(self, op: Call) -> bool:
         """See `Model`."""
@@ -124,8 +125,8 @@ class KeyValue(NativeModel):
         if value is None:
             return ""
         if not isinstance(value, str):
-            raise ModelError(f"model {self.name}: expected a string, found {value!r}")
+            raise ModelError(f"model {self.name}: expected a string, found {value_text(value)}")
         return value
 
     def _unknown(self, op: Call) -> ModelError:
-        return ModelError(f"model {self.name}: expected put, append or get, found {op.f!r}")
+        return ModelError(f"model {self.name}: expected put, append or get, found {value_text(op.f)}")

@@ -8,6 +8,7 @@ from checker.errors import ModelError
 from checker.identity import identity, is_collection, revived
 from checker.models.base import Call, Code, Inconsistent, NativeModel, Numbers
 from checker.models.opcodes import ADD, CONTAINS, READ_SET, REMOVE
+from checker.words import value_text
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
@@ -44,10 +45,12 @@ class SetModel(NativeModel):
             there = identity(op.argument) in state
             if there == op.result:
                 return state
-            return Inconsistent(f"contains {op.argument} can't be {op.result} of {self._show(state)}")
+            return Inconsistent(
+                f"contains {value_text(op.argument)} can't be {value_text(op.result)} of {value_text(self._show(state))}"
+            )
         if op.result is not None and self._identities(op.result).keys() == state:
             return state
-        return Inconsistent(f"can't read {op.result} from {self._show(state)}")
+        return Inconsistent(f"can't read {value_text(op.result)} from {value_text(self._show(state))}")
 
     def observes(self, op: Call) -> bool:
         """See `Model`."""
@@ -80,15 +83,17 @@ class SetModel(NativeModel):
 
     def _check(self, op: Call) -> None:
         if op.f not in self.functions:
-            raise ModelError(f"model {self.name}: expected one of {', '.join(self.functions)}, found {op.f!r}")
+            raise ModelError(
+                f"model {self.name}: expected one of {', '.join(self.functions)}, found {value_text(op.f)}"
+            )
         if op.f == "contains" and op.ok and not isinstance(op.result, bool):
             raise ModelError(
-                f"model {self.name}: expected true or false as the result of contains, found {op.result!r}"
+                f"model {self.name}: expected true or false as the result of contains, found {value_text(op.result)}"
             )
 
     def _identities(self, elements: Value) -> dict[Hashable, Value]:
         if not is_collection(elements):
-            raise ModelError(f"model {self.name}: expected a set or a list of elements, found {elements!r}")
+            raise ModelError(f"model {self.name}: expected a set or a list of elements, found {value_text(elements)}")
         return {identity(element): element for element in elements}
 
     @staticmethod

@@ -215,7 +215,7 @@ def _require_means() -> None:
     missing = {program: package for program, package in PACKAGES.items() if not namespaces.find_program(program)}
     if missing:
         raise InfrastructureError(
-            f"a local cluster needs {', '.join(missing)}, which this machine has not; "
+            f"this machine lacks {', '.join(missing)}, which a local cluster needs; "
             f"`apt-get install {' '.join(sorted(set(missing.values())))}` brings them"
         )
 

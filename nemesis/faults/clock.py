@@ -208,7 +208,7 @@ class ClockFault(Fault):
 class Skew(ClockFault):
     """`clock-skew`."""
 
-    SUMMARY: ClassVar[str] = "The target's wall clock is set ahead or back."
+    SUMMARY: ClassVar[str] = "Sets the target's wall clock forward or back."
     PROOF: ClassVar[str] = "the wall clock against the node's uptime, before, during and after"
     SIMULATED: ClassVar[type[Effect] | None] = machine.ClockAside
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
@@ -250,7 +250,7 @@ class Skew(ClockFault):
 class Strobe(ClockFault):
     """`clock-strobe`."""
 
-    SUMMARY: ClassVar[str] = "The target's wall clock jumps ahead and back, over and over."
+    SUMMARY: ClassVar[str] = "Makes the target's wall clock jump forward and back, again and again."
     PROOF: ClassVar[str] = "the clock, read many times, shows both the jump and the true time"
     SIMULATED: ClassVar[type[Effect] | None] = machine.ClockToAndFro
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {

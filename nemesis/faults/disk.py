@@ -30,7 +30,7 @@ END_TIMEOUT_S = 20.0
 class PowerLoss(Kill):
     """`power-loss`."""
 
-    SUMMARY: ClassVar[str] = "SIGKILL, and everything that was written to the data directory but not synced vanishes."
+    SUMMARY: ClassVar[str] = "Kills the process and loses all data that it wrote but did not sync."
     PROOF: ClassVar[str] = "as kill; a file written just before is lost, a file synced before is whole"
     NEEDS: ClassVar[frozenset[str]] = frozenset({ROOT, LOOP_DEVICES})
     GROUPS: ClassVar[frozenset[str]] = frozenset({PROCESS, DISK})
@@ -81,7 +81,7 @@ class PowerLoss(Kill):
 class DiskFull(Fault):
     """`disk-full`."""
 
-    SUMMARY: ClassVar[str] = "A file takes all the room on the volume of the data directory."
+    SUMMARY: ClassVar[str] = "Fills the volume of the data directory."
     PROOF: ClassVar[str] = "no byte is free there and a small file cannot be written; at the end it can"
     NEEDS: ClassVar[frozenset[str]] = frozenset({ROOT, LOOP_DEVICES})
     GROUPS: ClassVar[frozenset[str]] = frozenset({DISK})

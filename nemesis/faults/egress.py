@@ -203,7 +203,7 @@ def _shown(sample: Sample) -> str:
 class Delay(Egress):
     """`packet-delay`."""
 
-    SUMMARY: ClassVar[str] = "What the target sends is late, by a time that varies."
+    SUMMARY: ClassVar[str] = "Delays the packets that the target sends, by a varying time."
     SIMULATED: ClassVar[type[Effect] | None] = network.Delay
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
         "delay_ms": opt.number(100, 1, 10_000, "The mean delay."),
@@ -226,7 +226,7 @@ class Delay(Egress):
 class Duplicate(Egress):
     """`packet-duplicate`."""
 
-    SUMMARY: ClassVar[str] = "A part of what the target sends arrives twice."
+    SUMMARY: ClassVar[str] = "Delivers a part of the packets that the target sends twice."
     SIMULATED: ClassVar[type[Effect] | None] = network.Duplicate
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {"percent": opt.number(20, 1, 100, "The part that is doubled.")}
 
@@ -243,7 +243,7 @@ class Duplicate(Egress):
 class Corrupt(Egress):
     """`packet-corrupt`."""
 
-    SUMMARY: ClassVar[str] = "A bit is flipped in a part of what the target sends."
+    SUMMARY: ClassVar[str] = "Flips a bit in a part of the packets that the target sends."
     SIMULATED: ClassVar[type[Effect] | None] = network.Corrupt
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {"percent": opt.number(5, 1, 100, "The part that is damaged.")}
     DATAGRAMS: ClassVar[int] = 400
@@ -262,7 +262,7 @@ class Corrupt(Egress):
 class Reorder(Egress):
     """`packet-reorder`."""
 
-    SUMMARY: ClassVar[str] = "A part of what the target sends overtakes the rest, which is late."
+    SUMMARY: ClassVar[str] = "Delays most of the packets that the target sends, so that the rest overtake them."
     SIMULATED: ClassVar[type[Effect] | None] = network.Reorder
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
         "percent": opt.number(25, 1, 99, "The part that goes at once."),
@@ -284,7 +284,7 @@ class Reorder(Egress):
 class Rate(Egress):
     """`packet-rate`."""
 
-    SUMMARY: ClassVar[str] = "The target's link is narrow: what it sends beyond a rate is dropped."
+    SUMMARY: ClassVar[str] = "Limits the target's sending rate and drops the packets beyond it."
     NEEDS: ClassVar[frozenset[str]] = frozenset({ROOT, TBF})
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
         "kbit": opt.number(1000, 64, 1_000_000, "The rate in kbit/s."),

@@ -171,7 +171,7 @@ class FileFault(Kill):
 class Truncate(FileFault):
     """`file-truncate`."""
 
-    SUMMARY: ClassVar[str] = "While the process is dead, the end of one of its data files is cut off."
+    SUMMARY: ClassVar[str] = "Kills the process and cuts off the end of one of its data files."
     HOW: ClassVar[str] = "truncate"
     AMOUNT: ClassVar[str] = "drop_bytes"
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
@@ -189,7 +189,7 @@ class Truncate(FileFault):
 class BitFlip(FileFault):
     """`file-bitflip`."""
 
-    SUMMARY: ClassVar[str] = "While the process is dead, some bits in one of its data files are flipped."
+    SUMMARY: ClassVar[str] = "Kills the process and flips some bits in one of its data files."
     HOW: ClassVar[str] = "flip"
     AMOUNT: ClassVar[str] = "flips"
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {

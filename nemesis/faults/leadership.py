@@ -22,7 +22,7 @@ PROVE_TIMEOUT_S = 5.0
 class Transfer(Fault):
     """`leadership-transfer`."""
 
-    SUMMARY: ClassVar[str] = "The system is asked to let the target lead."
+    SUMMARY: ClassVar[str] = "Asks the system to make the target the leader."
     PROOF: ClassVar[str] = "another node led before, in a lower term; the target says that it leads"
     NEEDS: ClassVar[frozenset[str]] = frozenset()
     GROUPS: ClassVar[frozenset[str]] = frozenset({LEADERSHIP})

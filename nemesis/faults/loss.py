@@ -59,7 +59,7 @@ class Delivery:
 class Loss(RuleFault):
     """`packet-loss`."""
 
-    SUMMARY: ClassVar[str] = "The target loses a random part of the packets that other nodes send it."
+    SUMMARY: ClassVar[str] = "Drops a random part of the packets that other nodes send to the target."
     PROOF: ClassVar[str] = (
         "datagrams sent by the other nodes against those the target's kernel counts; the rules' counters"
     )

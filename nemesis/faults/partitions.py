@@ -39,14 +39,14 @@ class Split(Partition):
 class RandomNode(Split):
     """`partition-random-node`."""
 
-    SUMMARY: ClassVar[str] = "One node is cut from all others."
+    SUMMARY: ClassVar[str] = "Cuts one node off from all others."
     TARGETS: ClassVar[tuple[str, ...]] = (tgt.ONE, tgt.LEADER, tgt.FOLLOWER)
 
 
 class RandomHalves(Split):
     """`partition-random-halves`."""
 
-    SUMMARY: ClassVar[str] = "The nodes are cut into two random halves."
+    SUMMARY: ClassVar[str] = "Splits the nodes into two random halves."
     TARGETS: ClassVar[tuple[str, ...]] = (tgt.RANDOM,)
 
     @classmethod
@@ -61,7 +61,7 @@ class RandomHalves(Split):
 class Halves(Split):
     """`partition-halves`."""
 
-    SUMMARY: ClassVar[str] = "The nodes are cut into their first and second half, always the same."
+    SUMMARY: ClassVar[str] = "Splits the nodes into their first and their second half."
     TARGETS: ClassVar[tuple[str, ...]] = (tgt.ALL,)
 
     @classmethod
@@ -98,7 +98,7 @@ class _Ordered(Partition):
 class Ring(_Ordered):
     """`partition-majorities-ring`."""
 
-    SUMMARY: ClassVar[str] = "Every node sees a majority, and no two nodes the same one."
+    SUMMARY: ClassVar[str] = "Lets each node reach a majority, and no two nodes the same majority."
 
     @classmethod
     def grudge_of(cls, nodes: Sequence[str], targets: tuple[str, ...], options: Mapping[str, Value]) -> Grudge:  # noqa: ARG003
@@ -109,7 +109,7 @@ class Ring(_Ordered):
 class Bridge(_Ordered):
     """`bridge`."""
 
-    SUMMARY: ClassVar[str] = "Two halves, and one node that talks to both."
+    SUMMARY: ClassVar[str] = "Splits the nodes into two halves that only one node can both reach."
 
     @classmethod
     def grudge_of(cls, nodes: Sequence[str], targets: tuple[str, ...], options: Mapping[str, Value]) -> Grudge:  # noqa: ARG003
@@ -120,7 +120,7 @@ class Bridge(_Ordered):
 class Leader(Partition):
     """`partition-leader`."""
 
-    SUMMARY: ClassVar[str] = "The leader is cut off: alone, with a minority, or with a majority."
+    SUMMARY: ClassVar[str] = "Cuts the leader off: alone, with a minority, or with a majority."
     TARGETS: ClassVar[tuple[str, ...]] = (tgt.LEADER,)
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
         "side": opt.choice(None, SIDES, "What the leader is left with: drawn for each fault where it is not given.")
@@ -145,7 +145,7 @@ class Leader(Partition):
 class OneWay(Partition):
     """`partition-one-way`."""
 
-    SUMMARY: ClassVar[str] = "What the target sends is dropped by the rest; the target still hears them."
+    SUMMARY: ClassVar[str] = "Drops all packets from the target; the target still receives packets."
 
     @classmethod
     def draw(cls, drawing: Drawing) -> tuple[str | tuple[str, ...], dict[str, Value]]:
@@ -161,7 +161,7 @@ class OneWay(Partition):
 class Fixed(Partition):
     """`partition-fixed`."""
 
-    SUMMARY: ClassVar[str] = "The cut that was asked for: named sides, components, or a whole grudge."
+    SUMMARY: ClassVar[str] = "Splits the nodes as the options say: by sides, components, or a grudge."
     TARGETS: ClassVar[tuple[str, ...]] = (tgt.ALL,)
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
         "components": opt.groups("Groups of nodes that talk only among themselves; nodes in none are alone."),

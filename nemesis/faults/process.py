@@ -142,7 +142,7 @@ class ProcessFault(Fault):
 class Kill(ProcessFault):
     """`kill`, and its variants by target."""
 
-    SUMMARY: ClassVar[str] = "SIGKILL to the process; it is started again at the end."
+    SUMMARY: ClassVar[str] = "Kills the process (SIGKILL), and starts it again at the end."
     PROOF: ClassVar[str] = (
         "the pid is gone and nobody listens on the system's ports; at the end another pid listens on the same ports"
     )
@@ -254,7 +254,9 @@ class Kill(ProcessFault):
 class Crash(Kill):
     """`crash`."""
 
-    SUMMARY: ClassVar[str] = "SIGKILL, and the node's clean page cache is dropped, so that the restart reads from disk."
+    SUMMARY: ClassVar[str] = (
+        "Kills the process and drops the node's clean page cache, so that the restart reads from disk."
+    )
     PROOF: ClassVar[str] = "as kill, and the size of the page cache before and after"
     NEEDS: ClassVar[frozenset[str]] = frozenset({ROOT, DROP_CACHES})
 
@@ -287,7 +289,7 @@ class Crash(Kill):
 class Pause(ProcessFault):
     """`pause`, and its variants by target."""
 
-    SUMMARY: ClassVar[str] = "SIGSTOP to the process; SIGCONT at the end."
+    SUMMARY: ClassVar[str] = "Stops the process (SIGSTOP), and continues it at the end (SIGCONT)."
     PROOF: ClassVar[str] = (
         "the process, found by its pid and by the sockets on its ports, is in state T, and uses no processor time; at the end "
         "it is in state T no more"

@@ -35,7 +35,7 @@ class KillLeaders(Kill):
     """`leaders-kill`."""
 
     SUMMARY: ClassVar[str] = (
-        "SIGKILL to the leader, and to each next one `after` seconds from its election, until a minority is down; started "
+        "Kills the leader, and each next leader `after` seconds from its election, until a minority is down; starts them "
         "again at the end."
     )
     TARGETS: ClassVar[tuple[str, ...]] = (tgt.LEADER_MINORITY,)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from checker.errors import ModelError
+from checker.words import value_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -137,7 +138,7 @@ def respond(group: Group, f: str, argument: Value) -> tuple[Group, Answer]:
     """
     rule = _RULES.get(f)
     if rule is None:
-        raise ModelError(f"expected one of {', '.join(FUNCTIONS)}, found {f!r}")
+        raise ModelError(f"expected one of {', '.join(FUNCTIONS)}, found {value_text(f)}")
     return rule(group, argument)
 
 

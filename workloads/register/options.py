@@ -24,14 +24,14 @@ class RegisterOptions:
 
     values: Values = option(
         Values.UNIQUE,
-        "Whether no value is written twice, which makes checking fast, or all values are from 0 to 4, as in Jepsen.",
+        "unique: no value is written twice, so checking is fast. small: all values are from 0 to 4, as in Jepsen.",
     )
-    mix: str = option("2:1:1", "Reads, writes and compare-and-sets, in parts of each other.")
-    hot_keys: int = option(2, "Keys that are used all the time.", low=0, high=1000)
-    hot_share: float = option(0.5, "The share of operations that are on hot keys.", low=0, high=1)
+    mix: str = option("2:1:1", "The ratio of reads, writes and compare-and-sets.")
+    hot_keys: int = option(2, "The number of keys that are used during the whole run.", low=0, high=1000)
+    hot_share: float = option(0.5, "The share of operations on these hot keys.", low=0, high=1)
     ops_per_key: int = option(
         100,
-        "The most operations on each of the other keys, which come one after the other.",
+        "The maximum number of operations on each other key; one key follows the other.",
         low=1,
         high=1_000_000_000,
     )

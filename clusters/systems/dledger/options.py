@@ -39,11 +39,18 @@ class DLedgerOptions:
 
     read_mode: ReadMode = option(
         ReadMode.READ_INDEX,
-        "How a node makes sure that a read is recent; unsafe does not, and is the negative control.",
+        "How a node makes sure that a read is recent; unsafe skips this, as a negative control.",
     )
-    routing: Routing = option(Routing.MIXED, "Whether clients stay at their node, follow the leader, or half and half.")
-    snapshot_threshold: int = option(0, "Log entries between snapshots; 0 makes none.", low=0, high=1_000_000)
+    routing: Routing = option(
+        Routing.MIXED, "pinned: a client stays at its node. leader: it follows the leader. mixed: half of them do each."
+    )
+    snapshot_threshold: int = option(
+        0, "The number of log entries between snapshots; 0: no snapshots.", low=0, high=1_000_000
+    )
     heartbeat_ms: int = option(
-        500, "The leader's heartbeat interval; an election starts after three missed ones.", low=20, high=60_000
+        500,
+        "The heartbeat interval of the leader; an election starts after three missed heartbeats.",
+        low=20,
+        high=60_000,
     )
     data_file_bytes: int = option(4 * 1024 * 1024, "The size of one log file.", low=4096, high=1 << 30)

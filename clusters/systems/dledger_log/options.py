@@ -28,8 +28,13 @@ class DLedgerLogOptions:
     gets_in_flight: int = option(
         64, "The most requests that a read has in flight; the library gives out one entry for each.", low=1, high=4096
     )
-    routing: Routing = option(Routing.MIXED, "Whether clients stay at their node, follow the leader, or half and half.")
+    routing: Routing = option(
+        Routing.MIXED, "pinned: a client stays at its node. leader: it follows the leader. mixed: half of them do each."
+    )
     heartbeat_ms: int = option(
-        500, "The leader's heartbeat interval; an election starts after three missed ones.", low=20, high=60_000
+        500,
+        "The heartbeat interval of the leader; an election starts after three missed heartbeats.",
+        low=20,
+        high=60_000,
     )
     data_file_bytes: int = option(4 * 1024 * 1024, "The size of one log file.", low=4096, high=1 << 30)

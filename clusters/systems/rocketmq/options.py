@@ -32,7 +32,9 @@ class ControllerOptions:
         default=False,
         help="Whether controllers on dledger put reads and refusals through the log, too; else they answer from memory.",
     )
-    routing: Routing = option(Routing.MIXED, "Whether clients stay at their node, follow the leader, or half and half.")
+    routing: Routing = option(
+        Routing.MIXED, "pinned: a client stays at its node. leader: it follows the leader. mixed: half of them do each."
+    )
     snapshot_interval_s: int = option(
         3600, "Seconds between snapshots of controllers on jraft; those on dledger make none.", low=1, high=86_400
     )

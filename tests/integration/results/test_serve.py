@@ -37,6 +37,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     made = record(seed=11, operations=900, stale=True)
     store = Store(tmp_path_factory.mktemp("served") / "store")
     run = store_run(store, made)
+    run.plan_json.write_text('{"faults": [{"kind": "partition-leader"}, {"kind": 7}]}')
     (store.root.parent / "secret.txt").write_text("secret")
     (run.path / "outside").symlink_to(store.root.parent / "secret.txt")
     (run.path / "up").symlink_to("..")
@@ -96,6 +97,9 @@ def test_the_list_shows_searches_and_sorts(server: StoreServer, run: Run) -> Non
         "?q=invalid",
         "?q=stale+k0&sort=verdict&up=1",
         f"?q={run.stamp}",
+        "?q=--read-mode+unsafe",
+        "?q=435687",
+        "?q=partition",
         "?page=0&sort=y",
     ):
         status, _, body = get(server, f"/{query}")
@@ -110,6 +114,7 @@ def test_a_report_is_a_page_and_every_other_file_is_not(server: StoreServer, run
     """Only the run's own report is HTML; the rest is text, an image, or a download, and none may run a script."""
     kinds = {
         "report.html": "text/html; charset=utf-8",
+        "key-k0.html": "text/html; charset=utf-8",
         "nodes/n1/evil.html": "text/plain; charset=utf-8",
         "nodes/n1/dledger.log": "text/plain; charset=utf-8",
         "results.json": "application/json; charset=utf-8",
@@ -316,7 +321,7 @@ def test_the_run_that_goes_on_is_followed(tmp_path: Path) -> None:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
-            assert json.loads(get(server, "/live.json")[2]) == {"run": None}
+            assert json.loads(get(server, "/live.json")[2]) == {"run": None, "suite": None}
             run = store.create_run("going-on", made.test.started_utc)
             assert json.loads(get(server, "/live.json")[2])["counts"] == {"ok": 0, "info": 0, "fail": 0}
             write_history(run, made)
@@ -327,7 +332,7 @@ def test_the_run_that_goes_on_is_followed(tmp_path: Path) -> None:
             assert get(server, "/live")[0] == 200
             publish(run, made)
             store.finish(run)
-            assert json.loads(get(server, "/live.json")[2]) == {"run": None}
+            assert json.loads(get(server, "/live.json")[2]) == {"run": None, "suite": None}
             assert "✓ valid".encode() in get(server, "/")[2]
         finally:
             server.shutdown()

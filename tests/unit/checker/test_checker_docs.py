@@ -36,7 +36,7 @@ def first_cells(section: str) -> Iterator[str]:
 def test_models_algorithms_and_flags() -> None:
     """All of them are there, and no others."""
     assert set(first_cells("Models")) == set(names())
-    assert set(first_cells("Which algorithm decides")) == set(ALGORITHM_NAMES)
+    assert set(first_cells("Algorithms")) == set(ALGORITHM_NAMES)
     flags = {
         name for option in check.params for name in [*option.opts, *option.secondary_opts] if name.startswith("--")
     }

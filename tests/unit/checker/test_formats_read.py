@@ -388,7 +388,31 @@ def test_what_is_passed_over_is_said(tmp_path: Path) -> None:
 INVOKE = "{:process 0 :type :invoke :f :write :value 1}"
 TIMED = "{:process 0 :type :invoke :f :write :value 1 :time 9}"
 INDEXED = "{:process 0 :type :invoke :f :write :value 1 :index 9}"
+BARE = '{"type":"invoke","process":0,"f":"read"}'
 EVENT = '{"index":0,"time":1,"type":"invoke","process":0,"f":"read","value":null}'
+
+
+@pytest.mark.parametrize(
+    ("extra", "timed"),
+    [("", False), ('"time":3,', True), ('"time":3,"index":77,', True)],
+    ids=["bare", "time", "index"],
+)
+def test_events_without_a_header_are_taken_in_the_order_of_the_lines(tmp_path: Path, extra: str, timed: bool) -> None:
+    """One warning says so; an index of another tool does not count, and a missing value is nil."""
+    lines = [
+        f'{{{extra}"type":"invoke","process":0,"f":"write","value":1}}',
+        f'{{{extra}"type":"invoke","process":1,"f":"read"}}',
+        f'{{{extra}"type":"ok","process":1,"f":"read","value":1}}',
+        f'{{{extra}"type":"ok","process":0,"f":"write"}}',
+        '{"type":"inv',
+    ]
+    history = read_text(tmp_path, "\n".join(lines))
+    assert brief(history.operations) == [(0, "write", 1, None, "ok", 0, 3), (1, "read", None, 1, "ok", 1, 2)]
+    assert (history.format, history.timed) == (JSONL, timed)
+    header, torn = history.warnings
+    assert header.startswith("line 1 is an event and not the header")
+    assert ("no times" in header) is not timed
+    assert "torn off" in torn
 
 
 @pytest.mark.parametrize(
@@ -456,7 +480,11 @@ EVENT = '{"index":0,"time":1,"type":"invoke","process":0,"f":"read","value":null
         ("{}", 1, "header"),
         ('{"a":1}', 1, "header"),
         ('{"format":"labrys-history","version":2}', 1, "expected version 1 of the format, found 2"),
-        (EVENT, 1, "header"),
+        (f"[{EVENT}]", 1, "found a JSON array; write each of its elements on a line of its own"),
+        ('[\n {"type":"invoke"}]', 1, "found a JSON array"),
+        (f"{EVENT}\n{BARE}\n", 2, "expected a time, as in the first event"),
+        (f"{BARE}\n{EVENT}\n", 2, "expected no time, because the first event has none"),
+        (f"{BARE}\n{HEADER}", 2, "unknown key 'format'"),
         (f"{HEADER}{EVENT}\n{EVENT}\n", 3, "expected index 1, found 0"),
         (f"{HEADER}{EVENT[:-5]}\n{EVENT}\n", 2, "expected a JSON object"),
         (f"{HEADER}[1]\n", 2, "expected a JSON object"),

@@ -15,9 +15,11 @@ import pytest
 from rich.console import Console
 
 from commands.suite import known_options
-from commands.suites import SuiteFolder, _plain_name, _time_limit_s, print_table, run_suite, seed_of
+from commands.suite_summary import github_lines, print_summary
+from commands.suites import SuiteFolder, _plain_name, file_names, run_suite, seed_of, workload_s
 from harness.errors import ExitCode, InputError
 from harness.suite import Case, CaseResult, Suite, exit_code, load_suite
+from harness.thresholds import read_threshold
 from harness.verdict import Verdict
 from results.errors import StoreError
 from results.store import Store
@@ -37,11 +39,11 @@ def run(
     suite = Suite(name="s", seed=1, cases=[case])
     place = SuiteFolder.create(folder / "store", suite, datetime(2026, 7, 29, tzinfo=UTC))
     out = io.StringIO()
-    console = Console(file=out, width=400)
+    console = Console(file=out, width=4000)
     (result,) = run_suite(
         suite, place, store=folder / "store", console=console, exit_first=False, before={}, time_limit_s=60, config=None
     )
-    print_table(console, [result])
+    print_summary(console, [result])
     assert place.done(suite) == {case.name: result}
     return result, out.getvalue(), place
 
@@ -76,6 +78,83 @@ def test_a_control_of_a_fault_needs_a_violation_in_or_after_one(
         assert exit_code([result]) is ExitCode.INVALID
 
 
+def test_a_crossed_threshold_fails_a_valid_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The summary, JUnit, the annotations and `suite.json` say which one, and what was measured."""
+    demands = (read_threshold("p99_ms < 200"), read_threshold("availability > 0.9"))
+    case = Case(name="c", test="c", options={}, seed=7, expect=Verdict.VALID, thresholds=demands)
+    document = {
+        "valid": True, "reason": "Good.", "parts": {}, "run": "r",
+        "latency": {"read": {"p99_ms": 312.4}}, "availability": {"share": 0.95},
+    }  # fmt: skip
+    result, printed, place = run(case, tmp_path, monkeypatch, ExitCode.VALID, document)
+
+    assert result.crossed == ("p99_ms < 200: it is 312.4",)
+    assert not result.passed
+    assert exit_code([result]) is ExitCode.INVALID
+    assert "✗ valid, crossed a threshold  c" in printed
+    assert "crossed the threshold p99_ms < 200: it is 312.4. Good." in printed
+    failure = ET.parse(place.path / "junit.xml").getroot().find(".//failure")  # noqa: S314 - our own file
+    assert failure is not None
+    assert "p99_ms < 200: it is 312.4" in str(failure.get("message"))
+    first, last = github_lines("s", [result])
+    assert first.startswith("::error title=s c::valid, crossed a threshold: crossed the threshold p99_ms < 200")
+    assert last == "::notice title=s::0 of 1 cases were as expected"
+
+
+def test_cases_are_told_apart_by_their_folders() -> None:
+    """The whole name is legible in the store; names that would look the same there have a digest behind them."""
+    cases = [
+        Case(name=name, test="faults", options={}, seed=1, expect=Verdict.VALID)
+        for name in ("faults[nemesis=kill]", "faults[nemesis=bridge,rate=3]#2", "a b", "a[b]")
+    ]
+    names = file_names(Suite(name="s", seed=1, cases=cases))
+    assert names["faults[nemesis=kill]"] == "faults_nemesis_kill"
+    assert names["faults[nemesis=bridge,rate=3]#2"] == "faults_nemesis_bridge_rate_3_2"
+    assert names["a b"] != names["a[b]"]
+    assert all(name.startswith("a_b-") for name in (names["a b"], names["a[b]"]))
+
+
+def test_a_suite_shows_how_its_case_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a pipe a line of the case's own progress comes now and then, and `suites/current` leads to the suite meanwhile."""
+    monkeypatch.setattr("commands.following.PLAIN_INTERVAL_S", 0.01)
+    command = tmp_path / "command"
+    link = tmp_path / "store" / "suites" / "current"
+    wait = f"until grep -q '12 of 60 s' {tmp_path}/out; do sleep 0.01; done"
+    command.write_text(f"#!/bin/sh\nls {link}/suite.json >&2 && echo '   12 of 60 s   7 ok' >&2\n{wait}\necho '{{}}'\n")
+    command.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(command))
+    case = Case(name="c[x=1]", test="c", options={}, seed=7, expect=Verdict.VALID)
+    suite = Suite(name="s", seed=1, cases=[case])
+    place = SuiteFolder.create(tmp_path / "store", suite, datetime(2026, 7, 29, tzinfo=UTC))
+    with (tmp_path / "out").open("w", buffering=1) as out:
+        run_suite(
+            suite, place, store=tmp_path / "store", console=Console(file=out), exit_first=False, before={},
+            time_limit_s=60, config=None,
+        )  # fmt: skip
+    printed = (tmp_path / "out").read_text()
+    assert printed.startswith("[1/1] c[x=1]\n")
+    assert not link.is_symlink()
+    assert json.loads((place.path / "suite.json").read_text())["running"] is None
+
+
+def test_only_the_chosen_cases_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is known of the others stays."""
+    command = tmp_path / "command"
+    command.write_text("#!/bin/sh\necho '{}'\nexit 255\n")
+    command.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(command))
+    cases = [Case(name=name, test=name, options={}, seed=1, expect=Verdict.VALID) for name in "abc"]
+    suite = Suite(name="s", seed=1, cases=cases)
+    place = SuiteFolder.create(tmp_path / "store", suite, datetime(2026, 7, 29, tzinfo=UTC))
+    known = CaseResult(case=cases[0], exit_code=0, reason="", seconds=1.0, run=None)
+    results = run_suite(
+        suite, place, store=tmp_path / "store", console=Console(file=io.StringIO()), exit_first=False,
+        before={"a": known}, time_limit_s=60, config=None, chosen={"c"},
+    )  # fmt: skip
+    assert [result.case.name for result in results] == ["a", "c"]
+    assert set(place.done(suite)) == {"a", "c"}
+
+
 def test_an_extra_part_that_is_unknown_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """So what is known to fail is told apart from what is new, however the budget of the extra part ends."""
     case = Case(
@@ -103,8 +182,8 @@ def test_a_suite_says_what_its_cases_left_out(tmp_path: Path, monkeypatch: pytes
     result, printed, place = run(case, tmp_path, monkeypatch, ExitCode.VALID, {"valid": True, **document})
 
     assert result.passed
-    table = printed.partition("case ")[2]
-    assert "Left out of the faults: packet-delay, crash." in " ".join(table.split())
+    assert "Left out of the faults: packet-delay, crash." in printed
+    assert printed.count("Good " * 99 + "Good") == 2, "no sentence is cut"
     said = ET.parse(place.path / "junit.xml").getroot().findtext(".//testcase/system-out")  # noqa: S314 - our own file
     assert "left out of the faults: packet-delay, crash" in (said or "")
 
@@ -149,7 +228,7 @@ def test_a_case_has_the_time_that_its_run_takes(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "p.json").write_text(plan)
     case = Case(name="c", test="c", options=options, seed=7, expect=Verdict.VALID)
-    assert _time_limit_s(case, 30) == seconds
+    assert workload_s(case, 30) == seconds
 
 
 @pytest.mark.parametrize("name", ["x" * 5000, "-x", "[nemesis=" + "kill," * 200 + "]", "\ud800" * 200, ""])

@@ -92,6 +92,8 @@ def test_a_new_case_shifts_no_seed(tmp_path: Path) -> None:
         ("[[test]]\nname = 'a'\nnemesis = {}", "takes a value"),
         ("[[test]]\nname = 'a'\nnemesis = []", "nemesis has an empty list, which makes no case"),
         ("[defaults]\nnemesis = []\n[[test]]\nname = 'a'", "nemesis has an empty list"),
+        ("[[test]]\nname = 'a'\nthresholds = 'p99_ms < 3'", "thresholds takes a list such as"),
+        ("[[test]]\nname = 'a'\nthresholds = ['p99 < 3']", "Did you mean 'p99_ms'"),
         ("[[test]]\nname = 'a'\nknown-failures = ['recovered']", "takes a list of PART=invalid"),
         ("[[test]]\nname = 'a'\n[[test]]\nname = 'a'", "two cases are named 'a'"),
         ("[[test]", "cannot be read as TOML"),

@@ -26,6 +26,7 @@ from harness.options import ToldCommand
 from harness.suite import CaseResult, load_suite
 from results import record as records
 from results.document import build
+from results.load import load_record
 from results.publish import announce
 from results.record import RunRecord, TestInfo
 from results.store import Store
@@ -528,6 +529,42 @@ def test_a_replay_has_the_options_of_its_run(
     assert json.loads(asked["plan_file"].read_text())["faults"] == drawn["faults"]
 
 
+def test_an_unedited_replay_is_the_same_test(
+    capsys: pytest.CaptureFixture[str], elsewhere: Path, opened: list[dict[str, Any]]
+) -> None:
+    """It keeps the test's name, and its reproduce line needs no file. An edited plan does, without an absolute path."""
+    stored = stored_for_replay(capsys, elsewhere, "", nemesis="kill")
+    _, _, err = run(capsys, "replay", "-1")
+    assert [line for line in err.splitlines() if line.startswith("reproduce")] == [
+        "reproduce  labrys test --seed 5 --nodes 3 --nemesis kill"
+    ]
+    assert (opened[-1]["test_name"], opened[-1]["plan_file"]) == ("t", None)
+    assert run(capsys, "replay", "0", "--name", "other")[0] == ExitCode.INTERNAL
+    assert opened[-1]["test_name"] == "other"
+
+    plan = json.loads(stored.plan_json.read_text())
+    plan["faults"][0]["end_s"] += 0.25
+    stored.plan_json.write_text(json.dumps(plan))
+    _, _, err = run(capsys, "replay", "0")
+    assert "--plan store/t/20260729T000000.000Z/replay-by-role.json" in err
+    assert opened[-1]["plan_file"] is not None
+
+
+def test_a_report_takes_an_index_and_no_run_that_goes_on(capsys: pytest.CaptureFixture[str], elsewhere: Path) -> None:
+    """A negative index is no option; a running run is not taken for a broken one; the path is on standard output."""
+    stored = stored_for_replay(capsys, elsewhere, "")
+    for name in ("-1", "0", "t", "latest"):
+        code, out, err = run(capsys, "report", name)
+        assert code == ExitCode.VALID, err
+        assert Path(out.strip()).resolve() == stored.report_html.resolve()
+    assert "there is no run -2: the store store holds 1 runs" in refused(capsys, "report", "-2")
+    with stored.hold():
+        assert "is still running and writes its report at its end" in refused(capsys, "report")
+        stored.results_json.unlink()
+        assert load_record(stored).parts[0].reason.startswith("The run is still going on")
+    assert load_record(stored).parts[0].reason.startswith("The run ended before its verdict")
+
+
 def test_a_replay_takes_no_place_from_its_run(
     capsys: pytest.CaptureFixture[str], elsewhere: Path, opened: list[dict[str, Any]]
 ) -> None:
@@ -543,7 +580,7 @@ def test_a_replay_takes_no_place_from_its_run(
     assert (asked["cluster_name"], asked["keep_cluster"], asked["test_name"], asked["inventory"]) == (
         None,
         False,
-        None,
+        "t",  # the name of its folder
         None,
     )
     assert (asked["store_dir"], asked["output"]) == (Path("store"), "text")

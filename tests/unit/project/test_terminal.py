@@ -10,6 +10,7 @@ import pytest
 
 import cli
 from harness.errors import ExitCode
+from harness.terminal import open_console
 
 ROOT = Path(__file__).parents[3]
 ROOMS = ("harness", "nemesis", "workloads", "checker", "clusters", "results")
@@ -66,3 +67,11 @@ def test_an_option_that_is_wrong_is_quoted_escaped(capsys: pytest.CaptureFixture
     out, err = capsys.readouterr()
     assert (ended.value.code, out) == (ExitCode.BAD_ARGUMENTS, "")
     assert not {"\x1b", "\u202e"} & set(err)
+
+
+def test_a_pipe_has_no_width(tmp_path: Path) -> None:
+    """A sentence stays in one line there, and so does each part of a verdict."""
+    sentence = "a long sentence " * 40
+    with (tmp_path / "out").open("w") as file:
+        open_console(stderr=False, file=file).print(sentence)
+    assert (tmp_path / "out").read_text() == f"{sentence}\n"

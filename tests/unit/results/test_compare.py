@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from results.compare import MAX_BYTES, MAX_NAMES, comparison
+from commands.choosing import everything
+from commands.test import run_test
+from harness.options import options_of
+from results.compare import MAX_BYTES, MAX_NAMES, comparison, flag
 from results.store import Run
 
 if TYPE_CHECKING:
@@ -44,3 +47,9 @@ def test_what_is_too_large_is_not_compared_and_named(stored_run: Run, tmp_path: 
     assert f"of 900 options the first {MAX_NAMES} are compared" in rows["not compared"]["texts"][1]
     assert len(table["rows"]) < 3 * MAX_NAMES
     assert len(json.dumps(table["rows"])) < 200_000
+
+
+def test_options_are_shown_as_they_are_typed() -> None:
+    """Each option of `labrys test`, of every system and every workload, has its flag's name in the comparison."""
+    options = [*options_of(run_test), *(option for each in everything() for option in each.options)]
+    assert [flag(str(option.name)) for option in options] == [option.opts[0] for option in options]

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from results.live import MAX_SECONDS, Tail
+from results.live import MAX_SECONDS, Tail, said_of, suite_state
+from results.store import Run, Store, point
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     import pytest
 
     from results.record import RunRecord
-    from results.store import Run
 
 
 def line(**fields: Any) -> bytes:
@@ -98,3 +98,35 @@ def test_a_history_that_is_not_there_yet_is_empty(tmp_path: Path) -> None:
     tail = Tail(tmp_path / "history.jsonl")
     tail.read()
     assert tail.state()["seconds"] == 0
+
+
+def test_a_suite_that_goes_on_is_shown_case_by_case(tmp_path: Path) -> None:
+    """What is done, what runs, what waits; a damaged file, and a link out of the store, show no suite."""
+    store = Store(tmp_path)
+    assert suite_state(store) is None
+    folder = tmp_path / "suites" / "s" / "20260729T000000.000Z"
+    folder.mkdir(parents=True)
+    point(tmp_path / "suites" / "current", folder)
+    assert suite_state(store) is None
+    document = {"suite": "s", "cases": ["a", "b", "c", "d"], "running": "c",
+                "results": {"a": {"passed": True}, "b": {"passed": False}}}  # fmt: skip
+    (folder / "suite.json").write_text(json.dumps(document))
+    state = suite_state(store)
+    assert (state["name"], state["done"], state["total"]) == ("s", 2, 4)
+    assert [case["state"] for case in state["cases"]] == ["passed", "failed", "running", "waiting"]
+    for text in ("[]", "{", json.dumps({**document, "results": {"a": 3}}), json.dumps({**document, "cases": 3})):
+        (folder / "suite.json").write_text(text)
+        assert suite_state(store) is None
+    point(tmp_path / "suites" / "current", tmp_path.parent)
+    assert suite_state(store) is None
+
+
+def test_a_run_says_who_leads(tmp_path: Path) -> None:
+    """Its file may be missing, or hold anything."""
+    run = Run(tmp_path)
+    silent = {"phase": None, "leader": None, "term": None}
+    assert said_of(run) == silent
+    run.live_json.write_text('{"phase": "workload", "leader": "n2", "term": 7}')
+    assert said_of(run) == {"phase": "workload", "leader": "n2", "term": 7}
+    run.live_json.write_text('{"phase": 3, "leader": [], "term": "7"}')
+    assert said_of(run) == silent

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import io
-from typing import Any
+import time
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
 from harness.op import Op, OpType
+from results.live import said_of
 from results.progress import Progress
+from results.store import Run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
 
 
 class Told:
@@ -32,3 +40,18 @@ def test_refusals_are_counted_apart() -> None:
     told: Any = Told()
     progress.workload_began(told, told)
     assert progress.line().plain == "    7 of 60 s   1 ok   1 fail   0 info   2 refused   leader n3 in term 2"
+
+
+def test_a_run_says_who_leads_while_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its phase and its leader stand in `live.json` until it is over."""
+    monkeypatch.setattr("results.progress.SAYING_INTERVAL_S", 0.01)
+    run = Run(tmp_path)
+    told: Any = Told()
+    with Progress(console=Console(file=io.StringIO()), ops=[], time_limit_s=60, folder=run) as progress:
+        progress.phase("workload")
+        progress.workload_began(told, told)
+        deadline_s = time.monotonic() + 20
+        while said_of(run)["leader"] is None:
+            assert time.monotonic() < deadline_s
+        assert said_of(run) == {"phase": "workload", "leader": "n3", "term": 2}
+    assert not run.live_json.exists()

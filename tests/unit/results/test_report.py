@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,7 +15,7 @@ from harness.below import LINK
 from harness.op import OpType
 from harness.verdict import Part, Verdict
 from results.document import build
-from results.report import plots_of, render, tails
+from results.report import key_names, key_pages, plots_of, render, tails
 from results.store import Run
 from tests.unit.results.synthetic import record as made_record
 
@@ -75,6 +76,42 @@ def test_the_first_screen_says_it_all(stale_record: RunRecord) -> None:
         assert fault.proof is not None
         assert fault.proof.reason in first
     assert "Why it is wrong" in first
+
+
+def test_a_counterexample_stands_above_the_faults(stale_record: RunRecord, valid_record: RunRecord) -> None:
+    """What is wrong comes before what was done; a valid run begins with the faults."""
+    text = page_of(stale_record)
+    assert text.index('id="counterexample"') < text.index('id="faults"') < text.index('id="timeline"')
+    assert 'id="counterexample"' not in page_of(valid_record)
+
+
+def test_each_invalid_key_has_a_page(stale_record: RunRecord, valid_record: RunRecord) -> None:
+    """Its explanation, its diagram, and a timeline of its operations alone; the report links to it."""
+    document = build(stale_record)
+    ((file, text),) = key_pages(stale_record, document)
+    assert file == "key-k0.html"
+    assert f'<a href="{file}">k0</a>' in page_of(stale_record)
+    page = Page(text)
+    ids = [attrs["id"] for _, attrs in page.found if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    assert document["counterexample"]["explanation"] in "".join(page.text)
+    data = json.loads(
+        text[text.index(">", text.index('id="data"')) + 1 : text.index("</script>", text.index('id="data"'))]
+    )
+    assert data["keys"] == ["k0"]
+    assert len(data["s"]) == sum(op.key == "k0" for op in stale_record.operations) < len(stale_record.operations)
+    assert len(data["marked"]) == 3
+    assert not re.search(r"<(link|iframe|object|embed)\b|@import|\bsrc=|https?://(?!www.w3.org)", text)
+    assert list(key_pages(valid_record, build(valid_record))) == []
+
+
+@pytest.mark.parametrize("key", ["k", "../up", "a/b", "", ".", "\ud800", "x" * 500, HOSTILE])
+def test_any_key_has_the_name_of_a_file(key: str) -> None:
+    """It is a file beside the report that the server knows as a page, and differs from that of any other key."""
+    examples: Any = [SimpleNamespace(key=each) for each in (key, f"{key}!", f"{key}?")]
+    names = key_names(examples)
+    assert len(set(names.values())) == 3
+    assert all(re.fullmatch(r"key-[A-Za-z0-9._-]{1,80}\.html", file) for file in names.values())
 
 
 def test_what_all_left_out_stands_beneath_the_faults(valid_record: RunRecord) -> None:

@@ -1,0 +1,82 @@
+"""Chooses things by their names with an expression, as pytest's `-k` does.
+
+    expression = and_part { "or" and_part }
+    and_part   = not_part { "and" not_part }
+    not_part   = "not" not_part | "(" expression ")" | WORD
+
+A WORD is any text without spaces and round brackets. It stands for each name that has it in it; case does not matter. So
+`partitions and not raft-log` chooses `partitions[nemesis=bridge,read-mode=read-index]`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from harness.errors import InputError
+from harness.plain import name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import TypeAlias
+
+    Selection: TypeAlias = Callable[[str], bool]
+
+MAX_WORDS = 200  # which also bounds the depth of brackets
+_WORDS = re.compile(r"[()]|[^\s()]+")
+_OPERATORS = frozenset({"and", "or", "not", "(", ")"})
+
+
+def read_selection(text: str) -> Selection:
+    """Returns what says of a name whether it is chosen.
+
+    Raises:
+        InputError: The expression is not of the grammar.
+    """
+    words = _WORDS.findall(text)
+    if len(words) > MAX_WORDS:
+        raise InputError(f"an expression has at most {MAX_WORDS} words, and this one has {len(words)}")
+    chosen, rest = _either(text, words)
+    if rest:
+        raise _wrong(text, f"did not expect {name(rest[0])!r}")
+    return lambda candidate: chosen(candidate.casefold())
+
+
+def _either(text: str, words: Sequence[str]) -> tuple[Selection, Sequence[str]]:
+    first, rest = _both(text, words)
+    parts = [first]
+    while rest and rest[0] == "or":
+        part, rest = _both(text, rest[1:])
+        parts.append(part)
+    return lambda candidate: any(part(candidate) for part in parts), rest
+
+
+def _both(text: str, words: Sequence[str]) -> tuple[Selection, Sequence[str]]:
+    first, rest = _one(text, words)
+    parts = [first]
+    while rest and rest[0] == "and":
+        part, rest = _one(text, rest[1:])
+        parts.append(part)
+    return lambda candidate: all(part(candidate) for part in parts), rest
+
+
+def _one(text: str, words: Sequence[str]) -> tuple[Selection, Sequence[str]]:
+    if not words:
+        raise _wrong(text, "expected a part of a name at its end")
+    word, rest = words[0], words[1:]
+    if word == "not":
+        part, rest = _one(text, rest)
+        return lambda candidate: not part(candidate), rest
+    if word == "(":
+        part, rest = _either(text, rest)
+        if not rest or rest[0] != ")":
+            raise _wrong(text, "expected ')'")
+        return part, rest[1:]
+    if word in _OPERATORS:
+        raise _wrong(text, f"expected a part of a name, not {word!r}")
+    part_of_name = word.casefold()
+    return lambda candidate: part_of_name in candidate, rest
+
+
+def _wrong(text: str, why: str) -> InputError:
+    return InputError(f"{name(text)!r} is no expression such as 'kill and not (bridge or pause)': {why}")

@@ -1,0 +1,130 @@
+"""The command line of `labrys suite`: what it lists, refuses, and writes to standard output."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import cli
+from harness.errors import ExitCode
+from harness.suite import CaseResult, Suite
+from harness.thresholds import MEASURES
+
+SUITE = """
+name = "short"
+[[test]]
+name = "faults"
+nemesis = ["kill", "pause"]
+thresholds = ["p99_ms < 200"]
+[[test]]
+name = "control"
+read-mode = "unsafe"
+expect = "invalid"
+"""
+
+
+@pytest.fixture(autouse=True)
+def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Works in a folder that has a suite and no more."""
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "short.toml"
+    file.write_text(SUITE)
+    return file
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """Runs `labrys suite` on the suite; returns its exit code, and what it wrote to both outputs."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["suite", "short.toml", "--seed", "7", *arguments])
+    captured = capsys.readouterr()
+    assert isinstance(ended.value.code, int)
+    return ended.value.code, captured.out, captured.err
+
+
+def test_a_dry_run_lists_the_cases_and_runs_none(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Each case with its command, in a pipe unwrapped; nothing is written."""
+    code, out, err = run(capsys, "--dry-run", "--only", "faults")
+    assert (code, err) == (ExitCode.VALID, "")
+    lines = out.splitlines()
+    assert lines[0] == "faults[nemesis=kill]  p99_ms < 200"
+    assert lines[1].startswith("  labrys test --seed ")
+    assert lines[1].endswith(" --nemesis kill")
+    assert lines[-1] == "2 cases, whose workloads take 120.0 s; nothing was run"
+    assert [path.name for path in tmp_path.iterdir()] == ["short.toml"]
+
+    code, out, _ = run(capsys, "--dry-run", "--format", "json")
+    cases = json.loads(out)
+    assert [case["name"] for case in cases] == ["faults[nemesis=kill]", "faults[nemesis=pause]", "control"]
+    assert cases[2]["command"][:2] == ["labrys", "test"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--only", "bridge"], "--only 'bridge' matches none of the 3 cases; the first are faults[nemesis=kill]"),
+        (["--only", "kill and"], "'kill and' is no expression such as"),
+    ],
+)
+def test_an_expression_that_chooses_nothing_is_refused(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    """A suite of no case is no success."""
+    code, out, err = run(capsys, *arguments)
+    assert (code, out) == (ExitCode.BAD_ARGUMENTS, "")
+    assert message in err
+
+
+def test_a_case_that_cannot_run_is_refused_before_the_first_runs(
+    capsys: pytest.CaptureFixture[str], suite: Path, tmp_path: Path
+) -> None:
+    """A value out of its range in the last case does not cost the time of the cases before it."""
+    suite.write_text(SUITE + "rate = -3\n")
+    code, out, err = run(capsys)
+    assert (code, out) == (ExitCode.BAD_ARGUMENTS, "")
+    assert "the case control: Invalid value for '--rate': -3.0 is not in the range" in err
+    assert [path.name for path in tmp_path.iterdir()] == ["short.toml"]
+
+
+def test_the_output_has_the_format_that_is_asked_for(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """JSON is one document; GitHub Actions get a line for each case that failed; text has the path of the JUnit file."""
+
+    def run_suite(suite: Suite, *_: object, **__: object) -> list[CaseResult]:
+        return [
+            CaseResult(case=case, exit_code=code, reason="100% so:\nyes", seconds=1.0, run=None)
+            for case, code in zip(suite.cases, (0, 2, 1), strict=True)
+        ]
+
+    monkeypatch.setattr("commands.suites.run_suite", run_suite)
+    code, out, err = run(capsys, "--format", "json")
+    document = json.loads(out)
+    assert code == ExitCode.UNKNOWN
+    assert document["passed"] is False
+    assert [(case["name"], case["passed"], case["valid"]) for case in document["cases"]] == [
+        ("faults[nemesis=kill]", True, True),
+        ("faults[nemesis=pause]", False, "unknown"),
+        ("control", True, False),
+    ]
+    assert "? " not in err
+    assert "✗ unknown, expected valid  faults[nemesis=pause]" in err
+    assert "✓ invalid, as expected     control" in err
+
+    warning, notice = run(capsys, "--format", "github", "--store", "other")[1].splitlines()
+    assert warning.startswith(
+        "::warning title=short faults[nemesis=pause]::unknown, expected valid: 100%25 so:%0Ayes%0Alabrys"
+    )
+    assert notice == "::notice title=short::2 of 3 cases were as expected"
+
+    out = run(capsys, "--store", "third")[1]
+    assert out.startswith("third/suites/short/")
+    assert out.endswith("/junit.xml\n")
+
+
+def test_the_page_on_suites_has_every_measure() -> None:
+    """Each measure that a threshold can ask for is in its table, with the words that the code has."""
+    text = (Path(__file__).parents[3] / "docs" / "suites.md").read_text()
+    for name, meaning in MEASURES.items():
+        assert f"| `{name}` | {meaning} |" in text

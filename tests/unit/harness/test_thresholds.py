@@ -1,0 +1,95 @@
+"""A threshold is what its few words say, and nothing of a suite's file is evaluated."""
+
+from __future__ import annotations
+
+import contextlib
+from functools import partial
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.errors import InputError
+from harness.thresholds import MEASURES, crossed, read_threshold
+from results.measures import measure
+
+RUN: dict[str, Any] = {
+    "counts": {"operations": 100, "ok": 90, "fail": 6, "info": 4},
+    "availability": {"share": 0.9, "longest_gap_s": 2.5},
+    "latency": {"read": {"p50_ms": 1.0, "p95_ms": 2.0, "p99_ms": 3.0, "max_ms": 4.0}, "write": {"p99_ms": 30.0}},
+    "timings": {"workload": 30.0},
+    "faults": [
+        {"availability": {"during": {"operations": 10, "answered": 4}, "after": {"sustained_ok_s": 1.5}}},
+        {"availability": {"during": {"operations": 10, "answered": 8}, "after": {"sustained_ok_s": 0.5}}},
+        {"availability": None},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("p99_ms < 200", None),
+        ("p99_ms<20", "p99_ms < 20: it is 30"),
+        ("read.p99_ms <= 3", None),
+        ("read.p99_ms < 3", "read.p99_ms < 3: it is 3"),
+        ("availability > 0.9", "availability > 0.9: it is 0.9"),
+        ("availability >= 0.9", None),
+        ("availability_during_faults == 0.6", None),
+        ("recovery_s < 1", "recovery_s < 1: it is 1.5"),
+        ("longest_gap_s < 2.5", "longest_gap_s < 2.5: it is 2.5"),
+        ("ok_per_s >= 3", None),
+        ("info != 4", "info != 4: it is 4"),
+        ("cas.p99_ms < 9", "cas.p99_ms < 9: the run did not measure cas.p99_ms"),
+    ],
+)
+def test_a_threshold_compares_a_measure_with_a_number(text: str, told: str | None) -> None:
+    """Its sentence has the number that was measured."""
+    sentences = crossed([read_threshold(text)], lambda name, function: measure(RUN, name, function))
+    assert sentences == (() if told is None else (told,))
+
+
+def test_a_run_that_measured_nothing_keeps_no_threshold() -> None:
+    """Each measure is known to `results.json`, and a document without it crosses the threshold."""
+    for name in MEASURES:
+        assert measure(RUN, name) is not None, name
+        empties: tuple[dict[str, Any], ...] = (
+            {},
+            {"faults": [], "latency": {}, "counts": None, "availability": None, "timings": []},
+        )
+        for empty in empties:
+            assert crossed([read_threshold(f"{name} >= 0")], partial(measure, empty)), name
+
+
+def test_a_system_that_never_recovered_has_no_time_of_recovery() -> None:
+    """The faults that it recovered from do not stand for the one that it did not."""
+    never = {"faults": [*RUN["faults"][:2], {"availability": {"during": {}, "after": {"sustained_ok_s": None}}}]}
+    assert measure(never, "recovery_s") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("p99 < 200", "Did you mean 'p99_ms'"),
+        ("read.availability > 0.5", "names a function, which only"),
+        ("p99_ms < x", "expected a threshold such as"),
+        ("p99_ms", "expected a threshold such as"),
+        ("p99_ms =< 3", "expected a threshold such as"),
+        ("1 < p99_ms < 3", "expected a threshold such as"),
+        ("__import__('os') < 3", "expected a threshold such as"),
+        ("p99_ms < 1e999", "expected a threshold such as"),
+        ("", "expected a threshold such as"),
+    ],
+)
+def test_what_is_no_threshold_is_refused(text: str, message: str) -> None:
+    """The sentence has the nearest measure, or an example."""
+    with pytest.raises(InputError, match=message):
+        read_threshold(text)
+
+
+@given(text=st.text(max_size=60))
+def test_any_text_is_a_threshold_or_a_sentence(text: str) -> None:
+    """A text of a suite's file never ends in another error."""
+    with contextlib.suppress(InputError):
+        assert read_threshold(text).measure in MEASURES
