@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+SIGNAL_TURNS = 64  # a virtual loop looks for signals once in so many turns: a look takes as long as much of a turn
+
 
 class Clock:
     """Nanoseconds since the clock was made, on the running loop's monotonic time."""
@@ -64,18 +66,23 @@ class _JumpingSelector(selectors.SelectSelector):
         super().__init__()
         self.now_s = 0.0
         self._events = events
+        self._turns = 0
 
     def select(self, timeout: float | None = None) -> list[Any]:
-        ready = super().select(0)
-        if ready or timeout == 0:
+        self._turns += 1
+        if self._turns % SIGNAL_TURNS == 0 and (ready := super().select(0)):
             return ready
+        if timeout is not None and timeout <= 0:
+            return []
         reached_s = None if timeout is None else self.now_s + max(timeout, 0.0)
         if self._events is not None:
             reached_s = self._events.pass_until(reached_s)
         if reached_s is None:
+            if ready := super().select(0):
+                return ready
             raise RuntimeError("virtual time stands still: every task waits for something that no timer will bring")
         self.now_s = max(self.now_s, reached_s)
-        return ready
+        return []
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):

@@ -12,7 +12,7 @@ import pstats
 import statistics
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -70,13 +70,13 @@ def main() -> int:
 
 def _print_parts(profile: cProfile.Profile) -> None:
     """Prints the part of the time that is spent in the code of each room; built-in functions count for themselves."""
-    spent: Counter[str] = Counter()
+    spent: dict[str, float] = defaultdict(float)
     stats: dict[tuple[str, int, str], tuple[int, int, float, float, object]] = pstats.Stats(profile).stats  # type: ignore[attr-defined]  # it has them
     for (file, _, _), (_, _, own_s, _, _) in stats.items():
         names = (name for name, marks in PARTS.items() if any(mark in file for mark in marks))
         spent[next(names, "built-in functions" if file == "~" else "all else")] += own_s
-    for name, own_s in spent.most_common():
-        print(f"{name:<24} {own_s / spent.total():6.1%}")
+    for name, own_s in sorted(spent.items(), key=lambda item: -item[1]):
+        print(f"{name:<24} {own_s / sum(spent.values()):6.1%}")
 
 
 if __name__ == "__main__":

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+STILL_NS = 600 * NS_PER_S  # if nothing wakes a loop without timers in so long, nothing will: processes tick for ever
+
 
 class SimWorld:
     """The world of one run; see `harness.world.World`.
@@ -55,15 +57,15 @@ class SimWorld:
     def pass_until(self, deadline_s: float | None) -> float | None:
         """Lets things happen, in order, until one wakes the loop; see `harness.clock.Events`."""
         queue = self._queue
-        limit_ns = None if deadline_s is None else int(deadline_s * NS_PER_S)
+        limit_ns = self.now_ns + STILL_NS if deadline_s is None else int(deadline_s * NS_PER_S)
         self._woken = False
-        while queue and (limit_ns is None or queue[0][0] <= limit_ns):
+        while queue and queue[0][0] <= limit_ns:
             at_ns, _, action, arguments = heapq.heappop(queue)
             self.now_ns = at_ns
             action(*arguments)
             if self._woken:
                 return at_ns / NS_PER_S
-        if limit_ns is not None:
+        if deadline_s is not None:
             self.now_ns = max(self.now_ns, limit_ns)
         return deadline_s
 

@@ -14,6 +14,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+# Settings by which Spark compiles plans: those of most tests, and those that a user has.
+COMPILING = {
+    "spark.sql.codegen.wholeStage": ("false", "true"),
+    "spark.sql.codegen.factoryMode": ("NO_CODEGEN", "FALLBACK"),
+}
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Returns a session on two cores of this machine."""
@@ -24,11 +31,21 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         log=scratch / "spark.log",
         scratch=scratch / "scratch",
         settings={
-            "spark.sql.shuffle.partitions": "4",
+            "spark.sql.shuffle.partitions": "2",
+            **{name: interpreted for name, (interpreted, _) in COMPILING.items()},
             "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-            # Many small jobs, each a plan of its own: compiling them well takes longer than running them.
+            # Many small jobs, each a plan of its own: compiling them takes longer than running them.
             "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         },
     )
     with spark_session(options) as session:
         yield session
+
+
+@pytest.fixture
+def compiling(spark: SparkSession) -> SparkSession:
+    """Returns a session that compiles its plans, as a user's does."""
+    session = spark.newSession()
+    for name, (_, compiled) in COMPILING.items():
+        session.conf.set(name, compiled)
+    return session

@@ -44,7 +44,7 @@ def run(spark: SparkSession, store: Path, out: Path, **changes: Any) -> Summary:
 
 
 def test_a_job_is_whole_and_a_rerun_replaces(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, compiling: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A full job, one that breaks off, one that is refused, and one that reads only what has changed."""
     store, out = tmp_path / "store", tmp_path / "out"
@@ -52,7 +52,7 @@ def test_a_job_is_whole_and_a_rerun_replaces(
     bad = make_run(store, "2", stale=True)
     (store / "demo" / "latest").symlink_to("2")
     make_results(bad)
-    first = run(spark, store, out, pictures=True)
+    first = run(compiling, store, out, pictures=True)
     assert_same_in_one_process(first, AnalysisOptions(paths=[str(store)], out=str(out)))
     assert "demo/2" in (out / "index.html").read_text(encoding="utf-8")
     assert first.exit_code is ExitCode.INVALID
@@ -72,7 +72,7 @@ def test_a_job_is_whole_and_a_rerun_replaces(
     )
 
     # Nothing of a job that breaks off is left, and what was there is there still.
-    def breaks(*_: Any) -> Any:
+    def breaks(*_: Any, **__: Any) -> Any:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:

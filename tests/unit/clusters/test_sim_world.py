@@ -192,3 +192,9 @@ def test_a_world_where_nothing_can_happen_says_so() -> None:
 
     with pytest.raises(RuntimeError, match="virtual time stands still"):
         SimWorld(("n1",), seed=1).run(story())
+
+    async def beside_ticks(world: SimWorld, echoes: dict[str, Echo]) -> None:
+        await story()
+
+    with pytest.raises(RuntimeError, match="virtual time stands still"):
+        lived(beside_ticks)

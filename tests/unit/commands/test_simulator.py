@@ -46,9 +46,10 @@ def _bytes(path: Path, words: Sequence[str], hash_seed: str) -> tuple[str, bytes
     return said.stdout, path.read_bytes()
 
 
-def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("system", ["tests.toy_register:ToyRegisters", "clusters.systems.sim_raft.system:SimRaft"])
+def test_the_same_seed_gives_the_same_bytes(system: str, tmp_path: Path) -> None:
     """Two processes with different hash seeds write the same history.jsonl, byte for byte, and the same proofs."""
-    words = (*TOY, "--time-limit", "20", *FAULTS)
+    words = (*TOY, "--time-limit", "20", *FAULTS, "--system", system)
     one, other = (_bytes(tmp_path / f"{seed}.jsonl", words, seed) for seed in ("1", "2"))
     assert one == other
     assert len(one[1].splitlines()) > 500
