@@ -51,11 +51,19 @@ def digest(outcome: Outcome) -> str:
 
 @pytest.mark.parametrize("bug", FINDS)
 def test_a_planted_bug_is_found(bug: Bug) -> None:
-    """A part of the verdict says so, and no other explanation is left: the same run of the correct version is not accused."""
+    """A part of the verdict says so, with a reason."""
     seed, mix, workload = FINDS[bug]
     found = once(seed, options_of(bug), nodes=nodes_of(bug), mix=mix, workload=workload)
     assert found.blamed
     assert all(found.parts[name].reason for name in found.blamed)
+
+
+def test_the_page_has_the_finds() -> None:
+    """The page's table has each run that is held here, and no other."""
+    page = (Path(__file__).parents[2] / "docs" / "sim-raft.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| `") and line.count("|") == 6]
+    found = {tuple(cell.strip(" `") for cell in row.split("|")[1:5]) for row in rows}
+    assert found == {(str(bug), str(seed + 1), mix, workload) for bug, (seed, mix, workload) in FINDS.items()}
 
 
 def test_the_correct_version_is_not_accused() -> None:
