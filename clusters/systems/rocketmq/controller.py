@@ -11,6 +11,8 @@ import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
+from clusters.systems.dledger.leading import move_leadership
+from clusters.systems.dledger.requests import Peer
 from clusters.systems.members import check_member
 from clusters.systems.remoting import RemotingError
 from clusters.systems.rocketmq import jars
@@ -25,10 +27,14 @@ from harness.leaders import LEADER, leaders_by_term
 from harness.system import NodeStatus, Program, System
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from typing import TypeVar
 
+    from clusters.systems.remoting import Connection
     from harness.cluster import Cluster
     from harness.node import Node
+
+    T = TypeVar("T")
 
 JAVA_VERSION = 17
 ROLE = "controller"
@@ -114,13 +120,15 @@ class RocketMQController(System):
         for node in cluster.nodes:
             check_member(node, "RocketMQ")
         self._options = options
+        self._is_dledger = options.consensus is Consensus.DLEDGER
+        self.moves_leadership = self._is_dledger  # controllers on jraft have no request for it
         self.controllers = Controllers(nodes=tuple(cluster.nodes), port=PORT)
 
     def versions(self) -> Mapping[str, str]:
         """Returns the release, the library by which it agrees, and which jars they are."""
         version = self._options.rocketmq_version
         place = jars.folder(version)
-        library = "dledger" if self._options.consensus is Consensus.DLEDGER else "jraft-core"
+        library = "dledger" if self._is_dledger else "jraft-core"
         found = [jar.stem.removeprefix(f"{library}-") for jar in place.glob(f"{library}-[0-9]*.jar")]
         return {"rocketmq": version, library: ", ".join(found) or "unknown", "jars": jars.digest(place)[:12]}
 
@@ -138,7 +146,6 @@ class RocketMQController(System):
 
     def processes(self, node: Node) -> Sequence[Daemon]:
         """Returns the one process of a node."""
-        is_jraft = self._options.consensus is Consensus.JRAFT
         arguments = [
             "java", *JVM_FLAGS, f"-Duser.home={LOG_DIR}", f"-Drocketmq.home.dir={DATA_DIR}",
             "-cp", f"{jars.node_folder(self._options.rocketmq_version)}/*", CLASS, "-c", CONFIG,
@@ -147,7 +154,7 @@ class RocketMQController(System):
             role=ROLE,
             argv=arguments,
             pattern=rf"^java .*{re.escape(CLASS)}",
-            ports=(PORT, JRAFT_PORT) if is_jraft else (PORT,),
+            ports=(PORT,) if self._is_dledger else (PORT, JRAFT_PORT),
             data_dir=DATA_DIR,
             log_files=LOGS,
             config_files={CONFIG: self.configuration(node)},
@@ -163,7 +170,7 @@ class RocketMQController(System):
             "scanInactiveMasterInterval": options.scan_interval_ms,
             "scanNotActiveBrokerInterval": options.scan_interval_ms,
         }
-        if options.consensus is Consensus.DLEDGER:
+        if self._is_dledger:
             lines |= {
                 "controllerType": "DLedger",
                 "controllerDLegerGroup": GROUP,
@@ -194,7 +201,7 @@ class RocketMQController(System):
         missing = lacking(statuses)
         if not missing:
             leader = leaders_by_term(status for status in asked if status is not None)[0].node
-            if not await self._serves(next(node for node in nodes if node.name == leader)):
+            if not await self._serves(self._node(leader)):
                 missing = {leader: "leads, and does not serve yet"}
         return missing, [node for node in nodes if statuses[node.name] is None]
 
@@ -208,34 +215,65 @@ class RocketMQController(System):
         return ControllerClient(controllers=self.controllers, node=node, follows=follows)
 
     async def status(self, node: Node, timeout_s: float) -> NodeStatus | None:
-        """Asks a controller for its view (1005); None if it does not answer in time. It tells no term."""
+        """Asks a controller for its view (1005); None if it does not answer in time. On jraft it tells no term."""
+
+        async def ask(connection: Connection) -> NodeStatus:
+            view = await metadata(connection)
+            return NodeStatus(
+                node=node.name,
+                role=LEADER if view.leads else "follower",
+                term=await self._peer(connection, node).term() if self._is_dledger else None,
+                leader=self.controllers.at(view.leader),
+                details=dict(view.details),
+            )
+
+        return await self._ask(node, timeout_s, ask)
+
+    async def lead(self, node: Node, timeout_s: float) -> bool:
+        """Moves the leadership by DLedger's own request; see `move_leadership`."""
+        if not self.moves_leadership:
+            return False
+
+        async def transfer(at: str, term: int, limit_s: float) -> None:
+            leader = self._node(at)
+            await self._ask(
+                leader, limit_s, lambda connection: self._peer(connection, leader).transfer(node.name, term)
+            )
+
+        return await move_leadership(node.name, timeout_s, serving=self._serving, transfer=transfer)
+
+    async def _serving(self) -> NodeStatus | None:
+        """Returns, of the controllers that say they lead, the one of the highest term that serves; None if none does."""
+        asked = await asyncio.gather(*(self.status(node, STATUS_TIMEOUT_S) for node in self.controllers.nodes))
+        for status in leaders_by_term(status for status in asked if status is not None):
+            if await self._serves(self._node(status.node)):
+                return status
+        return None
+
+    async def _serves(self, node: Node) -> bool:
+        """Says whether a controller answers a read that only a leader answers."""
+        answer = await self._ask(
+            node, STATUS_TIMEOUT_S, lambda connection: REQUESTS["next"].ask(connection, PROBED_GROUP, None)
+        )
+        return answer is not None and answer.status == SUCCESS
+
+    async def _ask(self, node: Node, timeout_s: float, question: Callable[[Connection], Awaitable[T]]) -> T | None:
+        """Asks a controller over a connection of its own; None if it does not answer in time, or not as it should."""
         try:
             async with asyncio.timeout(timeout_s):
                 connection = await self.controllers.connect(node, timeout_s)
                 try:
-                    view = await metadata(connection)
+                    return await question(connection)
                 finally:
                     connection.close()
         except (TimeoutError, RemotingError):
             return None
-        return NodeStatus(
-            node=node.name,
-            role=LEADER if view.leads else "follower",
-            leader=self.controllers.at(view.leader),
-            details=dict(view.details),
-        )
 
-    async def _serves(self, node: Node) -> bool:
-        """Says whether a controller answers a read that only a leader answers."""
-        try:
-            async with asyncio.timeout(STATUS_TIMEOUT_S):
-                connection = await self.controllers.connect(node)
-                try:
-                    return (await REQUESTS["next"].ask(connection, PROBED_GROUP, None)).status == SUCCESS
-                finally:
-                    connection.close()
-        except (TimeoutError, RemotingError):
-            return False
+    def _node(self, name: str) -> Node:
+        return next(node for node in self.controllers.nodes if node.name == name)
+
+    def _peer(self, connection: Connection, node: Node) -> Peer:
+        return Peer(connection, group=GROUP, node=node.name)
 
 
 def lacking(statuses: Mapping[str, NodeStatus | None]) -> dict[str, str]:
