@@ -133,9 +133,8 @@ def _measure(cluster: LocalCluster, setting: str, options: ControllerOptions, ki
     start_s = time.monotonic()
     on_all(cluster.nodes, system.start)
     system.wait_ready(cluster.nodes, READY_S)
-    print(
-        f"### {setting}, {len(cluster.nodes)} nodes, {options.rocketmq_version}\n\nready after {time.monotonic() - start_s:.1f} s\n"
-    )
+    ready_s = time.monotonic() - start_s
+    print(f"### {setting}, {len(cluster.nodes)} nodes, {options.rocketmq_version}\n\nready after {ready_s:.1f} s\n")
     try:
         names = (f"bench-{number}" for number in itertools.count())
         load = Load(system=system, leader=_leader(system), names=names)

@@ -47,7 +47,7 @@ LOG_DIR = "/var/log/labrys/rocketmq-controller"
 CONFIG = "/etc/labrys/rocketmq-controller.conf"
 LAUNCH_LOG = f"{LOG_DIR}/launch.log"  # what the JVM itself writes
 OWN_LOGS = f"{LOG_DIR}/logs/rocketmqlogs"  # below the home that the JVM is given
-LOGS = (LAUNCH_LOG, f"{OWN_LOGS}/controller.log", f"{OWN_LOGS}/broker_default.log")
+LOGS = (LAUNCH_LOG, *(f"{OWN_LOGS}/{name}.log" for name in ("controller", "controller_default", "dledger", "jraft")))
 JVM_FLAGS = (
     "-Xms96m",
     "-Xmx96m",
@@ -138,9 +138,12 @@ class RocketMQController(System):
         java = remote.run("java -version 2>&1", check=False)
         stated = re.search(r'version "(\d+)', java.stdout)
         if java.status != 0 or stated is None or int(stated[1]) < JAVA_VERSION:
-            said = java.stdout.strip().partition("\n")[0]
+            found = f"Java {stated[1]}" if stated else "none"
+            said = java.stdout.strip().partition("\n")[0] or "nothing"
             raise NodeError(
-                node.name, f"needs Java {JAVA_VERSION} or later to run RocketMQ, but `java -version` says: {said}"
+                node.name,
+                f"expected Java {JAVA_VERSION} or later to run RocketMQ, found {found} (`java -version` says: {said}); "
+                f"`apt-get install {self.programs[0].package}` brings it",
             )
         jars.install(remote, self._options.rocketmq_version)
 
@@ -193,7 +196,7 @@ class RocketMQController(System):
 
     def wait_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
         """Waits until all controllers name one leader, which serves."""
-        wait_until_complete(self, nodes, timeout_s, self._look, called="the controller", logs=LOGS)
+        wait_until_complete(self, nodes, timeout_s, self._look, called="RocketMQ's controller", logs=LOGS)
 
     async def _look(self, nodes: Sequence[Node]) -> tuple[Mapping[str, str], Sequence[Node]]:
         asked = await asyncio.gather(*(self.status(node, STATUS_TIMEOUT_S) for node in nodes))
