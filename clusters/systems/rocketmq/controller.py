@@ -81,6 +81,7 @@ FATAL = (
     r"NoClassDefFoundError",
     r"A fatal error has been detected",
     r"raft may stop working since some error occurs",  # jraft has given up on its state machine
+    r"Handle FSMCallerImpl disruptor event error",  # its state machine cannot get past an entry of the log
 )
 
 

@@ -18,6 +18,8 @@ DROPPED = FINDINGS / "dledger-0.4.0-log-dropped"
 STUCK = FINDINGS / "dledger-0.4.0-followers-stuck"
 SET_DROPPED = FINDINGS / "dledger-log-0.4.0-log-dropped"
 PARTITIONS = FINDINGS / "dledger-log-0.4.0-partitions"
+POWER_LOSS = FINDINGS / "rocketmq-controller-5.3.3-power-loss"
+LEFT_OUT = FINDINGS / "rocketmq-controller-5.3.3-left-out"
 
 
 def test_the_writes_that_dledger_lost_are_found_lost() -> None:
@@ -73,6 +75,8 @@ def test_where_the_service_ended_no_write_is_acknowledged_and_no_read_is_wrong()
         (STUCK, ["n1", "n2", "n3"], {"partition-leader"}),
         (SET_DROPPED, ["n1", "n2", "n3", "n4", "n5"], {"leaders-kill"}),
         (PARTITIONS, ["n1", "n2", "n3", "n4", "n5"], {"partition-random-halves"}),
+        (POWER_LOSS, ["n1", "n2", "n3", "n4", "n5"], {"partition-leader", "power-loss"}),
+        (LEFT_OUT, ["n1", "n2", "n3", "n4", "n5"], {"partition-leader", "leadership-transfer"}),
     ],
 )
 def test_the_plan_of_a_finding_can_be_read(finding: Path, nodes: list[str], kinds: set[str]) -> None:
