@@ -106,7 +106,7 @@ def test_a_request_that_lacks_a_field(system: RocketMQController) -> None:
             async with asyncio.timeout(ANSWER_S):
                 connection = await system.controllers.connect(await leader_of(system))
                 try:
-                    return (await asked(connection, f, name, argument))["code"] == 0
+                    return bool((await asked(connection, f, name, argument))["code"] == 0)
                 finally:
                     connection.close()
         except (RemotingError, TimeoutError):

@@ -16,7 +16,7 @@ from clusters.systems.dledger.requests import Peer
 from clusters.systems.members import check_member
 from clusters.systems.remoting import RemotingError
 from clusters.systems.rocketmq import jars
-from clusters.systems.rocketmq.client import ControllerClient, Controllers
+from clusters.systems.rocketmq.client import ControllerClient, Controllers, SplitClient
 from clusters.systems.rocketmq.options import Consensus, ControllerOptions
 from clusters.systems.rocketmq.outcomes import REFUSALS, SUCCESS
 from clusters.systems.rocketmq.requests import REQUESTS, metadata
@@ -213,10 +213,15 @@ class RocketMQController(System):
         """Returns what a JVM writes when it is broken."""
         return FATAL
 
-    def client(self, process: int, node: Node, *, pinned: bool = False) -> ControllerClient:
+    def client(self, process: int, node: Node, *, pinned: bool = False) -> ControllerClient | SplitClient:
         """Returns the client of a process."""
-        follows = not pinned and self._options.routing.follows(process, len(self.controllers.nodes))
-        return ControllerClient(controllers=self.controllers, node=node, follows=follows)
+
+        def made(*, follows: bool) -> ControllerClient:
+            return ControllerClient(controllers=self.controllers, node=node, follows=follows)
+
+        if self._options.pinned_reads and not pinned:
+            return SplitClient(reader=made(follows=False), other=made(follows=True))
+        return made(follows=not pinned and self._options.routing.follows(process, len(self.controllers.nodes)))
 
     async def status(self, node: Node, timeout_s: float) -> NodeStatus | None:
         """Asks a controller for its view (1005); None if it does not answer in time. On jraft it tells no term."""

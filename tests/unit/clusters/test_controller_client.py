@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from clusters.systems.remoting import Answer, BadAnswer, NotSent, RemotingError
 from clusters.systems.rocketmq import outcomes
 from clusters.systems.rocketmq.client import ControllerClient, Controllers, outcome_of
+from clusters.systems.rocketmq.controller import RocketMQController
 from clusters.systems.rocketmq.heartbeats import beaten
+from clusters.systems.rocketmq.options import ControllerOptions
 from clusters.systems.rocketmq.outcomes import TABLE, Meaning
 from clusters.systems.rocketmq.requests import REQUESTS, change_settings, metadata, settings
 from harness.node import Node
@@ -347,6 +350,29 @@ def test_a_pinned_client_stays() -> None:
 
     async def main() -> None:
         assert await Cluster().ask("next", "apply", follows=False) == [Fail("not-leader: n2 leads")] * 2
+
+    run(main())
+
+
+def test_a_split_client_reads_at_its_node() -> None:
+    """A node that does not lead is asked for reads all the same; changes go to the leader, once it is known."""
+    cluster = Cluster()
+
+    async def main() -> None:
+        async with scripted(cluster.at("127.0.0.1")) as one, scripted(cluster.at("127.0.0.2"), "127.0.0.2", one.port):
+            cluster.port = one.port
+            nodes = [Node(name="n1", address=HOST), Node(name="n2", address="127.0.0.2")]
+            system = SimpleNamespace(nodes=nodes, remote=None)
+            made = RocketMQController(cast("Any", system), ControllerOptions(pinned_reads=True), "broker-id")
+            made.controllers = Controllers(nodes=nodes, port=one.port)
+            client = made.client(0, nodes[0])
+            refused = Fail("not-leader: n2 leads")
+            asked = ("apply", "apply", "next", "next")
+            found = [await client.invoke(Invocation(f, ARGUMENTS.get(f), "b0")) for f in asked]
+            assert found == [refused, Ok({"code": 0}), refused, refused]
+            assert client.via is None
+            assert isinstance(made.client(0, nodes[0], pinned=True), ControllerClient)
+            await client.close()
 
     run(main())
 

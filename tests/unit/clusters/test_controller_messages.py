@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from clusters.systems.rocketmq import controller
+from clusters.systems.remoting import RemotingError
+from clusters.systems.rocketmq.client import Controllers
 from clusters.systems.rocketmq.controller import LOGS, RocketMQController
 from clusters.systems.rocketmq.options import ControllerOptions
 from harness.errors import InfrastructureError, NodeError
@@ -122,10 +123,10 @@ def test_a_leader_that_does_not_serve(monkeypatch: pytest.MonkeyPatch) -> None:
         return NodeStatus(node=node.name, role="leader" if node.name == "n2" else "follower", leader="n2")
 
     monkeypatch.setattr(made, "status", status)
-    monkeypatch.setattr(controller.Controllers, "connect", _refused)
+    monkeypatch.setattr(Controllers, "connect", _refused)
     with pytest.raises(InfrastructureError, match="n2 leads, and does not serve yet"):
         made.wait_ready(NODES, 0.0)
 
 
 async def _refused(*_: Any, **__: Any) -> None:
-    raise controller.RemotingError("refused")
+    raise RemotingError("refused")
