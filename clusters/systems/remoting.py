@@ -104,14 +104,24 @@ class Connection:
             NotSent: The connection was closed before.
             RemotingError: The answer did not come, or was none.
         """
-        opaque = next(self._opaque)
         with self._whole():
-            self._writer.write(_frame(code, opaque, body, extension))
-            await self._writer.drain()
-            answered, answer = await self._read()
-            if answered != opaque:
-                raise BadAnswer(f"{self._where} answered request {answered!r}, not {opaque}")
-        return answer
+            header, found = await self._exchange(code, _payload(body), extension)
+            return self._answer(header, _object(found, f"{self._where}: body") if found else {})
+
+    async def call_text(self, code: int, text: str | None, *, extension: Mapping[str, str]) -> tuple[Answer, str]:
+        """Sends a request whose body is a text, and waits for an answer whose body is one; else as `call`.
+
+        Args:
+            code: The request code.
+            text: The body; None for none.
+            extension: The header's `extFields`.
+
+        Returns:
+            The answer, without its body, and the text; empty if there is none.
+        """
+        with self._whole():
+            header, found = await self._exchange(code, b"" if text is None else text.encode(), extension)
+            return self._answer(header, {}), found.decode(errors="replace")
 
     async def call_many(
         self,
@@ -150,17 +160,19 @@ class Connection:
                         break
                     opaque = next(self._opaque)
                     in_flight[opaque] = place
-                    self._writer.write(_frame(code, opaque, body, {}))
+                    self._writer.write(_frame(code, opaque, _payload(body), {}))
                 if not in_flight:
                     return
                 try:
                     async with asyncio.timeout(timeout_s):
                         await self._writer.drain()
-                        answered, answer = await self._read()
+                        header, found = await self._read()
                 except TimeoutError as error:
                     raise RemotingError(f"{self._where} did not answer in {timeout_s:g} s") from error
+                answered = self._opaque_of(header)
                 if answered not in in_flight:
                     raise BadAnswer(f"{self._where} answered request {answered!r}, which is not in flight")
+                answer = self._answer(header, _object(found, f"{self._where}: body") if found else {})
                 goes_on = take(in_flight.pop(answered), answer) and goes_on
 
     @contextlib.contextmanager
@@ -190,8 +202,21 @@ class Connection:
         with contextlib.suppress(OSError):
             self._writer.transport.abort()
 
-    async def _read(self) -> tuple[int, Answer]:
-        """Reads an answer; returns the number of its request, and the answer."""
+    async def _exchange(
+        self, code: int, payload: bytes, extension: Mapping[str, str]
+    ) -> tuple[Mapping[str, Value], bytes]:
+        """Sends a request and reads its answer; returns the answer's header and body."""
+        opaque = next(self._opaque)
+        self._writer.write(_frame(code, opaque, payload, extension))
+        await self._writer.drain()
+        header, found = await self._read()
+        answered = self._opaque_of(header)
+        if answered != opaque:
+            raise BadAnswer(f"{self._where} answered request {answered!r}, not {opaque}")
+        return header, found
+
+    async def _read(self) -> tuple[Mapping[str, Value], bytes]:
+        """Reads an answer; returns its header and its body."""
         (total,) = LENGTH.unpack(await self._reader.readexactly(LENGTH.size))
         if not LENGTH.size <= total <= MAX_FRAME_BYTES:
             raise BadAnswer(f"{self._where} sent a frame of {total} bytes; at most {MAX_FRAME_BYTES} are possible")
@@ -201,22 +226,31 @@ class Connection:
         body_at = LENGTH.size + length
         if mark >> 24 != JSON_ENCODING or length > min(MAX_HEADER_BYTES, total - LENGTH.size):
             raise BadAnswer(f"{self._where} sent a header that is not JSON or longer than its frame")
-        header = _object(frame[LENGTH.size : body_at], f"{self._where}: header")
-        body = _object(frame[body_at:], f"{self._where}: body") if body_at < total else {}
-        opaque, status, extension = header.get("opaque"), header.get("code"), header.get("extFields") or {}
+        return _object(frame[LENGTH.size : body_at], f"{self._where}: header"), frame[body_at:]
+
+    def _opaque_of(self, header: Mapping[str, Value]) -> int:
+        """Returns the number of the request that a header answers."""
+        opaque = header.get("opaque")
         if not isinstance(opaque, int):
             raise BadAnswer(f"{self._where} answered request {str(opaque)[:100]!r}; a request is a whole number")
+        return opaque
+
+    def _answer(self, header: Mapping[str, Value], body: Mapping[str, Value]) -> Answer:
+        status, extension = header.get("code"), header.get("extFields") or {}
         if not isinstance(status, int):
             raise BadAnswer(f"{self._where} sent a header without a code")
         if not isinstance(extension, dict) or not all(isinstance(value, str) for value in extension.values()):
             raise BadAnswer(f"{self._where} sent extFields that are not a map of texts: {str(extension)[:100]}")
-        return opaque, Answer(status=status, remark=str(header.get("remark") or ""), body=body, extension=extension)
+        return Answer(status=status, remark=str(header.get("remark") or ""), body=body, extension=extension)
 
 
-def _frame(code: int, opaque: int, body: Value, extension: Mapping[str, str]) -> bytes:
+def _payload(body: Value) -> bytes:
+    return b"" if body is None else json.dumps(body).encode()
+
+
+def _frame(code: int, opaque: int, payload: bytes, extension: Mapping[str, str]) -> bytes:
     header = {"code": code, "language": "PYTHON", "version": 0, "opaque": opaque, "flag": 0, "extFields": extension}
     encoded = json.dumps(header).encode()
-    payload = b"" if body is None else json.dumps(body).encode()
     return HEAD.pack(LENGTH.size + len(encoded) + len(payload), len(encoded)) + encoded + payload
 
 

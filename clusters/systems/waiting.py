@@ -75,7 +75,7 @@ async def _missing_in_the_end(
             states = await asyncio.to_thread(on_nodes, silent, system.process_state)
             gone = [name for name, state in states.items() if state is None]  # not: cannot be asked
             if gone:
-                return dict.fromkeys(gone, f"has no {called} process any more")
+                return dict.fromkeys(gone, f"runs no process of {called} any more")
             check_alive_s = time.monotonic() + ALIVE_CHECK_S
         await asyncio.sleep(POLL_S)
 

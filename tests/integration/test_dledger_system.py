@@ -234,7 +234,7 @@ def test_waiting_for_a_dead_node_ends_early(system: DLedgerSystem, cluster: Loca
     node = others(cluster, leader_of(system, cluster))[0]
     system.kill(node)
     start_s = time.monotonic()
-    with pytest.raises(InfrastructureError, match=f"{node.name} has no DLedger process any more") as raised:
+    with pytest.raises(InfrastructureError, match=f"{node.name} runs no process of DLedger any more") as raised:
         system.wait_ready(cluster.nodes, READY_S)
     assert time.monotonic() - start_s < READY_S / 2
     assert "listening on" in str(raised.value) or "DLedger" in str(raised.value)

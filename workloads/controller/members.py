@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.op import Invocation, OpType
 from workloads.controller.groups import FUNCTIONS, GroupWorkload
-from workloads.controller.options import MixedOptions, SyncStateSetOptions
+from workloads.controller.options import MemberOptions, MixedOptions, SyncStateSetOptions
 from workloads.controller.parts import altered, epochs_grow, master_in_sync, one_master
 from workloads.controller.streams import ALTER, MemberStream
 from workloads.controller.uncertain import UncertainGroup
@@ -29,7 +29,7 @@ class MemberWorkload(GroupWorkload):
     model: ClassVar[str | None] = "workloads.controller.uncertain:UncertainGroup"
     rules = UncertainGroup()
     functions: ClassVar[Mapping[str, str]]
-    _options: SyncStateSetOptions | MixedOptions
+    _options: MemberOptions
 
     def stream(self, *, seed: int, number: int, streams: int) -> MemberStream:
         """See `GroupWorkload`; an alter has the new sync set alone."""

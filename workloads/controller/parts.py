@@ -19,7 +19,7 @@ from workloads.controller.group import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from harness.op import Operation, Value
 
@@ -32,7 +32,6 @@ def one_owner(operations: Sequence[Operation]) -> Part:
 
     It holds where nothing is cleaned up, as in the workload of broker ids.
     """
-    name = "one-owner"
     owners: dict[tuple[str | None, int], dict[str, Operation]] = defaultdict(dict)
     for operation, broker, check in _applies(operations):
         if operation.result.get("code") == SUCCESS:
@@ -45,25 +44,20 @@ def one_owner(operations: Sequence[Operation]) -> Part:
             for (key, broker), found in list(shared.items())[:MAX_NAMED]
         ],
     }
-    if not owners:
-        return Part(
-            name=name, verdict=Verdict.UNKNOWN, reason="No id was given, so nothing was tested.", details=details
+    broken = None
+    if shared:
+        (key, broker), found = next(iter(shared.items()))
+        one, other = list(found.items())[:2]
+        broken = (
+            f"{len(shared)} of {len(owners)} ids were given to two brokers. In group {key}, id {broker} was given to {one[0]} "
+            f"by the answer to event {one[1].invoke_index}, and to {other[0]} by that to event {other[1].invoke_index}."
         )
-    if not shared:
-        reason = f"Each of {len(owners)} ids was given to one broker."
-        return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)
-    (key, broker), found = next(iter(shared.items()))
-    one, other = list(found.items())[:2]
-    reason = (
-        f"{len(shared)} of {len(owners)} ids were given to two brokers. In group {key}, id {broker} was given to {one[0]} by "
-        f"the answer to event {one[1].invoke_index}, and to {other[0]} by that to event {other[1].invoke_index}."
-    )
-    return Part(name=name, verdict=Verdict.INVALID, reason=reason, details=details)
+    held = f"Each of {len(owners)} ids was given to one broker."
+    return _part("one-owner", details, broken=broken, held=held, untested=None if owners else "No id was given")
 
 
 def contended(operations: Sequence[Operation]) -> Part:
     """Says whether brokers got in each other's way: an id that one broker was given was refused to another one."""
-    name = "contended"
     given: set[tuple[str | None, int]] = set()
     refused: set[tuple[str | None, int]] = set()
     for operation, broker, _ in _applies(operations):
@@ -74,16 +68,13 @@ def contended(operations: Sequence[Operation]) -> Part:
             refused.add(place)
     both = len(given & refused)
     details: dict[str, Value] = {"given": len(given), "contended": both}
-    if not both:
-        reason = "No id that was given to one broker was refused to another one, so nothing was tested."
-        return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
-    reason = f"{both} of {len(given)} ids that were given to one broker were refused to another one."
-    return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)
+    held = f"{both} of {len(given)} ids that were given to one broker were refused to another one."
+    untested = None if both else "No id that was given to one broker was refused to another one"
+    return _part("contended", details, held=held, untested=untested)
 
 
 def one_master(operations: Sequence[Operation]) -> Part:
     """Says whether any epoch of a group had two masters, by whatever answer names a master and its epoch."""
-    name = "one-master"
     masters: dict[tuple[str | None, int], dict[int, Operation]] = defaultdict(dict)
     for operation in operations:
         if operation.type is OpType.OK:
@@ -98,24 +89,23 @@ def one_master(operations: Sequence[Operation]) -> Part:
             for (key, epoch), found in list(shared.items())[:MAX_NAMED]
         ],
     }
-    if not masters:
-        reason = "No answer named a master, so nothing was tested."
-        return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
-    if not shared:
-        reason = f"Each of {len(masters)} epochs had one master."
-        return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)
-    (key, epoch), found = next(iter(shared.items()))
-    one, other = list(found.items())[:2]
-    reason = (
-        f"{len(shared)} of {len(masters)} epochs had two masters. In epoch {epoch} of group {key}, broker {one[0]} was master "
-        f"by the answer to event {one[1].invoke_index}, and broker {other[0]} by that to event {other[1].invoke_index}."
+    broken = None
+    if shared:
+        (key, epoch), found = next(iter(shared.items()))
+        one, other = list(found.items())[:2]
+        broken = (
+            f"{len(shared)} of {len(masters)} epochs had two masters. In epoch {epoch} of group {key}, broker {one[0]} was "
+            f"master by the answer to event {one[1].invoke_index}, and broker {other[0]} by that to event "
+            f"{other[1].invoke_index}."
+        )
+    held = f"Each of {len(masters)} epochs had one master."
+    return _part(
+        "one-master", details, broken=broken, held=held, untested=None if masters else "No answer named a master"
     )
-    return Part(name=name, verdict=Verdict.INVALID, reason=reason, details=details)
 
 
 def stood(operations: Sequence[Operation]) -> Part:
     """Says whether any broker lost an election that another broker of its group won."""
-    name = "stood"
     won: set[str | None] = set()
     lost: set[str | None] = set()
     for operation in operations:
@@ -127,16 +117,13 @@ def stood(operations: Sequence[Operation]) -> Part:
                 lost.add(operation.key)
     both = len(won & lost)
     details: dict[str, Value] = {"won": len(won), "contended": both}
-    if not both:
-        reason = "In no group one broker won an election and another one lost it, so nothing was tested."
-        return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
-    reason = f"In {both} of {len(won)} groups with a master, another broker stood and lost."
-    return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)
+    held = f"In {both} of {len(won)} groups with a master, another broker stood and lost."
+    untested = None if both else "In no group one broker won an election and another one lost it"
+    return _part("stood", details, held=held, untested=untested)
 
 
 def master_in_sync(operations: Sequence[Operation]) -> Part:
     """Says whether any answer has a master that is not in the sync set of the same answer."""
-    name = "master-in-sync"
     seen = 0
     without: list[tuple[Operation, int]] = []
     for operation in operations:
@@ -158,18 +145,16 @@ def master_in_sync(operations: Sequence[Operation]) -> Part:
             for operation, master in without[:MAX_NAMED]
         ],
     }
-    if not seen:
-        reason = "No answer named a master and a sync set, so nothing was tested."
-        return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
-    if not without:
-        reason = f"In each of {seen} answers the master is in the sync set."
-        return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)
-    operation, master = without[0]
-    reason = (
-        f"{len(without)} of {seen} answers have a sync set that lacks the master. In group {operation.key}, broker {master} "
-        f"was master and not in sync by the answer to event {operation.invoke_index}."
-    )
-    return Part(name=name, verdict=Verdict.INVALID, reason=reason, details=details)
+    broken = None
+    if without:
+        operation, master = without[0]
+        broken = (
+            f"{len(without)} of {seen} answers have a sync set that lacks the master. In group {operation.key}, broker "
+            f"{master} was master and not in sync by the answer to event {operation.invoke_index}."
+        )
+    held = f"In each of {seen} answers the master is in the sync set."
+    untested = None if seen else "No answer named a master and a sync set"
+    return _part("master-in-sync", details, broken=broken, held=held, untested=untested)
 
 
 def epochs_grow(operations: Sequence[Operation]) -> Part:
@@ -177,7 +162,6 @@ def epochs_grow(operations: Sequence[Operation]) -> Part:
 
     It holds where nothing is cleaned up. It takes O(n log n).
     """
-    name = "epochs-grow"
     answers: dict[tuple[str | None, str], list[tuple[Operation, int]]] = defaultdict(list)
     for operation in operations:
         if operation.type is OpType.OK and isinstance(operation.result, dict):
@@ -197,18 +181,18 @@ def epochs_grow(operations: Sequence[Operation]) -> Part:
             for field, one, other in back[:MAX_NAMED]
         ],
     }  # fmt: skip
-    if not seen:
-        reason = "No answer named an epoch, so nothing was tested."
-        return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
-    if not back:
-        reason = f"None of {seen} epochs in answers is smaller than one that was answered before."
-        return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)
-    field, (one, before), (other, after) = back[0]
-    reason = (
-        f"{len(back)} of {seen} epochs in answers are smaller than one that was answered before. In group {one.key}, {field} "
-        f"was {before} by the answer to event {one.invoke_index}, and then {after} by that to event {other.invoke_index}."
+    broken = None
+    if back:
+        field, (one, before), (other, after) = back[0]
+        broken = (
+            f"{len(back)} of {seen} epochs in answers are smaller than one that was answered before. In group {one.key}, "
+            f"{field} was {before} by the answer to event {one.invoke_index}, and then {after} by that to event "
+            f"{other.invoke_index}."
+        )
+    held = f"None of {seen} epochs in answers is smaller than one that was answered before."
+    return _part(
+        "epochs-grow", details, broken=broken, held=held, untested=None if seen else "No answer named an epoch"
     )
-    return Part(name=name, verdict=Verdict.INVALID, reason=reason, details=details)
 
 
 def _gone_back(
@@ -233,7 +217,6 @@ def _end(operation: Operation) -> float:
 
 def altered(operations: Sequence[Operation]) -> Part:
     """Says whether sync sets were altered, and whether any alter came too late."""
-    name = "altered"
     codes = [
         operation.result.get("code")
         for operation in operations
@@ -241,11 +224,30 @@ def altered(operations: Sequence[Operation]) -> Part:
     ]
     done, late = codes.count(SUCCESS), sum(map(codes.count, TOO_LATE))
     details: dict[str, Value] = {"altered": done, "too_late": late}
+    untested = None
     if not done or not late:
-        missing = "No sync set was altered" if not done else "No alter expected an epoch or a master that had passed"
-        return Part(name=name, verdict=Verdict.UNKNOWN, reason=f"{missing}, so little was tested.", details=details)
-    reason = f"{done} alters were carried out, and {late} were refused since they came too late."
-    return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)
+        untested = "No sync set was altered" if not done else "No alter expected an epoch or a master that had passed"
+    held = f"{done} alters were carried out, and {late} were refused since they came too late."
+    return _part("altered", details, held=held, untested=untested)
+
+
+def _part(
+    name: str, details: Mapping[str, Value], *, held: str, untested: str | None, broken: str | None = None
+) -> Part:
+    """Returns a part that is invalid where its rule was broken, unknown where nothing tested it, and else valid.
+
+    Args:
+        name: The part.
+        details: What was counted.
+        held: What was seen where the rule held, as a sentence.
+        untested: What was missing, as the beginning of a sentence; None if the rule was tested.
+        broken: How the rule was broken, as a sentence; None if it was not.
+    """
+    if broken is not None:
+        return Part(name=name, verdict=Verdict.INVALID, reason=broken, details=details)
+    if untested is not None:
+        return Part(name=name, verdict=Verdict.UNKNOWN, reason=f"{untested}, so nothing was tested.", details=details)
+    return Part(name=name, verdict=Verdict.VALID, reason=held, details=details)
 
 
 def _applies(operations: Sequence[Operation]) -> Iterator[tuple[Operation, int, str]]:

@@ -14,7 +14,7 @@ from workloads.register.streams import group_of
 
 if TYPE_CHECKING:
     from harness.op import Value
-    from workloads.controller.options import BrokerIdOptions, ElectOptions, MixedOptions, SyncStateSetOptions
+    from workloads.controller.options import BrokerIdOptions, ElectOptions, MemberOptions
 
 HALF = 0.5
 ALTER = "alter"
@@ -78,7 +78,7 @@ class MemberStream:
     the master is added.
     """
 
-    def __init__(self, options: SyncStateSetOptions | MixedOptions, *, seed: int, number: int, streams: int) -> None:
+    def __init__(self, options: MemberOptions, *, seed: int, number: int, streams: int) -> None:
         self._draws = stream(seed, f"worker/{number}")
         self._group = group_of(number, streams, options.ops_per_group)
         self._brokers = options.brokers

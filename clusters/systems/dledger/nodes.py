@@ -11,17 +11,17 @@ import asyncio
 import functools
 import hashlib
 import shlex
-import time
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from clusters.systems.dledger.leading import move_leadership
 from clusters.systems.dledger.outcomes import REFUSALS
 from clusters.systems.dledger.requests import Peer
 from clusters.systems.dledger.routing import Group
 from clusters.systems.members import check_member
 from clusters.systems.remoting import RemotingError
-from clusters.systems.waiting import POLL_S, wait_until_complete
+from clusters.systems.waiting import wait_until_complete
 from harness.daemon import Daemon
 from harness.errors import InfrastructureError, NodeError
 from harness.leaders import leaders_by_term
@@ -63,7 +63,6 @@ JVM_FLAGS = (
 )
 INDEX_FILE_ENTRIES = 32_768
 STATUS_TIMEOUT_S = 1.0
-TRANSFER_TIMEOUT_S = 10.0
 FATAL = (
     r"OutOfMemoryError",
     r"StackOverflowError",
@@ -173,21 +172,16 @@ class DLedgerNodes(System):
         return FATAL
 
     async def lead(self, node: Node, timeout_s: float) -> bool:
-        """Moves the leadership to a node, with as many tries as the time allows.
+        """See `move_leadership`."""
 
-        The library's transfer often fails, and the old leader is then elected again in a later term.
-        """
-        deadline_s = time.monotonic() + timeout_s
-        while time.monotonic() < deadline_s:
-            leader = await self.serving(await self._statuses(self.group.nodes))
-            if leader is not None and leader.node == node.name:
-                return True
-            if leader is not None and leader.term is not None:
-                term, at = leader.term, next(peer for peer in self.group.nodes if peer.name == leader.node)
-                limit_s = min(TRANSFER_TIMEOUT_S, deadline_s - time.monotonic())
-                await self.ask(at, limit_s, functools.partial(Peer.transfer, to=node.name, term=term))
-            await asyncio.sleep(POLL_S)
-        return False
+        async def serving() -> NodeStatus | None:
+            return await self.serving(await self._statuses(self.group.nodes))
+
+        async def transfer(at: str, term: int, limit_s: float) -> None:
+            leader = next(peer for peer in self.group.nodes if peer.name == at)
+            await self.ask(leader, limit_s, functools.partial(Peer.transfer, to=node.name, term=term))
+
+        return await move_leadership(node.name, timeout_s, serving=serving, transfer=transfer)
 
     async def serving(self, statuses: Mapping[str, NodeStatus | None]) -> NodeStatus | None:
         """Returns, of the nodes that say they lead, the one of the highest term that serves; None if none does."""

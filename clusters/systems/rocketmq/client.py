@@ -152,6 +152,37 @@ class ControllerClient:
             self._connection = None
 
 
+class SplitClient:
+    """Two clients of one process: one that reads at its node, whoever leads, and one that follows the leader with all else.
+
+    A change keeps the only thread of a leader that was cut off busy for seconds; this way it gets reads alone. It is a
+    `harness.client.RoutedClient`.
+
+    Attributes:
+        node: Where both were placed.
+        via: The node that the last operation was sent to; None if it was a read.
+    """
+
+    def __init__(self, *, reader: ControllerClient, other: ControllerClient) -> None:
+        self.node = reader.node
+        self._reader = reader
+        self._other = other
+        self.via: str | None = None
+
+    async def invoke(self, invocation: Invocation) -> Outcome:
+        """Carries out a request; see `ControllerClient.invoke`."""
+        request = REQUESTS.get(invocation.f)
+        chosen = self._reader if request is not None and request.is_read else self._other
+        outcome = await chosen.invoke(invocation)
+        self.via = chosen.via
+        return outcome
+
+    async def close(self) -> None:
+        """Closes both."""
+        await self._reader.close()
+        await self._other.close()
+
+
 def outcome_of(request: Request, name: str, answer: Answer) -> Outcome:
     """Returns the outcome of an operation that a leader answered.
 

@@ -11,10 +11,12 @@ import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
+from clusters.systems.dledger.leading import move_leadership
+from clusters.systems.dledger.requests import Peer
 from clusters.systems.members import check_member
 from clusters.systems.remoting import RemotingError
 from clusters.systems.rocketmq import jars
-from clusters.systems.rocketmq.client import ControllerClient, Controllers
+from clusters.systems.rocketmq.client import ControllerClient, Controllers, SplitClient
 from clusters.systems.rocketmq.options import Consensus, ControllerOptions
 from clusters.systems.rocketmq.outcomes import REFUSALS, SUCCESS
 from clusters.systems.rocketmq.requests import REQUESTS, metadata
@@ -25,10 +27,14 @@ from harness.leaders import LEADER, leaders_by_term
 from harness.system import NodeStatus, Program, System
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from typing import TypeVar
 
+    from clusters.systems.remoting import Connection
     from harness.cluster import Cluster
     from harness.node import Node
+
+    T = TypeVar("T")
 
 JAVA_VERSION = 17
 ROLE = "controller"
@@ -41,7 +47,7 @@ LOG_DIR = "/var/log/labrys/rocketmq-controller"
 CONFIG = "/etc/labrys/rocketmq-controller.conf"
 LAUNCH_LOG = f"{LOG_DIR}/launch.log"  # what the JVM itself writes
 OWN_LOGS = f"{LOG_DIR}/logs/rocketmqlogs"  # below the home that the JVM is given
-LOGS = (LAUNCH_LOG, f"{OWN_LOGS}/controller.log", f"{OWN_LOGS}/broker_default.log")
+LOGS = (LAUNCH_LOG, *(f"{OWN_LOGS}/{name}.log" for name in ("controller", "controller_default", "dledger", "jraft")))
 JVM_FLAGS = (
     "-Xms96m",
     "-Xmx96m",
@@ -75,6 +81,7 @@ FATAL = (
     r"NoClassDefFoundError",
     r"A fatal error has been detected",
     r"raft may stop working since some error occurs",  # jraft has given up on its state machine
+    r"Handle FSMCallerImpl disruptor event error",  # its state machine cannot get past an entry of the log
 )
 
 
@@ -114,13 +121,15 @@ class RocketMQController(System):
         for node in cluster.nodes:
             check_member(node, "RocketMQ")
         self._options = options
+        self._is_dledger = options.consensus is Consensus.DLEDGER
+        self.moves_leadership = self._is_dledger  # controllers on jraft have no request for it
         self.controllers = Controllers(nodes=tuple(cluster.nodes), port=PORT)
 
     def versions(self) -> Mapping[str, str]:
         """Returns the release, the library by which it agrees, and which jars they are."""
         version = self._options.rocketmq_version
         place = jars.folder(version)
-        library = "dledger" if self._options.consensus is Consensus.DLEDGER else "jraft-core"
+        library = "dledger" if self._is_dledger else "jraft-core"
         found = [jar.stem.removeprefix(f"{library}-") for jar in place.glob(f"{library}-[0-9]*.jar")]
         return {"rocketmq": version, library: ", ".join(found) or "unknown", "jars": jars.digest(place)[:12]}
 
@@ -130,15 +139,17 @@ class RocketMQController(System):
         java = remote.run("java -version 2>&1", check=False)
         stated = re.search(r'version "(\d+)', java.stdout)
         if java.status != 0 or stated is None or int(stated[1]) < JAVA_VERSION:
-            said = java.stdout.strip().partition("\n")[0]
+            found = f"Java {stated[1]}" if stated else "none"
+            said = java.stdout.strip().partition("\n")[0] or "nothing"
             raise NodeError(
-                node.name, f"needs Java {JAVA_VERSION} or later to run RocketMQ, but `java -version` says: {said}"
+                node.name,
+                f"expected Java {JAVA_VERSION} or later to run RocketMQ, found {found} (`java -version` says: {said}); "
+                f"`apt-get install {self.programs[0].package}` brings it",
             )
         jars.install(remote, self._options.rocketmq_version)
 
     def processes(self, node: Node) -> Sequence[Daemon]:
         """Returns the one process of a node."""
-        is_jraft = self._options.consensus is Consensus.JRAFT
         arguments = [
             "java", *JVM_FLAGS, f"-Duser.home={LOG_DIR}", f"-Drocketmq.home.dir={DATA_DIR}",
             "-cp", f"{jars.node_folder(self._options.rocketmq_version)}/*", CLASS, "-c", CONFIG,
@@ -147,7 +158,7 @@ class RocketMQController(System):
             role=ROLE,
             argv=arguments,
             pattern=rf"^java .*{re.escape(CLASS)}",
-            ports=(PORT, JRAFT_PORT) if is_jraft else (PORT,),
+            ports=(PORT,) if self._is_dledger else (PORT, JRAFT_PORT),
             data_dir=DATA_DIR,
             log_files=LOGS,
             config_files={CONFIG: self.configuration(node)},
@@ -163,7 +174,7 @@ class RocketMQController(System):
             "scanInactiveMasterInterval": options.scan_interval_ms,
             "scanNotActiveBrokerInterval": options.scan_interval_ms,
         }
-        if options.consensus is Consensus.DLEDGER:
+        if self._is_dledger:
             lines |= {
                 "controllerType": "DLedger",
                 "controllerDLegerGroup": GROUP,
@@ -186,7 +197,7 @@ class RocketMQController(System):
 
     def wait_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
         """Waits until all controllers name one leader, which serves."""
-        wait_until_complete(self, nodes, timeout_s, self._look, called="the controller", logs=LOGS)
+        wait_until_complete(self, nodes, timeout_s, self._look, called="RocketMQ's controller", logs=LOGS)
 
     async def _look(self, nodes: Sequence[Node]) -> tuple[Mapping[str, str], Sequence[Node]]:
         asked = await asyncio.gather(*(self.status(node, STATUS_TIMEOUT_S) for node in nodes))
@@ -194,7 +205,7 @@ class RocketMQController(System):
         missing = lacking(statuses)
         if not missing:
             leader = leaders_by_term(status for status in asked if status is not None)[0].node
-            if not await self._serves(next(node for node in nodes if node.name == leader)):
+            if not await self._serves(self._node(leader)):
                 missing = {leader: "leads, and does not serve yet"}
         return missing, [node for node in nodes if statuses[node.name] is None]
 
@@ -202,40 +213,76 @@ class RocketMQController(System):
         """Returns what a JVM writes when it is broken."""
         return FATAL
 
-    def client(self, process: int, node: Node, *, pinned: bool = False) -> ControllerClient:
+    def client(self, process: int, node: Node, *, pinned: bool = False) -> ControllerClient | SplitClient:
         """Returns the client of a process."""
-        follows = not pinned and self._options.routing.follows(process, len(self.controllers.nodes))
-        return ControllerClient(controllers=self.controllers, node=node, follows=follows)
+
+        def made(*, follows: bool) -> ControllerClient:
+            return ControllerClient(controllers=self.controllers, node=node, follows=follows)
+
+        if self._options.pinned_reads and not pinned:
+            return SplitClient(reader=made(follows=False), other=made(follows=True))
+        return made(follows=not pinned and self._options.routing.follows(process, len(self.controllers.nodes)))
 
     async def status(self, node: Node, timeout_s: float) -> NodeStatus | None:
-        """Asks a controller for its view (1005); None if it does not answer in time. It tells no term."""
+        """Asks a controller for its view (1005); None if it does not answer in time. On jraft it tells no term."""
+
+        async def ask(connection: Connection) -> NodeStatus:
+            view = await metadata(connection)
+            return NodeStatus(
+                node=node.name,
+                role=LEADER if view.leads else "follower",
+                term=await self._peer(connection, node).term() if self._is_dledger else None,
+                leader=self.controllers.at(view.leader),
+                details=dict(view.details),
+            )
+
+        return await self._ask(node, timeout_s, ask)
+
+    async def lead(self, node: Node, timeout_s: float) -> bool:
+        """Moves the leadership by DLedger's own request; see `move_leadership`."""
+        if not self.moves_leadership:
+            return False
+
+        async def transfer(at: str, term: int, limit_s: float) -> None:
+            leader = self._node(at)
+            await self._ask(
+                leader, limit_s, lambda connection: self._peer(connection, leader).transfer(node.name, term)
+            )
+
+        return await move_leadership(node.name, timeout_s, serving=self._serving, transfer=transfer)
+
+    async def _serving(self) -> NodeStatus | None:
+        """Returns, of the controllers that say they lead, the one of the highest term that serves; None if none does."""
+        asked = await asyncio.gather(*(self.status(node, STATUS_TIMEOUT_S) for node in self.controllers.nodes))
+        for status in leaders_by_term(status for status in asked if status is not None):
+            if await self._serves(self._node(status.node)):
+                return status
+        return None
+
+    async def _serves(self, node: Node) -> bool:
+        """Says whether a controller answers a read that only a leader answers."""
+        answer = await self._ask(
+            node, STATUS_TIMEOUT_S, lambda connection: REQUESTS["next"].ask(connection, PROBED_GROUP, None)
+        )
+        return answer is not None and answer.status == SUCCESS
+
+    async def _ask(self, node: Node, timeout_s: float, question: Callable[[Connection], Awaitable[T]]) -> T | None:
+        """Asks a controller over a connection of its own; None if it does not answer in time, or not as it should."""
         try:
             async with asyncio.timeout(timeout_s):
                 connection = await self.controllers.connect(node, timeout_s)
                 try:
-                    view = await metadata(connection)
+                    return await question(connection)
                 finally:
                     connection.close()
         except (TimeoutError, RemotingError):
             return None
-        return NodeStatus(
-            node=node.name,
-            role=LEADER if view.leads else "follower",
-            leader=self.controllers.at(view.leader),
-            details=dict(view.details),
-        )
 
-    async def _serves(self, node: Node) -> bool:
-        """Says whether a controller answers a read that only a leader answers."""
-        try:
-            async with asyncio.timeout(STATUS_TIMEOUT_S):
-                connection = await self.controllers.connect(node)
-                try:
-                    return (await REQUESTS["next"].ask(connection, PROBED_GROUP, None)).status == SUCCESS
-                finally:
-                    connection.close()
-        except (TimeoutError, RemotingError):
-            return False
+    def _node(self, name: str) -> Node:
+        return next(node for node in self.controllers.nodes if node.name == name)
+
+    def _peer(self, connection: Connection, node: Node) -> Peer:
+        return Peer(connection, group=GROUP, node=node.name)
 
 
 def lacking(statuses: Mapping[str, NodeStatus | None]) -> dict[str, str]:

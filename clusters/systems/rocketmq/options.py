@@ -35,6 +35,10 @@ class ControllerOptions:
     routing: Routing = option(
         Routing.MIXED, "pinned: a client stays at its node. leader: it follows the leader. mixed: half of them do each."
     )
+    pinned_reads: bool = option(
+        default=False,
+        help="Whether every client reads at its own node, whoever leads, and follows the leader with all else.",
+    )
     snapshot_interval_s: int = option(
         3600, "Seconds between snapshots of controllers on jraft; those on dledger make none.", low=1, high=86_400
     )

@@ -26,6 +26,7 @@ CLUSTER = "labrys"
 NO_TIME = "0"  # what depends on the time of a request takes this one for always
 MASTER_STILL_EXISTS = 2011
 METADATA = 1005
+CHANGE_SETTINGS, SETTINGS = 1009, 1010
 MAX_TEXT = 1000
 
 Fields = dict[str, str]
@@ -90,6 +91,29 @@ async def metadata(connection: Connection) -> Metadata:
         leader=fields.get("controllerLeaderAddress") or None,
         details=fields,
     )
+
+
+async def settings(connection: Connection) -> Mapping[str, str]:
+    """Asks a controller, which need not lead, for its settings, as its configuration file names them.
+
+    Raises:
+        BadAnswer: It gives none.
+    """
+    answer, text = await connection.call_text(SETTINGS, None, extension={})
+    if answer.status != SUCCESS or not text:
+        raise BadAnswer(f"expected the controller's settings, got code {answer.status}: {answer.remark[:200]}")
+    lines = (line.partition("=") for line in text.splitlines() if "=" in line)
+    return {name.strip(): value.strip() for name, _, value in lines}
+
+
+async def change_settings(connection: Connection, changed: Mapping[str, str]) -> Answer:
+    """Asks a controller to take other settings from now on, itself alone; code 16: they cannot be changed while it runs.
+
+    The controller tells success also for a name that it does not know, and writes its configuration file anew.
+    """
+    text = "".join(f"{name}={value}\n" for name, value in changed.items())
+    answer, _ = await connection.call_text(CHANGE_SETTINGS, text, extension={})
+    return answer
 
 
 def _group(name: str, _: Any = None) -> Fields:

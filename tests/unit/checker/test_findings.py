@@ -18,6 +18,9 @@ DROPPED = FINDINGS / "dledger-0.4.0-log-dropped"
 STUCK = FINDINGS / "dledger-0.4.0-followers-stuck"
 SET_DROPPED = FINDINGS / "dledger-log-0.4.0-log-dropped"
 PARTITIONS = FINDINGS / "dledger-log-0.4.0-partitions"
+POWER_LOSS = FINDINGS / "rocketmq-controller-5.3.3-power-loss"
+OLD_READ = FINDINGS / "rocketmq-controller-5.3.3-old-read"
+LEFT_OUT = FINDINGS / "rocketmq-controller-5.3.3-left-out"
 
 
 def test_the_writes_that_dledger_lost_are_found_lost() -> None:
@@ -66,6 +69,18 @@ def test_where_the_service_ended_no_write_is_acknowledged_and_no_read_is_wrong()
     assert sum(write["type"] == "invoke" and write["time"] > heals[-1]["time"] for write in writes) >= 50
 
 
+def test_the_old_reads_of_a_controller_are_found() -> None:
+    """A leader that was cut off, and whose clock was set back, answers that a group has no brokers, after it got one."""
+    done = CliRunner().invoke(
+        check,
+        [str(OLD_READ / "history.jsonl.gz"), "--model", "workloads.controller.model:BrokerGroup", "--format", "json"],
+        catch_exceptions=False,
+    )
+
+    assert done.exit_code == ExitCode.INVALID
+    assert "2 of 92 keys are invalid" in json.dumps(json.loads(done.stdout))
+
+
 @pytest.mark.parametrize(
     ("finding", "nodes", "kinds"),
     [
@@ -73,6 +88,9 @@ def test_where_the_service_ended_no_write_is_acknowledged_and_no_read_is_wrong()
         (STUCK, ["n1", "n2", "n3"], {"partition-leader"}),
         (SET_DROPPED, ["n1", "n2", "n3", "n4", "n5"], {"leaders-kill"}),
         (PARTITIONS, ["n1", "n2", "n3", "n4", "n5"], {"partition-random-halves"}),
+        (POWER_LOSS, ["n1", "n2", "n3", "n4", "n5"], {"partition-leader", "power-loss"}),
+        (OLD_READ, ["n1", "n2", "n3", "n4", "n5"], {"clock-skew", "partition-leader"}),
+        (LEFT_OUT, ["n1", "n2", "n3", "n4", "n5"], {"partition-leader", "leadership-transfer"}),
     ],
 )
 def test_the_plan_of_a_finding_can_be_read(finding: Path, nodes: list[str], kinds: set[str]) -> None:

@@ -52,7 +52,7 @@ class ScriptedNode:
                 total, mark = HEAD.unpack(await reader.readexactly(HEAD.size))
                 data = await reader.readexactly(total - 4)
                 length = mark & 0xFFFFFF
-                header, body = json.loads(data[:length]), json.loads(data[length:] or b"null")
+                header, body = json.loads(data[:length]), _body(data[length:])
                 self.requests.append((header, body))
                 if self.hang:
                     continue
@@ -62,6 +62,14 @@ class ScriptedNode:
                 writer.write(reply)
                 await writer.drain()
         writer.close()
+
+
+def _body(data: bytes) -> Any:
+    """A request's body: JSON, or a text."""
+    try:
+        return json.loads(data or b"null")
+    except ValueError:
+        return data.decode()
 
 
 @contextlib.asynccontextmanager

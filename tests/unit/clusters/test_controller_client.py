@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from clusters.systems.remoting import Answer, BadAnswer, NotSent, RemotingError
 from clusters.systems.rocketmq import outcomes
 from clusters.systems.rocketmq.client import ControllerClient, Controllers, outcome_of
+from clusters.systems.rocketmq.controller import RocketMQController
 from clusters.systems.rocketmq.heartbeats import beaten
+from clusters.systems.rocketmq.options import ControllerOptions
 from clusters.systems.rocketmq.outcomes import TABLE, Meaning
-from clusters.systems.rocketmq.requests import REQUESTS, metadata
+from clusters.systems.rocketmq.requests import REQUESTS, change_settings, metadata, settings
 from harness.node import Node
 from harness.op import Fail, Info, Invocation, Ok
 from tests.unit.clusters.remoting_script import frame, scripted
@@ -351,6 +354,29 @@ def test_a_pinned_client_stays() -> None:
     run(main())
 
 
+def test_a_split_client_reads_at_its_node() -> None:
+    """A node that does not lead is asked for reads all the same; changes go to the leader, once it is known."""
+    cluster = Cluster()
+
+    async def main() -> None:
+        async with scripted(cluster.at("127.0.0.1")) as one, scripted(cluster.at("127.0.0.2"), "127.0.0.2", one.port):
+            cluster.port = one.port
+            nodes = [Node(name="n1", address=HOST), Node(name="n2", address="127.0.0.2")]
+            system = SimpleNamespace(nodes=nodes, remote=None)
+            made = RocketMQController(cast("Any", system), ControllerOptions(pinned_reads=True), "broker-id")
+            made.controllers = Controllers(nodes=nodes, port=one.port)
+            client = made.client(0, nodes[0])
+            refused = Fail("not-leader: n2 leads")
+            asked = ("apply", "apply", "next", "next")
+            found = [await client.invoke(Invocation(f, ARGUMENTS.get(f), "b0")) for f in asked]
+            assert found == [refused, Ok({"code": 0}), refused, refused]
+            assert client.via is None
+            assert isinstance(made.client(0, nodes[0], pinned=True), ControllerClient)
+            await client.close()
+
+    run(main())
+
+
 def test_where_nobody_leads() -> None:
     """A controller that knows no leader, or says nothing about itself, is no refusal that names one."""
 
@@ -371,6 +397,28 @@ def test_metadata_without_fields() -> None:
             connection = await Controllers(nodes=[], port=node.port).connect(Node(name="n1", address=HOST))
             found = await metadata(connection)
             assert (found.leads, found.leader) == (False, None)
+            connection.close()
+
+    run(main())
+
+
+def test_settings_are_a_text() -> None:
+    """A controller's settings are read, and changed, as lines of its configuration file; no answer has other ones."""
+    asked: list[tuple[int, Any]] = []
+
+    def script(header: Mapping[str, Any], body: Any) -> bytes:
+        asked.append((header["code"], body))
+        given = b"processReadEvent=true\nlistenPort = 9878\nodd\n" if len(asked) < 3 else b""
+        return reply(header, 0, body=given if header["code"] == 1010 else b"")
+
+    async def main() -> None:
+        async with scripted(script) as node:
+            connection = await Controllers(nodes=[], port=node.port).connect(Node(name="n1", address=HOST))
+            assert await settings(connection) == {"processReadEvent": "true", "listenPort": "9878"}
+            assert (await change_settings(connection, {"scanInterval": "7"})).status == 0
+            assert asked[1] == (1009, "scanInterval=7\n")
+            with pytest.raises(BadAnswer, match="expected the controller's settings, got code 0"):
+                await settings(connection)
             connection.close()
 
     run(main())

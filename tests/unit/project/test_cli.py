@@ -675,7 +675,10 @@ def test_a_suite_knows_the_time_limit_that_its_cases_have(
     assert limits == [60, 3600]
 
 
-@pytest.mark.parametrize("name", ["smoke", "nightly", "rip-59", "openchaos", "every-kind"])
+@pytest.mark.parametrize(
+    "name",
+    ["smoke", "nightly", "rip-59", "openchaos", "every-kind", "dledger-log", "controller-jraft", "controller-dledger"],
+)
 def test_the_suites_that_are_shipped_can_be_planned(capsys: pytest.CaptureFixture[str], name: str) -> None:
     """Every case of every suite has options that are understood, and a plan that there is room for."""
     suite = load_suite(ROOT / "suites" / f"{name}.toml", seed=1, known=known_options)

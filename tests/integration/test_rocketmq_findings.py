@@ -1,0 +1,136 @@
+"""What was found in RocketMQ's controllers (docs/findings) and needs requests that no workload sends, on real ones."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from clusters.local import LocalCluster
+from clusters.systems.remoting import Connection, RemotingError
+from clusters.systems.rocketmq.controller import RocketMQController
+from clusters.systems.rocketmq.options import Consensus, ControllerOptions
+from clusters.systems.rocketmq.requests import CLUSTER, REQUESTS
+from harness.cluster import on_all
+from harness.leaders import LEADER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from clusters.systems.remoting import Answer
+    from harness.node import Node
+    from harness.op import Value
+
+pytestmark = pytest.mark.integration
+
+READY_S = 90.0
+ANSWER_S = 6.0
+SILENT_S = 25.0  # several times what the controllers need
+ALIVE_MS = 3000
+REGISTER, HEARTBEAT = 1003, 904
+
+
+@pytest.fixture(scope="module", params=Consensus)
+def system(request: pytest.FixtureRequest) -> Iterator[RocketMQController]:
+    """Three controllers on one consensus, serving; the tests run where their addresses can be reached."""
+    with LocalCluster.up(f"findings-{os.getpid()}", nodes=3) as cluster, cluster.entered():
+        made = RocketMQController(cluster, ControllerOptions(consensus=request.param), "broker-id")
+        on_all(cluster.nodes, made.install)
+        on_all(cluster.nodes, made.start)
+        try:
+            made.wait_ready(cluster.nodes, READY_S)
+            yield made
+        finally:
+            on_all(cluster.nodes, made.stop)
+
+
+async def leader_of(system: RocketMQController) -> Node:
+    """The controller that says that it leads."""
+    statuses = [await system.status(node, ANSWER_S) for node in system.controllers.nodes]
+    (leader,) = {status.node for status in statuses if status is not None and status.role == LEADER}
+    return next(node for node in system.controllers.nodes if node.name == leader)
+
+
+async def asked(connection: Connection, f: str, name: str, argument: Value = None) -> dict[str, Any]:
+    """What a controller answers."""
+    return REQUESTS[f].value(name, await REQUESTS[f].ask(connection, name, argument))
+
+
+def test_a_master_that_falls_silent(system: RocketMQController) -> None:
+    """Its connection stays open, and its heartbeats stop: on jraft it stays master, though it is known to be dead."""
+
+    async def main() -> None:
+        name, heartbeats = "silent", dict[tuple[int, str], Connection]()
+
+        async def beat(broker: int) -> None:
+            for node in system.controllers.nodes:
+                place = (broker, node.name)
+                if place not in heartbeats:
+                    heartbeats[place] = await system.controllers.connect(node)
+                fields = REQUESTS["heartbeat"].fields(name, {"id": broker, "epoch": 0, "max_offset": 0, "priority": 0})
+                fields["heartbeatTimeoutMills"] = str(ALIVE_MS)
+                await heartbeats[place].call(HEARTBEAT, None, extension=fields)
+
+        leader = await system.controllers.connect(await leader_of(system))
+        for broker in (1, 2):
+            await asked(leader, "apply", name, {"id": broker, "check": f"127.0.0.1:{broker};1"})
+            await beat(broker)
+        elected = await asked(leader, "elect", name, {"id": 1, "designate": False})
+        await beat(1)
+        altered = await asked(
+            leader, "alter", name, {"master": 1, "master_epoch": 1, "sync_set": [1, 2], "sync_epoch": 1}
+        )
+        assert (elected["code"], altered["code"]) == (0, 0)
+        end_s, state = time.monotonic() + SILENT_S, await asked(leader, "state", name)
+        while time.monotonic() < end_s and state.get("master") == 1:
+            await beat(2)
+            await asyncio.sleep(1.0)
+            state = await asked(leader, "state", name)
+        for connection in (leader, *heartbeats.values()):
+            connection.close()
+        alive = {broker: lives for broker, _, lives in (*state["in_sync"], *state["not_in_sync"])}
+        assert alive == {1: False, 2: True}
+        assert state["master"] == (1 if system.options.consensus is Consensus.JRAFT else 2)
+
+    asyncio.run(main())
+
+
+def test_a_request_that_lacks_a_field(system: RocketMQController) -> None:
+    """A register without an address: on jraft no request is answered any more, also after a restart of all."""
+
+    async def answered(f: str, name: str, argument: Value) -> bool:
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                connection = await system.controllers.connect(await leader_of(system))
+                try:
+                    return bool((await asked(connection, f, name, argument))["code"] == 0)
+                finally:
+                    connection.close()
+        except (RemotingError, TimeoutError):
+            return False
+
+    async def poison() -> Answer | None:
+        connection = await system.controllers.connect(await leader_of(system))
+        try:
+            fields = {"clusterName": CLUSTER, "brokerName": "poison", "brokerId": "1", "invokeTime": "0"}
+            async with asyncio.timeout(2 * ANSWER_S):
+                return await connection.call(REGISTER, None, extension=fields)
+        finally:
+            connection.close()
+
+    assert asyncio.run(answered("apply", "poison", {"id": 1, "check": "127.0.0.1:1;1"}))
+    found = asyncio.run(poison())
+    assert found is not None
+    assert found.status == 1
+    is_jraft = system.options.consensus is Consensus.JRAFT
+    assert asyncio.run(answered("next", "other", None)) is not is_jraft
+    on_all(system.controllers.nodes, system.kill)
+    on_all(system.controllers.nodes, system.start)
+    if is_jraft:
+        time.sleep(SILENT_S)
+        assert not asyncio.run(answered("next", "other", None))
+    else:
+        system.wait_ready(system.controllers.nodes, READY_S)
