@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from harness.cluster import Cluster
     from harness.options import Origin
 
-CLUSTERS = ("local", "vagrant", "ssh")
+SIMULATED = "sim"
+CLUSTERS = ("local", "vagrant", "ssh", SIMULATED)
+COUNTED = ("local", SIMULATED)  # those that have as many nodes as they are asked for
 
 INVENTORY_OPTION = click.option(
     "--inventory",
@@ -33,14 +35,14 @@ OPTIONS = (
         type=click.Choice(CLUSTERS),
         default="local",
         show_default=True,
-        help="Where nodes come from.",
+        help="Where nodes come from; sim is the simulator, which needs no root and no machines.",
     ),
     click.option(
         "--nodes",
         type=Whole(1, 9),
         default=5,
         show_default=True,
-        help="How many nodes a local cluster has.",
+        help="How many nodes a local or a simulated cluster has.",
     ),
     INVENTORY_OPTION,
 )
@@ -77,6 +79,12 @@ def settle_nodes(
             raise InputError(f"{inventory.words} goes with --cluster ssh, not with --cluster {kind}")
         lines.append(f"{inventory.words} is not used with --cluster {kind}")
         options["inventory"] = None
+    if kind == SIMULATED:
+        lines += [
+            f"--{flag} is not used with --cluster sim: simulated nodes live inside their run"
+            for flag in ("cluster-name", "keep-cluster")
+            if options.get(flag.replace("-", "_"))
+        ]
     try:
         names = _names(options)
     except InputError as error:
@@ -90,7 +98,7 @@ def settle_nodes(
             raise InputError(f"{asked.words} contradicts the cluster, which has {len(names)}: {', '.join(names)}")
         if asked is not None:
             lines.append(f"{asked.words} is not used: the cluster has {len(names)} nodes, {', '.join(names)}")
-    options["nodes"] = len(names) if kind == "local" else None
+    options["nodes"] = len(names) if kind in COUNTED else None
     return names, lines
 
 
@@ -104,7 +112,7 @@ def _names(options: Mapping[str, Any]) -> tuple[str, ...]:
         from clusters.vagrant import read_layout  # noqa: PLC0415 - likewise
 
         return tuple(node.name for node in read_layout(Path("Vagrantfile"), os.environ).members())
-    if name:
+    if name and kind == "local":
         from clusters.local import list_clusters  # noqa: PLC0415 - likewise
 
         for cluster in list_clusters():
@@ -129,6 +137,11 @@ def open_cluster(options: Mapping[str, Any]) -> Iterator[Cluster]:
             yield cluster
         return
     opened: Cluster
+    if kind == SIMULATED:
+        from clusters.sim.cluster import SimCluster  # noqa: PLC0415 - `--help` needs no world
+
+        yield SimCluster(_names(options), options["seed"])
+        return
     if kind == "ssh":
         from clusters.ssh import SshCluster  # noqa: PLC0415 - brings paramiko, which `--help` does not need
 

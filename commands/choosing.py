@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import click
 from click.core import ParameterSource
 
+from clusters.options import SIMULATED
 from harness import options as opt
 from harness import plugins
 from harness.config import DEFAULTS_OF, as_defaults
@@ -317,6 +318,26 @@ def _workload_name(options: Mapping[str, Any]) -> str:
     return name
 
 
+def _hold_to_place(system: Chosen, options: Mapping[str, Any]) -> None:
+    """Refuses a real system in the simulator, and a simulated one anywhere else.
+
+    Raises:
+        InputError: It is there.
+    """
+    kind = options["cluster_kind"]
+    simulated = bool(getattr(system.type, "simulated", False))
+    if simulated and kind != SIMULATED:
+        raise InputError(
+            f"the {system.said} runs in the simulator only: give --cluster {SIMULATED}, not --cluster {kind}"
+        )
+    if not simulated and kind == SIMULATED:
+        others = [each.name for each in everything() if getattr(each.type, "simulated", False)]
+        raise InputError(
+            f"the {system.said} runs on machines, and --cluster {SIMULATED} has none; systems for the simulator: "
+            f"{', '.join(others) or 'none is installed'}"
+        )
+
+
 def check(options: Mapping[str, Any]) -> None:
     """Refuses a system and a workload that do not go together, and options that they refuse.
 
@@ -340,5 +361,6 @@ def check(options: Mapping[str, Any]) -> None:
         raise InputError(
             f"the {system.said} serves {', '.join(serves) or 'no workload'}, not {plain_name(workload)}; {which}"
         )
+    _hold_to_place(system, options)
     build(system.type.Options, options)
     workload_of(options)

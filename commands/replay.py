@@ -26,9 +26,26 @@ if TYPE_CHECKING:
 
     from nemesis.planfile import Plan
     from results.record import RunRecord
+    from results.store import Run
 
 MAX_PLAN_BYTES = 64 << 20
 TIME_LIMIT = "--time-limit"
+
+
+SYSTEM_OPTION = click.option(
+    "--system",
+    choosing.SYSTEM,
+    type=PluginName(plugins.SYSTEMS),
+    metavar="NAME|MODULE:CLASS",
+    help="The system, if the run names it as MODULE:CLASS; a replay never imports a module that a run names.",
+)
+WORKLOAD_OPTION = click.option(
+    "--workload",
+    choosing.WORKLOAD,
+    type=PluginName(plugins.WORKLOADS),
+    metavar="NAME|MODULE:CLASS",
+    help="The workload, if the run names it as MODULE:CLASS.",
+)
 
 
 @click.command("replay", cls=RunCommand)
@@ -40,20 +57,8 @@ TIME_LIMIT = "--time-limit"
     show_default=True,
     help="role aims a fault on the leader at the leader of the new run; name aims it at the node that it hit.",
 )
-@click.option(
-    "--system",
-    choosing.SYSTEM,
-    type=PluginName(plugins.SYSTEMS),
-    metavar="NAME|MODULE:CLASS",
-    help="The system, if the run names it as MODULE:CLASS; a replay never imports a module that a run names.",
-)
-@click.option(
-    "--workload",
-    choosing.WORKLOAD,
-    type=PluginName(plugins.WORKLOADS),
-    metavar="NAME|MODULE:CLASS",
-    help="The workload, if the run names it as MODULE:CLASS.",
-)
+@SYSTEM_OPTION
+@WORKLOAD_OPTION
 @with_options((clusters.options.INVENTORY_OPTION, *OUTPUT_OPTIONS))
 @click.pass_context
 def replay_run(ctx: click.Context, /, run: str, targets: str, store_dir: Path, **more: Any) -> None:
@@ -62,6 +67,29 @@ def replay_run(ctx: click.Context, /, run: str, targets: str, store_dir: Path, *
     RUN is a run's folder, or a run in the store: `latest`, `<test>`, `<test>/<time>`, or an index. The run decides what is
     tested: the options in its test.json and the faults in its plan.json, which you can edit. You decide where: a replay never
     takes --config, --inventory, --cluster-name or --store from the run.
+    """
+    words, _ = recalled(ctx, run, store_dir=store_dir, targets=targets, more=more)
+    with run_test.make_context("test", words, parent=ctx.find_root()) as test:
+        run_test.invoke(test)
+
+
+def recalled(
+    ctx: click.Context, run: str, *, store_dir: Path, targets: str, more: dict[str, Any], always_plan: bool = False
+) -> tuple[list[str], Run]:
+    """Returns the words of `labrys test` that carry out the plan of a run again, and the run.
+
+    If seed and options do not draw the plan, it is written into the run's folder, and the words name it.
+
+    Args:
+        ctx: The context of the command that asks.
+        run: The run, as a person names it.
+        store_dir: The store.
+        targets: `role` or `name`: what a fault that was aimed at the leader is aimed at.
+        more: The further options of that command, such as the system and the workload; the test's name is added.
+        always_plan: Whether the plan is written in any case.
+
+    Raises:
+        InputError: The run cannot be read, or its options or its plan cannot be used.
     """
     from dataclasses import replace
 
@@ -78,7 +106,7 @@ def replay_run(ctx: click.Context, /, run: str, targets: str, store_dir: Path, *
         raise InputError(f"{found.path} has no plan that could be replayed: {error}") from error
     known = {**record.test.options, "seed": record.test.seed, **replaced}
     options = [*opt.options_of(run_test), *_chosen(known, replaced, str(found.test_json))]
-    known["nodes"] = len(record.test.nodes) if known.get("cluster_kind", "local") == "local" else None
+    known["nodes"] = len(record.test.nodes) if known.get("cluster_kind", "local") in clusters.options.COUNTED else None
     if known["nodes"] is None:
         options = [option for option in options if option.name != "nodes"]
         del known["nodes"]
@@ -98,11 +126,11 @@ def replay_run(ctx: click.Context, /, run: str, targets: str, store_dir: Path, *
     for line in _untaken(known, values, missing, given, str(found.test_json)):
         echo(message(line), err=True)
     own = [option for option in opt.options_of(ctx.command) if option.name in given and option.name in PLACES]
-    if more["test_name"] is None and not edited and is_test_name(found.test_name):
+    if more.get("test_name") is None and not edited and is_test_name(found.test_name):
         own += [option for option in opt.options_of(ctx.command) if option.name == "test_name"]
         more["test_name"] = found.test_name
     planned = replace(plan, faults=faults, seed=record.test.seed, time_limit_s=values["time_limit"])
-    if _drawn_again(planned, values):
+    if not always_plan and _drawn_again(planned, values):
         words = opt.spelled_out(options, values)
     else:
         path = found.path / f"replay-by-{targets}.json"
@@ -110,8 +138,7 @@ def replay_run(ctx: click.Context, /, run: str, targets: str, store_dir: Path, *
         drawn = [option for option in options if option.name not in nemesis.choices.DRAWING]
         words = [*opt.spelled_out(drawn, values), "--plan", str(_nearest(path))]
     words += [*opt.spelled_out(own, {**more, "store_dir": None}), "--store", str(store_dir)]
-    with run_test.make_context("test", words, parent=ctx.find_root()) as test:
-        run_test.invoke(test)
+    return words, found
 
 
 def _edited(plan: Plan, record: RunRecord) -> bool:

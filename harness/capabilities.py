@@ -22,6 +22,9 @@ ROOT = "root"  # commands run as root, or sudo without a password
 
 NAMES = (IPTABLES, IP6TABLES, IPTABLES_STATISTIC, NETEM, TBF, CLOCK, FAKETIME, LOOP_DEVICES, DROP_CACHES, ROOT)
 
+# What a simulated node can do, and all that it can: it has the faults that have an effect in its world.
+SIMULATED = "simulated"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:

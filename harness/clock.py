@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import selectors
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from harness.units import NS_PER_S
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
 T = TypeVar("T")
+
+SIGNAL_TURNS = 64  # a virtual loop looks for signals once in so many turns: a look takes as long as much of a turn
 
 
 class Clock:
@@ -42,32 +44,57 @@ class Clock:
             await asyncio.sleep(delay_s)
 
 
-class _JumpingSelector(selectors.SelectSelector):
-    """A selector that never waits: where it would, it moves the loop's time on by as much."""
+class Events(Protocol):
+    """What happens in virtual time beside the tasks of a loop, such as a simulated network."""
 
-    def __init__(self) -> None:
+    def pass_until(self, deadline_s: float | None) -> float | None:
+        """Lets events happen, in the order of their times, until one has given the loop something to do.
+
+        Args:
+            deadline_s: The last time that may be reached; None: there is no timer, so only an event can wake the loop.
+
+        Returns:
+            The time that was reached, at most `deadline_s`; None if there was no deadline and nothing woke the loop.
+        """
+        ...
+
+
+class _JumpingSelector(selectors.SelectSelector):
+    """A selector that never waits: where it would, it moves the loop's time on by as much, or until an event wakes it."""
+
+    def __init__(self, events: Events | None) -> None:
         super().__init__()
-        self.advance_s = 0.0
+        self.now_s = 0.0
+        self._events = events
+        self._turns = 0
 
     def select(self, timeout: float | None = None) -> list[Any]:
-        ready = super().select(0)
-        if not ready:
-            if timeout is None:
-                raise RuntimeError("virtual time stands still: every task waits for something that no timer will bring")
-            self.advance_s += max(timeout, 0.0)
-        return ready
+        self._turns += 1
+        if self._turns % SIGNAL_TURNS == 0 and (ready := super().select(0)):
+            return ready
+        if timeout is not None and timeout <= 0:
+            return []
+        reached_s = None if timeout is None else self.now_s + max(timeout, 0.0)
+        if self._events is not None:
+            reached_s = self._events.pass_until(reached_s)
+        if reached_s is None:
+            if ready := super().select(0):
+                return ready
+            raise RuntimeError("virtual time stands still: every task waits for something that no timer will bring")
+        self.now_s = max(self.now_s, reached_s)
+        return []
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop whose time jumps to the next timer whenever nothing can run. For tests; no sockets."""
+    """An event loop whose time jumps to the next timer whenever nothing can run. No sockets, and no threads."""
 
-    def __init__(self) -> None:
-        self._jumping = _JumpingSelector()
+    def __init__(self, events: Events | None = None) -> None:
+        self._jumping = _JumpingSelector(events)
         super().__init__(self._jumping)
 
     def time(self) -> float:
         """Returns the virtual time in seconds, from 0."""
-        return self._jumping.advance_s
+        return self._jumping.now_s
 
     def run_in_executor(  # type: ignore[override]  # its variadic generics say the same
         self,
@@ -84,10 +111,23 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return future
 
 
-def run_virtual(main: Coroutine[Any, Any, T]) -> T:
-    """Runs `main` to its end in virtual time and returns its result."""
-    loop = VirtualLoop()
+def run_virtual(main: Coroutine[Any, Any, T], events: Events | None = None) -> T:
+    """Runs `main` to its end in virtual time and returns its result.
+
+    Args:
+        main: What is run.
+        events: What else happens in that time.
+    """
+    loop = VirtualLoop(events)
     try:
         return loop.run_until_complete(main)
     finally:
         loop.close()
+
+
+def in_virtual_time() -> bool:
+    """Says whether the caller runs in a `VirtualLoop`; also from within what its `run_in_executor` carries out."""
+    try:
+        return isinstance(asyncio.get_running_loop(), VirtualLoop)
+    except RuntimeError:
+        return False

@@ -59,7 +59,7 @@ async def recover(system: System, nodes: Sequence[Node], *, timeout_s: float, cl
 
 async def _ready(system: System, nodes: Sequence[Node], timeout_s: float) -> str | None:
     try:
-        await asyncio.to_thread(system.wait_ready, nodes, timeout_s)
+        await system.until_ready(nodes, timeout_s)
     except LabrysError as error:
         return str(error)
     return None

@@ -28,6 +28,7 @@ from harness.recovery import Recovery, recover
 from harness.replicas import Replicas, compare_replicas
 from harness.schedule import conduct
 from harness.watch import Positions, Sighting, Watch
+from harness.world import world_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from harness.client import Client
     from harness.cluster import Cluster
     from harness.faults import FaultRecord, PlannedFault, RunNemesis
-    from harness.history import HistoryWriter
+    from harness.history import Recorder
     from harness.load import Load
     from harness.node import Node
     from harness.system import System
@@ -138,7 +139,7 @@ class Observer(Protocol):
         ...
 
 
-def run(test: Test, *, history: HistoryWriter, logs_dir: Path, observer: Observer) -> RunResult:
+def run(test: Test, *, history: Recorder, logs_dir: Path, observer: Observer) -> RunResult:
     """Runs a test once.
 
     The first SIGINT, SIGTERM or SIGHUP ends the workload and goes on with healing, logs and stopping. A second one leaves at
@@ -159,16 +160,18 @@ def run(test: Test, *, history: HistoryWriter, logs_dir: Path, observer: Observe
         KeyboardInterrupt: A second signal came.
     """
     with test.cluster.entered():
-        return asyncio.run(go(test, history=history, logs_dir=logs_dir, observer=observer))
+        whole = go(test, history=history, logs_dir=logs_dir, observer=observer)
+        world = world_of(test.cluster)
+        return asyncio.run(whole) if world is None else world.run(whole)
 
 
-async def go(test: Test, *, history: HistoryWriter, logs_dir: Path, observer: Observer) -> RunResult:
+async def go(test: Test, *, history: Recorder, logs_dir: Path, observer: Observer) -> RunResult:
     """Does what `run` does, in the running loop and from where the thread is; simulations use it in virtual time."""
     return await _Run(test=test, history=history, logs_dir=logs_dir, observer=observer).go()
 
 
 class _Run:
-    def __init__(self, *, test: Test, history: HistoryWriter, logs_dir: Path, observer: Observer) -> None:
+    def __init__(self, *, test: Test, history: Recorder, logs_dir: Path, observer: Observer) -> None:
         self.test = test
         self.history = history
         self.logs_dir = logs_dir
@@ -262,7 +265,7 @@ class _Run:
         self._leave_if_stopped()
         self.observer.phase(f"starting {system.name}")
         await asyncio.to_thread(on_all, nodes, system.start)
-        await asyncio.to_thread(system.wait_ready, nodes, self.test.ready_timeout_s)
+        await system.until_ready(nodes, self.test.ready_timeout_s)
         self._leave_if_stopped()
         self.result.ready_s = self.clock.now_s()
 

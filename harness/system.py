@@ -9,6 +9,7 @@ block (they work over SSH), bring their own deadlines, and may be called for sev
 from __future__ import annotations
 
 import abc
+import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -99,6 +100,7 @@ class System(abc.ABC):
     Attributes:
         name: As on the command line, e.g. `dledger`.
         summary: What it is, in one line.
+        simulated: Whether it runs in the simulator, and nowhere else; see `clusters.sim.system`.
         Options: The frozen dataclass of its options; see `harness.declare`.
         serves: Workload name to how its functions map to the system's operations, in one line.
         programs: What it needs on its nodes, for `labrys doctor`.
@@ -118,6 +120,7 @@ class System(abc.ABC):
 
     name: ClassVar[str]
     summary: ClassVar[str] = ""
+    simulated: ClassVar[bool] = False
     Options: ClassVar[type] = NoOptions
     serves: ClassVar[Mapping[str, str]] = {}
     programs: ClassVar[Sequence[Program]] = ()
@@ -168,6 +171,10 @@ class System(abc.ABC):
         Raises:
             InfrastructureError: They don't at the deadline; the message shows the last log lines of those to blame.
         """
+
+    async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
+        """Does what `wait_ready` does, without blocking the loop; this is what a run calls."""
+        await asyncio.to_thread(self.wait_ready, nodes, timeout_s)
 
     @abc.abstractmethod
     def client(self, process: int, node: Node, *, pinned: bool = False) -> Client:

@@ -57,6 +57,14 @@ OPTIONS = (
         help="How many seconds pass after a fault, in the same form.",
     ),
     click.option(
+        "--fault-quiet",
+        default="5-10",
+        show_default=True,
+        metavar="BEFORE-AFTER",
+        help="Seconds without faults at the start and at the end of the workload; fewer for a simulated system that recovers "
+        "fast.",
+    ),
+    click.option(
         "--fault-options",
         default="",
         metavar="KIND.OPTION=VALUE,...",
@@ -81,7 +89,9 @@ OPTIONS = (
 
 PLAN_FILE = "plan_file"
 # The parameters that a plan is drawn with. They say nothing where a plan is given.
-DRAWING = frozenset({"nemesis", "fault_on", "fault_off", "fault_options", "in_turn", "keep_majority", "take_majority"})
+DRAWING = frozenset(
+    {"nemesis", "fault_on", "fault_off", "fault_quiet", "fault_options", "in_turn", "keep_majority", "take_majority"}
+)
 
 
 def parse_options(text: str) -> dict[str, dict[str, Value]]:
@@ -264,7 +274,8 @@ def _chosen(
 
     own = parse_options(options["fault_options"])
     choices = choose_all([options["nemesis"]], nodes, options=own, capabilities=capabilities, roles=roles)
-    return choices, rhythms(options["fault_on"], options["fault_off"], [choice.kind.name for choice in choices])
+    kinds = [choice.kind.name for choice in choices]
+    return choices, rhythms(options["fault_on"], options["fault_off"], kinds, quiet=options["fault_quiet"])
 
 
 def refuse_impossible(plan: Plan, capabilities: Mapping[str, Capabilities], nodes: Sequence[Any]) -> None:

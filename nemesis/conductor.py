@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from harness.capabilities import CLOCK
 from harness.faults import ROLE
 from harness.healing import detach_volume, forget_environment, undo_everything
+from harness.world import world_of
 from nemesis import fakeclock
 from nemesis import targets as tgt
 from nemesis.errors import FaultError
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from harness.node import Node
     from harness.system import System
     from nemesis.fault import Fault
+    from nemesis.simulated.effect import Effect
 
 LEAST_PATIENCE_S = 2.0
 MOST_PATIENCE_S = 25.0
@@ -45,6 +47,8 @@ class Conductor:
     """The nemesis of a run; see `harness.faults.Nemesis`."""
 
     def __init__(self, *, cluster: Cluster, system: System) -> None:
+        self._world = world_of(cluster)
+        self._effects: dict[int, Effect] = {}  # in a simulated world, by the fault's id
         self._field = Field(cluster=cluster, system=system)
         self._damaged: dict[str | None, frozenset[str]] = {}  # role, or None for all of a node, to nodes
         self._ending: set[int] = set()  # faults that are being healed
@@ -58,6 +62,8 @@ class Conductor:
         Raises:
             FaultError: A volume or a clock could not be made.
         """
+        if self._world is not None:
+            return  # a simulated node has a disk and a clock of its own
         aimed = [(find_kind(fault.kind).fault, fault.options.get(ROLE)) for fault in plan]
         on_volumes = {role for kind, role in aimed if kind.PREPARES}
         if on_volumes:
@@ -118,11 +124,13 @@ class Conductor:
         """
         made = await self._make(fault)
         self._field.faults[fault.id] = made
-        return await made.begin()
+        if self._world is not None and made.SIMULATED is not None:
+            self._effects[fault.id] = made.SIMULATED(made, self._world)
+        return await self._acting(made).begin()
 
     async def prove(self, fault: PlannedFault) -> Proof:
         """Measures the effect of a fault that began."""
-        return await self._field.faults[fault.id].prove()
+        return await self._acting(self._field.faults[fault.id]).prove()
 
     async def end(self, fault: PlannedFault) -> Proof | None:
         """Heals one fault and verifies that; does nothing if it never began or was healed.
@@ -135,12 +143,17 @@ class Conductor:
             return None
         self._ending.add(fault.id)
         try:
-            proof = await made.end()
+            proof = await self._acting(made).end()
         finally:
             self._ending.discard(fault.id)
             self._field.over.add(fault.id)
         self._field.faults.pop(fault.id, None)
+        self._effects.pop(fault.id, None)
         return proof
+
+    def _acting(self, made: Fault) -> Fault | Effect:
+        """Returns what acts for a fault: its effect in the simulated world, or the fault itself."""
+        return self._effects.get(made.id, made)
 
     async def heal(self) -> None:
         """Heals everything that this tool may have left on the nodes, by what is found there.
@@ -148,6 +161,10 @@ class Conductor:
         Raises:
             FaultError: On some node something is left, or it cannot be reached.
         """
+        if self._world is not None:
+            self._world.heal()
+            self._field.faults.clear()
+            return
         if not await self._field.quiesce(QUIESCE_TIMEOUT_S):
             logger.warning("some commands on nodes are still under way after %g s; healing anyway", QUIESCE_TIMEOUT_S)
         waiting: dict[str, str] = dict.fromkeys(self._field.names, "was not looked at")

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from harness.op import Value
     from nemesis.field import Field, Outcomes
     from nemesis.grudges import Grudge
+    from nemesis.simulated.effect import Effect
     from nemesis.targets import Layout
 
     T = TypeVar("T")
@@ -99,6 +100,8 @@ class Fault(abc.ABC):
         DAMAGES: Whether its targets are damaged for good; at most a minority ever is.
         PREPARES: Whether the system's data must lie on a volume of ours from the start of the run.
         TARGETS: The specs it can be aimed at; names are always possible where this is not empty.
+        SIMULATED: What it does in a simulated world; None: nothing, so it is refused there, unless it needs nothing of nodes. A
+            class below another one inherits its effect, and names its own if it does something else.
         WHOLE_NODE: Why it cannot be aimed at a role, as a clause about it; None: it can.
         OPTIONS: The options it knows, beside those that a plan adds.
         role: The role of the processes that this fault is aimed at; None: it is aimed at nodes as they are.
@@ -113,6 +116,7 @@ class Fault(abc.ABC):
     DAMAGES: ClassVar[bool] = False
     PREPARES: ClassVar[bool] = False
     TARGETS: ClassVar[tuple[str, ...]] = (*tgt.COUNTED, *tgt.BY_LEADER)
+    SIMULATED: ClassVar[type[Effect] | None] = None
     WHOLE_NODE: ClassVar[str | None] = "it acts on whole nodes"
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {}
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from harness import plugins
+from harness.capabilities import SIMULATED
 from harness.documents import shown
 from harness.errors import InputError
 from harness.faults import ROLE
@@ -354,10 +355,18 @@ def _gaps(
     kind: Kind, capabilities: Mapping[str, Capabilities], nodes: Sequence[Node] = (), *, at_role: bool = False
 ) -> list[_Gap]:
     gaps = []
-    for capability in sorted(kind.fault.needs(nodes, at_role=at_role)):
+    needs = sorted(kind.fault.needs(nodes, at_role=at_role))
+    simulated = [node for node, can in capabilities.items() if SIMULATED in can.available]
+    if simulated and needs and kind.fault.SIMULATED is None:
+        said = f"the kind {kind.name} has no effect in the simulator; docs/new-fault.md says how a kind gets one"
+        gaps += [
+            _Gap(capability="a simulated effect", node=node, said=said, instead=None, instead_said="")
+            for node in simulated
+        ]
+    for capability in needs:
         other = kind.fault.INSTEAD.get(capability)
         for node, can in capabilities.items():
-            if can.available.isdisjoint({capability, other}):
+            if SIMULATED not in can.available and can.available.isdisjoint({capability, other}):
                 said = can.missing.get(capability, "not found")
                 instead_said = can.missing.get(other, "not found") if other else ""
                 gaps.append(_Gap(capability=capability, node=node, said=said, instead=other, instead_said=instead_said))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -52,7 +53,7 @@ class Rhythm:
         return self.quiet_s + self.on_s[0] + self.tail_s
 
 
-def rhythms(on: str, off: str, kinds: Iterable[str]) -> dict[str, Rhythm]:
+def rhythms(on: str, off: str, kinds: Iterable[str], *, quiet: str = "5-10") -> dict[str, Rhythm]:
     """Reads the rhythms of kinds.
 
     Args:
@@ -60,6 +61,7 @@ def rhythms(on: str, off: str, kinds: Iterable[str]) -> dict[str, Rhythm]:
             between them.
         off: Ranges of the pause after it, likewise.
         kinds: The names of the kinds that were asked for.
+        quiet: Seconds without faults, `BEFORE-AFTER`.
 
     Raises:
         PlanError: A part has another form or is there twice, or names a kind that was not asked for.
@@ -67,12 +69,28 @@ def rhythms(on: str, off: str, kinds: Iterable[str]) -> dict[str, Rhythm]:
     kinds = list(kinds)
     durations, pauses = _ranges(on, kinds), _ranges(off, kinds)
     usual = Rhythm()
+    quiet_s, tail_s = _both(quiet)
     return {
         kind: Rhythm(
-            on_s=durations.get(kind, durations.get("", usual.on_s)), off_s=pauses.get(kind, pauses.get("", usual.off_s))
+            on_s=durations.get(kind, durations.get("", usual.on_s)),
+            off_s=pauses.get(kind, pauses.get("", usual.off_s)),
+            quiet_s=quiet_s,
+            tail_s=tail_s,
         )
         for kind in kinds
     }
+
+
+def _both(text: str) -> tuple[float, float]:
+    """Returns the two numbers of seconds of a text such as `5-10`."""
+    first, _, second = text.partition("-")
+    try:
+        both = float(first), float(second or first)
+    except ValueError:
+        both = (math.nan, math.nan)
+    if not all(0 <= seconds <= MAX_RUN_S for seconds in both):
+        raise PlanError(f"expected seconds of quiet before and after the faults such as 5-10, not {shown(text)}")
+    return both
 
 
 def _ranges(text: str, kinds: list[str]) -> dict[str, tuple[float, float]]:

@@ -20,6 +20,7 @@ from nemesis import fakeclock
 from nemesis import options as opt
 from nemesis.errors import FaultError
 from nemesis.fault import CLOCK, Drawing, Fault, sentence
+from nemesis.simulated import machine
 from nemesis.undo import SHELL_TIMEOUT_S, making, undoing
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from harness.node import Node
     from harness.op import Value
     from nemesis.field import Field
+    from nemesis.simulated.effect import Effect
 
 END_TIMEOUT_S = 20.0
 TOLERANCE_S = 0.1  # the uptime has hundredths, and a time daemon may slew meanwhile
@@ -208,6 +210,7 @@ class Skew(ClockFault):
 
     SUMMARY: ClassVar[str] = "Sets the target's wall clock forward or back."
     PROOF: ClassVar[str] = "the wall clock against the node's uptime, before, during and after"
+    SIMULATED: ClassVar[type[Effect] | None] = machine.ClockAside
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
         "offset_ms": opt.integer(None, -86_400_000, 86_400_000, "How far; drawn between 50 ms and 288 s, either way.")
     }
@@ -249,6 +252,7 @@ class Strobe(ClockFault):
 
     SUMMARY: ClassVar[str] = "Makes the target's wall clock jump forward and back, again and again."
     PROOF: ClassVar[str] = "the clock, read many times, shows both the jump and the true time"
+    SIMULATED: ClassVar[type[Effect] | None] = machine.ClockToAndFro
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
         "delta_ms": opt.integer(None, 4, 86_400_000, "How far it jumps; drawn between 64 ms and 262 s."),
         "period_ms": opt.integer(None, 5, 60_000, "How long it stays; drawn between 5 ms and 1 s."),

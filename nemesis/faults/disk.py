@@ -15,12 +15,14 @@ from nemesis import volume
 from nemesis.errors import FaultError
 from nemesis.fault import DISK, PROCESS, Fault, brief
 from nemesis.faults.process import Kill
+from nemesis.simulated import machine, process
 from nemesis.undo import SHELL_TIMEOUT_S, making, undoing
 
 if TYPE_CHECKING:
     from harness.faults import PlannedFault
     from harness.node import Node
     from nemesis.field import Field
+    from nemesis.simulated.effect import Effect
 
 END_TIMEOUT_S = 20.0
 
@@ -33,6 +35,7 @@ class PowerLoss(Kill):
     NEEDS: ClassVar[frozenset[str]] = frozenset({ROOT, LOOP_DEVICES})
     GROUPS: ClassVar[frozenset[str]] = frozenset({PROCESS, DISK})
     PREPARES: ClassVar[bool] = True
+    SIMULATED: ClassVar[type[Effect] | None] = process.PowerLost
 
     def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
         super().__init__(planned=planned, targets=targets, field=field)
@@ -85,6 +88,7 @@ class DiskFull(Fault):
     WHOLE_NODE: ClassVar[str | None] = None
     DISABLES: ClassVar[bool] = True
     PREPARES: ClassVar[bool] = True
+    SIMULATED: ClassVar[type[Effect] | None] = machine.Full
 
     async def begin(self) -> Begun:
         """Fills the volume of every target."""

@@ -20,6 +20,7 @@ from nemesis.errors import FaultError
 from nemesis.fault import EGRESS, Fault, sentence
 from nemesis.grudges import talks
 from nemesis.probes import connect_times_ms
+from nemesis.simulated import network
 from nemesis.undo import SHELL_TIMEOUT_S, making, undoing
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from harness.faults import PlannedFault
     from harness.node import Node
     from nemesis.field import Field
+    from nemesis.simulated.effect import Effect
 
 HANDLE = "1ab:"
 CONNECTS = 8
@@ -202,6 +204,7 @@ class Delay(Egress):
     """`packet-delay`."""
 
     SUMMARY: ClassVar[str] = "Delays the packets that the target sends, by a varying time."
+    SIMULATED: ClassVar[type[Effect] | None] = network.Delay
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
         "delay_ms": opt.number(100, 1, 10_000, "The mean delay."),
         "jitter_ms": opt.number(50, 0, 10_000, "How much it varies."),
@@ -224,6 +227,7 @@ class Duplicate(Egress):
     """`packet-duplicate`."""
 
     SUMMARY: ClassVar[str] = "Delivers a part of the packets that the target sends twice."
+    SIMULATED: ClassVar[type[Effect] | None] = network.Duplicate
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {"percent": opt.number(20, 1, 100, "The part that is doubled.")}
 
     def discipline(self) -> str:
@@ -240,6 +244,7 @@ class Corrupt(Egress):
     """`packet-corrupt`."""
 
     SUMMARY: ClassVar[str] = "Flips a bit in a part of the packets that the target sends."
+    SIMULATED: ClassVar[type[Effect] | None] = network.Corrupt
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {"percent": opt.number(5, 1, 100, "The part that is damaged.")}
     DATAGRAMS: ClassVar[int] = 400
 
@@ -258,6 +263,7 @@ class Reorder(Egress):
     """`packet-reorder`."""
 
     SUMMARY: ClassVar[str] = "Delays most of the packets that the target sends, so that the rest overtake them."
+    SIMULATED: ClassVar[type[Effect] | None] = network.Reorder
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
         "percent": opt.number(25, 1, 99, "The part that goes at once."),
         "delay_ms": opt.number(20, 1, 10_000, "How late the rest is."),

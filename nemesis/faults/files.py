@@ -17,6 +17,7 @@ from nemesis import targets as tgt
 from nemesis.errors import FaultError
 from nemesis.fault import DISK, PROCESS, Drawing
 from nemesis.faults.process import Kill
+from nemesis.simulated import process
 from nemesis.undo import SHELL_TIMEOUT_S
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from harness.node import Node
     from harness.op import Value
     from nemesis.field import Field
+    from nemesis.simulated.effect import Effect
 
 SEEDS = 2**31 - 1
 MOST = 0.999999
@@ -102,6 +104,7 @@ class FileFault(Kill):
     PROOF: ClassVar[str] = "as kill; the damaged file is read back"
     GROUPS: ClassVar[frozenset[str]] = frozenset({PROCESS, DISK})
     DAMAGES: ClassVar[bool] = True
+    SIMULATED: ClassVar[type[Effect] | None] = process.Damaged
     TARGETS: ClassVar[tuple[str, ...]] = (tgt.ONE, tgt.RANDOM, tgt.MINORITY)
     HOW: ClassVar[str]
     AMOUNT: ClassVar[str]

@@ -19,6 +19,7 @@ from nemesis.errors import FaultError
 from nemesis.fault import INGRESS, Impact
 from nemesis.faults.ruled import RuleFault
 from nemesis.grudges import talks
+from nemesis.simulated import network
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from harness.node import Node
     from harness.op import Value
     from nemesis.field import Field
+    from nemesis.simulated.effect import Effect
 
 DATAGRAMS = 150  # from each other node to each target
 HEALED_DATAGRAMS = 20
@@ -66,6 +68,7 @@ class Loss(RuleFault):
     WHOLE_NODE: ClassVar[str | None] = (
         "it drops a part of all packets that reach a node, whichever process they are for"
     )
+    SIMULATED: ClassVar[type[Effect] | None] = network.Loss
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
         "probability": opt.number(0.8, 0.01, 1.0, "The part of the packets that is lost.")
     }

@@ -20,6 +20,7 @@ from nemesis.fault import Impact
 from nemesis.faults.ruled import RuleFault
 from nemesis.grudges import talks, union
 from nemesis.probes import Probe, probe_from
+from nemesis.simulated.network import Cut
 from nemesis.topology import describe
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from harness.op import Value
     from nemesis.field import Field
     from nemesis.grudges import Grudge
+    from nemesis.simulated.effect import Effect
 
 PROBE_TIMEOUT_S = 0.7
 SECOND_PROBE_TIMEOUT_S = 2.5
@@ -61,6 +63,7 @@ class Partition(RuleFault):
     """A grudge, applied. Subclasses say which."""
 
     WHOLE_NODE: ClassVar[str | None] = None
+    SIMULATED: ClassVar[type[Effect] | None] = Cut
     PROOF: ClassVar[str] = (
         "TCP probes along every pair: none may pass a cut one, each whole one must answer; and the chain's own packet "
         "counters in each direction"

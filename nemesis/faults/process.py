@@ -19,6 +19,7 @@ from harness.faults import Begun, Proof
 from nemesis.errors import FaultError
 from nemesis.evidence import Look, look
 from nemesis.fault import PROCESS, Fault, brief
+from nemesis.simulated.process import Killed, Paused
 from nemesis.undo import SHELL_TIMEOUT_S, making, undoing
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from harness.node import Node
     from harness.op import Value
     from nemesis.field import Field
+    from nemesis.simulated.effect import Effect
 
 GONE_TIMEOUT_S = 5.0
 BACK_TIMEOUT_S = 45.0
@@ -144,6 +146,7 @@ class Kill(ProcessFault):
     PROOF: ClassVar[str] = (
         "the pid is gone and nobody listens on the system's ports; at the end another pid listens on the same ports"
     )
+    SIMULATED: ClassVar[type[Effect] | None] = Killed
 
     async def begin(self) -> Begun:
         """Kills the process on every target and waits until it is gone."""
@@ -291,6 +294,7 @@ class Pause(ProcessFault):
         "the process, found by its pid and by the sockets on its ports, is in state T, and uses no processor time; at the end "
         "it is in state T no more"
     )
+    SIMULATED: ClassVar[type[Effect] | None] = Paused
 
     def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
         super().__init__(planned=planned, targets=targets, field=field)

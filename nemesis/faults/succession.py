@@ -15,14 +15,16 @@ from nemesis import targets as tgt
 from nemesis.errors import FaultError
 from nemesis.faults.process import Kill
 from nemesis.grudges import minority
+from nemesis.simulated.process import KilledLeaders
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from harness.faults import PlannedFault
     from harness.op import Value
     from nemesis.fault import Drawing
     from nemesis.field import Field
+    from nemesis.simulated.effect import Effect
 
 LEAST_AFTER_S = 0.1
 MOST_AFTER_S = 4.0
@@ -37,6 +39,7 @@ class KillLeaders(Kill):
         "again at the end."
     )
     TARGETS: ClassVar[tuple[str, ...]] = (tgt.LEADER_MINORITY,)
+    SIMULATED: ClassVar[type[Effect] | None] = KilledLeaders
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
         "after": opt.number(
             None, 0.0, 60.0, "Seconds from an election to the kill of who was elected; drawn if not given."
@@ -55,7 +58,25 @@ class KillLeaders(Kill):
         return target, {"after": round(after_s, 2), **options}
 
     async def begin(self) -> Begun:
+        """Kills one leader after another."""
+
+        async def kill(victim: str) -> None:
+            await self.act([victim], self._kill, "kill")
+
+        self.targets = await self.one_after_another(kill)
+        return Begun(
+            targets=self.targets,
+            details={"pids": self.pids_before(), "after_s": self._after_s, "problems": dict(self.problems)},
+        )
+
+    async def one_after_another(self, kill: Callable[[str], Awaitable[None]]) -> tuple[str, ...]:
         """Kills the leader, waits for the next one, and kills it too; gives up on a next one when the time is over.
+
+        Args:
+            kill: Kills the process on a node.
+
+        Returns:
+            The nodes that were hit.
 
         Raises:
             FaultError: There was no leader, or it could not be killed.
@@ -75,12 +96,8 @@ class KillLeaders(Kill):
             if any(other is not self for other in self.field.holders(self.GROUPS, [victim], self.role)):
                 self.problems[victim] = "left out, held by another fault"
                 break
-            await self.act([victim], self._kill, "kill")
+            await kill(victim)
             killed.append(victim)
         if not killed:
             raise FaultError(f"fault {self.name} killed nobody: {'; '.join(self.problems.values())}")
-        self.targets = tuple(killed)
-        return Begun(
-            targets=self.targets,
-            details={"pids": self.pids_before(), "after_s": self._after_s, "problems": dict(self.problems)},
-        )
+        return tuple(killed)

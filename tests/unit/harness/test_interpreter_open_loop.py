@@ -168,7 +168,7 @@ def test_an_open_loop_that_is_behind_catches_up() -> None:
         history = MemoryHistory()
 
         async def busy(_: int, __: str) -> Outcome:
-            loop._jumping.advance_s += 0.05  # type: ignore[attr-defined]  # the loop is blocked for so long
+            loop._jumping.now_s += 0.05  # type: ignore[attr-defined]  # the loop is blocked for so long
             return Ok()
 
         await drive(

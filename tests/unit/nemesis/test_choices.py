@@ -37,6 +37,7 @@ DEFAULTS: dict[str, Any] = {
     "nemesis": "",
     "fault_on": "6-15",
     "fault_off": "4-12",
+    "fault_quiet": "5-10",
     "fault_options": "",
     "keep_majority": False,
     "take_majority": False,

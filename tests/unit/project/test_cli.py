@@ -81,7 +81,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         (["cluster", "statsu"], "No such command 'statsu'. Did you mean 'status'?"),
         (
             ["zzzz"],
-            "Known are: analyze, check, cluster, doctor, faults, new, plan, replay, report, serve, suite, systems, test, ",
+            "Known are: analyze, check, cluster, doctor, faults, hunt, new, plan, replay, report, serve, shrink, suite, ",
         ),
         (["plan", "--sed", "4"], "--seed"),
         (["plan", "--read-mode", "unsave"], "unsafe"),

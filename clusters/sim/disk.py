@@ -1,0 +1,179 @@
+"""A simulated disk: what was written, and what of it would survive a power loss."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from clusters.sim.host import DiskFull
+from harness.errors import NodeError
+from harness.randomness import stream
+from harness.world import Changed, Lost
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+DATA_DIRECTORY = "/data"
+_PROBE = ".labrys-room"
+
+
+class _File:
+    """One file.
+
+    Attributes:
+        data: What is read; None if the file was deleted.
+        durable: What a power loss leaves; None: no file.
+        rewritten: Whether `data` is anything else than `durable` with something added at its end.
+    """
+
+    __slots__ = ("data", "durable", "rewritten")
+
+    def __init__(self) -> None:
+        self.data: bytearray | None = bytearray()
+        self.durable: bytearray | None = None
+        self.rewritten = True
+
+
+class SimDisk:
+    """The disk of one node; see `clusters.sim.host.Disk`.
+
+    Attributes:
+        full: Whether there is no room for another byte.
+    """
+
+    def __init__(self, node: str) -> None:
+        self._node = node
+        self._files: dict[str, _File] = {}
+        self.full = False
+
+    def names(self) -> list[str]:
+        """Returns the names of all files, sorted."""
+        return sorted(name for name, file in self._files.items() if file.data is not None)
+
+    def read(self, name: str) -> bytes:
+        """Returns the whole file."""
+        return bytes(self._data(name))
+
+    def append(self, name: str, content: bytes) -> None:
+        """Adds bytes to the end of a file."""
+        self._need_room(name, content)
+        file = self._file(name)
+        if file.data is None:
+            file.data, file.rewritten = bytearray(), True
+        file.data += content
+
+    def write(self, name: str, content: bytes) -> None:
+        """Replaces a whole file."""
+        self._need_room(name, content)
+        file = self._file(name)
+        file.data, file.rewritten = bytearray(content), True
+
+    def truncate(self, name: str, size: int) -> None:
+        """Cuts a file to a size."""
+        data = self._data(name)
+        if size < len(data):
+            del data[max(size, 0) :]
+            self._files[name].rewritten = True
+
+    def delete(self, name: str) -> None:
+        """Removes a file."""
+        file = self._files.get(name)
+        if file is not None:
+            file.data, file.rewritten = None, True
+
+    def sync(self, name: str) -> None:
+        """Makes what the file holds, or its absence, outlive a power loss."""
+        file = self._files.get(name)
+        if file is None:
+            return
+        if file.data is None:
+            del self._files[name]
+        elif file.rewritten or file.durable is None:
+            file.durable, file.rewritten = bytearray(file.data), False
+        else:
+            file.durable += file.data[len(file.durable) :]
+
+    def wipe(self) -> None:
+        """Removes everything, for good."""
+        self._files.clear()
+
+    def takes(self) -> bool:
+        """Says whether a small file can be written, by doing it."""
+        try:
+            self.write(_PROBE, b"room")
+        except DiskFull:
+            return False
+        del self._files[_PROBE]
+        return True
+
+    def lose_power(self) -> Lost:
+        """Takes away what was not synced."""
+        before = {name: file for name, file in self._files.items() if file.data is not None}
+        changed = [file for file in before.values() if file.durable is None or file.durable != file.data]
+        lost_bytes = sum(max(0, len(file.data or b"") - len(file.durable or b"")) for file in changed)
+        for name, file in list(self._files.items()):
+            if file.durable is None:
+                del self._files[name]
+            else:
+                file.data, file.rewritten = bytearray(file.durable), False
+        return Lost(files=len(before), changed=len(changed), bytes=lost_bytes)
+
+    def cut_end(self, *, pattern: str, pick: float, amount: int) -> Changed:
+        """Cuts the last written bytes off a file; see `harness.world.World.truncate_file`."""
+        name = self._picked(pattern, pick)
+        data = bytearray(self._data(name))
+        after = data[: max(0, _written(data) - amount)]
+        self._damage(name, after)
+        return Changed(file=_path(name), before_bytes=len(data), after_bytes=len(self._data(name)))
+
+    def flip(self, *, pattern: str, pick: float, amount: int, seed: int) -> Changed:
+        """Flips bits in a file; see `harness.world.World.flip_bits`."""
+        name = self._picked(pattern, pick)
+        before = bytes(self._data(name))
+        after = bytearray(before)
+        draws = stream(seed, "bits")
+        places = draws.sample(range(_written(before)), min(amount, _written(before)))
+        for place in places:
+            after[place] ^= 1 << draws.randrange(8)
+        self._damage(name, after)
+        now = self._data(name)
+        differ = tuple(place for place in sorted(places) if now[place] != before[place])
+        return Changed(file=_path(name), before_bytes=len(before), after_bytes=len(now), places=differ)
+
+    def _damage(self, name: str, data: bytearray) -> None:
+        file = self._files[name]
+        file.data, file.durable, file.rewritten = data, bytearray(data), False
+
+    def _picked(self, pattern: str, pick: float) -> str:
+        found = [name for name in self.names() if fnmatchcase(name, pattern) and _written(self._data(name))]
+        if not found:
+            raise NodeError(self._node, f"no file with data matches {pattern} in {DATA_DIRECTORY}")
+        return found[min(int(pick * len(found)), len(found) - 1)]
+
+    def _need_room(self, name: str, content: bytes) -> None:
+        if self.full and content:
+            raise DiskFull(name)
+
+    def _data(self, name: str) -> bytearray:
+        file = self._files.get(name)
+        if file is None or file.data is None:
+            raise FileNotFoundError(f"{self._node}: there is no file {name!r} on the simulated disk")
+        return file.data
+
+    def _file(self, name: str) -> _File:
+        file = self._files.get(name)
+        if file is None:
+            file = self._files[name] = _File()
+        return file
+
+
+def _written(data: Sequence[int]) -> int:
+    """Returns the size up to the last byte that is not zero."""
+    size = len(data)
+    while size and not data[size - 1]:
+        size -= 1
+    return size
+
+
+def _path(name: str) -> str:
+    return f"{DATA_DIRECTORY}/{name}"

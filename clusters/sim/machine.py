@@ -1,0 +1,227 @@
+"""A simulated node: its clock, its disk, and the one process that runs on it.
+
+A process that raises is dead from then on, with the traceback in the node's log, as a real one would be. Nothing of a process
+outlives its end but the node's disk and log: its timers never fire, and clients whose requests it had are told of it.
+"""
+
+from __future__ import annotations
+
+import traceback
+from typing import TYPE_CHECKING, Any
+
+from clusters.sim.disk import SimDisk
+from clusters.sim.errors import Broken, Refused
+from harness.randomness import stream
+from harness.units import NS_PER_S
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+    from clusters.sim.host import Disk, Factory, Process, Reply, Request
+    from clusters.sim.world import SimWorld
+
+EPOCH_NS = 1_767_225_600 * NS_PER_S  # what a right wall clock shows at the world's beginning: 2026-01-01T00:00:00Z
+FATAL = "FATAL"
+RUNNING, STOPPED = "S", "T"  # state letters as in /proc/PID/stat
+
+
+class SimTimer:
+    """A timer of a process."""
+
+    __slots__ = ("_action", "_host")
+
+    def __init__(self, host: SimHost, action: Callable[[], None]) -> None:
+        self._host = host
+        self._action: Callable[[], None] | None = action
+
+    def cancel(self) -> None:
+        """Lets it never fire."""
+        self._action = None
+
+    def fire(self) -> None:
+        """Carries out its action, if it was not cancelled and its process lives."""
+        action, host = self._action, self._host
+        if action is None or not host.alive:
+            return
+        if host.machine.paused:
+            host.machine.keep(self.fire, ())
+            return
+        self._action = None
+        host.machine.let(action, ())
+
+
+class SimHost:
+    """What one process sees of its machine, from its start to its end; see `clusters.sim.host.Host`.
+
+    Attributes:
+        machine: The machine.
+        alive: Whether the process has not ended.
+    """
+
+    def __init__(self, machine: Machine, number: int) -> None:
+        self.name = machine.name
+        self.peers = machine.world.names
+        self.random = stream(machine.world.seed, f"sim/process/{machine.name}/{number}")
+        self.disk: Disk = machine.disk
+        self.machine = machine
+        self.alive = True
+        self._world = machine.world
+
+    def wall_ns(self) -> int:
+        """Returns the node's wall clock."""
+        return EPOCH_NS + self._world.now_ns + self.machine.ahead_ns()
+
+    def monotonic_ns(self) -> int:
+        """Returns nanoseconds that no fault changes."""
+        return self._world.now_ns
+
+    def after(self, delay_ns: int, action: Callable[[], None]) -> SimTimer:
+        """Calls `action` once after a time."""
+        timer = SimTimer(self, action)
+        self._world.later(max(0, delay_ns), timer.fire, ())
+        return timer
+
+    def send(self, to: str, message: Any) -> None:
+        """Sends a message to a node, or a reply to a client."""
+        if self.alive:
+            self._world.send(self.machine, to, message)
+
+    def log(self, text: str) -> None:
+        """Writes a line into the node's log."""
+        self.machine.log(text)
+
+
+class Machine:
+    """A simulated node.
+
+    Attributes:
+        name: The node's name.
+        world: The world it is in.
+        disk: Its disk.
+        paused: Whether its process is stopped for a while.
+        handled: How many messages and timers its processes have handled.
+        lines: Its log.
+    """
+
+    def __init__(self, name: str, world: SimWorld) -> None:
+        self.name = name
+        self.world = world
+        self.disk = SimDisk(name)
+        self.paused = False
+        self.handled = 0
+        self.lines: list[str] = []
+        self._host: SimHost | None = None
+        self._process: Process | None = None
+        self._started = 0
+        self._waiting: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
+        self._asked: dict[tuple[str, int], asyncio.Future[Any]] = {}
+        self._ahead_ns = 0
+        self._period_ns: int | None = None
+        self._set_ns = 0
+
+    @property
+    def runs(self) -> bool:
+        """Says whether a process runs, paused or not."""
+        return self._host is not None
+
+    def state(self) -> tuple[int, str] | None:
+        """Returns a number for the process and its state letter; None if there is no process."""
+        return None if self._host is None else (self._started, STOPPED if self.paused else RUNNING)
+
+    def start(self, factory: Factory) -> None:
+        """Starts a process; does nothing if one runs."""
+        if self._host is not None:
+            return
+        self._started += 1
+        self.log(f"start {self._started}")
+        host = self._host = SimHost(self, self._started)
+
+        def begin() -> None:
+            self._process = factory(host)
+            self._process.start()
+
+        self.let(begin, ())
+
+    def kill(self) -> None:
+        """Ends the process, and whatever it had in memory; does nothing if there is none."""
+        if self._host is None:
+            return
+        self._host.alive = False
+        self._host = self._process = None
+        self.paused = False
+        self._waiting.clear()
+        asked, self._asked = self._asked, {}
+        for future in asked.values():
+            self.world.later(self.world.network.delay_ns(), self.world.fail, (future, Broken(f"{self.name} broke off")))
+
+    def pause(self) -> None:
+        """Stops the process: messages and timers wait."""
+        self.paused = self._host is not None
+
+    def resume(self) -> None:
+        """Lets a stopped process go on with what has waited, in its order."""
+        self.paused = False
+        waiting, self._waiting = self._waiting, []
+        for action, arguments in waiting:
+            self.world.later(0, action, arguments)
+
+    def keep(self, action: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+        """Keeps something for the time after a pause."""
+        self._waiting.append((action, arguments))
+
+    def let(self, action: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+        """Lets the process do something; if it raises, it is dead."""
+        self.handled += 1
+        try:
+            action(*arguments)
+        except Exception as error:  # noqa: BLE001 - whatever a process raises ends it, and is in its log
+            self.log(f"{FATAL} {type(error).__name__}: {error}")
+            self.lines.extend(traceback.format_exc().rstrip().splitlines())
+            self.kill()
+
+    def arrive(self, sender: str, message: Any) -> None:
+        """Takes a message of another node."""
+        if self._process is None:
+            return
+        if self.paused:
+            self._waiting.append((self.arrive, (sender, message)))
+            return
+        self.let(self._process.receive, (sender, message))
+
+    def take(self, client: str, request: Request, future: asyncio.Future[Any]) -> None:
+        """Takes a request of a client, or refuses it."""
+        if self._process is None:
+            refused = Refused(f"nobody listens on {self.name}")
+            self.world.later(self.world.network.delay_ns(), self.world.fail, (future, refused))
+            return
+        self._asked[client, request.id] = future
+        if self.paused:
+            self._waiting.append((self._receive, (client, request)))
+            return
+        self._receive(client, request)
+
+    def _receive(self, client: str, request: Request) -> None:
+        if self._process is not None:
+            self.let(self._process.receive, (client, request))
+
+    def answer(self, client: str, reply: Reply) -> None:
+        """Sends a reply to a client; one that nobody waits for is lost."""
+        future = self._asked.pop((client, reply.id), None)
+        if future is not None:
+            self.world.later(self.world.network.delay_ns(), self.world.fulfil, (future, reply.body))
+
+    def log(self, text: str) -> None:
+        """Writes a line into the log."""
+        self.lines.append(f"{self.world.now_ns / NS_PER_S:.6f} {text}")
+
+    def ahead_ns(self) -> int:
+        """Returns how far the wall clock is ahead of the true time."""
+        if self._period_ns is None:
+            return self._ahead_ns
+        turn = (self.world.now_ns - self._set_ns) // self._period_ns
+        return 0 if turn % 2 else self._ahead_ns
+
+    def set_clock(self, ahead_ns: int, period_ns: int | None) -> None:
+        """Sets the wall clock aside; with a period, to and fro."""
+        self._ahead_ns, self._period_ns, self._set_ns = ahead_ns, period_ns, self.world.now_ns

@@ -1,0 +1,128 @@
+"""The simulated network between the nodes: delays, cuts, and disturbances.
+
+A packet is anything that is sent from a node to a node. Without faults it arrives after a short time that varies, so packets
+overtake each other now and then. What faults do to a packet is drawn when it is sent. All draws come from one stream.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from harness.randomness import stream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from harness.world import Disturbance, Pair
+
+LEAST_DELAY_NS = 200_000
+SPREAD_NS = 600_000
+
+
+class Cut:
+    """A grudge in force.
+
+    Attributes:
+        grudge: Node to the nodes whose packets it drops.
+        dropped: How many packets it has dropped, by pair.
+    """
+
+    def __init__(self, grudge: Mapping[str, frozenset[str]]) -> None:
+        self.grudge = grudge
+        self.dropped: dict[Pair, int] = {}
+
+
+class Network:
+    """Carries packets between nodes.
+
+    Attributes:
+        cuts: The grudges in force, by key.
+        disturbances: By key: node, whether it is about what arrives there, and the disturbance.
+    """
+
+    def __init__(self, seed: int, later: Callable[[int, Callable[..., None], tuple[Any, ...]], None]) -> None:
+        """Makes it.
+
+        Args:
+            seed: The root seed.
+            later: Calls a function with arguments after so many nanoseconds.
+        """
+        self._draw = stream(seed, "sim/network").random
+        self._faults = stream(seed, "sim/network/faults")
+        self._later = later
+        self._quiet = True
+        self.cuts: dict[int, Cut] = {}
+        self.disturbances: dict[int, list[tuple[str, bool, Disturbance]]] = {}
+
+    def delay_ns(self) -> int:
+        """Draws the time that a packet takes without faults."""
+        return LEAST_DELAY_NS + int(self._draw() * SPREAD_NS)
+
+    def send(
+        self, source: str, target: str, arrive: Callable[..., None], arguments: tuple[Any, ...], *, probe: bool = False
+    ) -> None:
+        """Sends a packet.
+
+        Args:
+            source: The node that sends it.
+            target: The node that it is for.
+            arrive: Is called with the arguments when the packet arrives.
+            arguments: Likewise.
+            probe: Whether the receiver wants to know of damage: `arrive` gets a further argument `damaged` then, and a damaged
+                packet is not dropped.
+        """
+        delay_ns = LEAST_DELAY_NS + int(self._draw() * SPREAD_NS)
+        if self._quiet or source == target:
+            self._later(delay_ns, arrive, (*arguments, False) if probe else arguments)
+            return
+        if self._is_cut(source, target):
+            return
+        copies, late_ns, damaged = self._disturbed(source, target)
+        if damaged and not probe:
+            return
+        if probe:
+            arguments = (*arguments, damaged)
+        for copy in range(copies):
+            self._later(delay_ns + late_ns + (self.delay_ns() if copy else 0), arrive, arguments)
+
+    def _is_cut(self, source: str, target: str) -> bool:
+        """Says whether a packet is dropped by a grudge, and counts it."""
+        for cut in self.cuts.values():
+            if source in cut.grudge.get(target, ()):
+                cut.dropped[source, target] = cut.dropped.get((source, target), 0) + 1
+                return True
+        return False
+
+    def _disturbed(self, source: str, target: str) -> tuple[int, int, bool]:
+        """Draws what disturbances do to a packet: how often it arrives, how much later, and whether it is damaged."""
+        draw = self._faults.random
+        copies, late_ns, damaged = 1, 0, False
+        for node, arriving, how in (each for of_key in self.disturbances.values() for each in of_key):
+            if node != (target if arriving else source):
+                continue
+            if how.lose and draw() < how.lose:
+                copies = 0
+            if how.duplicate and draw() < how.duplicate:
+                copies *= 2
+            if how.damage and draw() < how.damage:
+                damaged = True
+            if how.delay_ns and not (how.hurry and draw() < how.hurry):
+                late_ns += max(0, int(self._faults.gauss(how.delay_ns, how.jitter_ns)))
+        return copies, late_ns, damaged
+
+    def cut(self, key: int, grudge: Mapping[str, frozenset[str]]) -> None:
+        """Puts a grudge in force."""
+        self.cuts[key] = Cut(grudge)
+        self._quiet = False
+
+    def disturb(self, key: int, node: str, disturbance: Disturbance, *, arriving: bool) -> None:
+        """Puts a disturbance in force."""
+        self.disturbances.setdefault(key, []).append((node, arriving, disturbance))
+        self._quiet = False
+
+    def mend(self, key: int) -> Cut | None:
+        """Takes away what is in force under a key, and returns the cut if there was one."""
+        self.disturbances.pop(key, None)
+        cut = self.cuts.pop(key, None)
+        self._quiet = not (self.cuts or self.disturbances)
+        return cut

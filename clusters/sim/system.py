@@ -1,0 +1,184 @@
+"""A system that runs in the simulator: what is the same for all of them.
+
+Its own folder says what a process is (`factory`), how a client asks it (`client`), and how a node is asked for its status.
+The rest follows: processes are started, killed, paused and wiped in the world of the cluster, in no virtual time.
+"""
+
+from __future__ import annotations
+
+import abc
+import asyncio
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from clusters.sim.cluster import LOG_FILE
+from clusters.sim.disk import DATA_DIRECTORY
+from clusters.sim.errors import Broken, Refused
+from clusters.sim.host import Request
+from clusters.sim.machine import FATAL
+from harness.daemon import Daemon
+from harness.errors import CommandFailed, InfrastructureError
+from harness.leaders import leader_of
+from harness.system import System
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from clusters.sim.cluster import SimCluster
+    from clusters.sim.host import Factory
+    from clusters.sim.machine import Machine
+    from clusters.sim.world import SimWorld
+    from harness.node import Node
+
+ROLE = "node"
+PORT = 1
+STATUS_TIMEOUT_S = 0.5
+POLL_S = 0.1
+
+
+class Connection:
+    """A client's connection to the simulated nodes.
+
+    Attributes:
+        name: What the processes know the client by.
+    """
+
+    def __init__(self, world: SimWorld, name: str) -> None:
+        self.name = name
+        self._world = world
+        self._requests = 0
+
+    async def ask(self, node: str, body: Any) -> Any:
+        """Sends a request to a node, and waits for the answer without a time-out.
+
+        Args:
+            node: The node's name.
+            body: What is asked; see `Request`.
+
+        Returns:
+            The body of the reply.
+
+        Raises:
+            Refused: No process listens there. The request had no effect, and will have none.
+            Broken: The process died while it had the request, which may have had an effect.
+        """
+        self._requests += 1
+        return await self._world.ask(self.name, node, Request(self._requests, body))
+
+
+class SimSystem(System):
+    """A system under test in the simulator."""
+
+    simulated: ClassVar[bool] = True
+
+    def __init__(self, cluster: SimCluster, options: Any, workload: str) -> None:
+        super().__init__(cast("Any", cluster), options, workload)
+        self._observer: Connection | None = None
+        self._connections = 0
+
+    @abc.abstractmethod
+    def factory(self, node: Node) -> Factory:
+        """Returns what makes the process of `node` from its host."""
+
+    @property
+    def world(self) -> SimWorld:
+        """Returns the world of the nodes."""
+        return cast("SimCluster", self.cluster).world
+
+    def connect(self, process: int) -> Connection:
+        """Returns a connection of its own for the client of a process."""
+        self._connections += 1
+        return Connection(self.world, f"client-{process}-{self._connections}")
+
+    async def ask(self, node: Node, body: Any, timeout_s: float) -> Any | None:
+        """Asks the process of a node as an observer does; None if it does not answer in time."""
+        if self._observer is None:
+            self._observer = Connection(self.world, "observer")
+        try:
+            return await asyncio.wait_for(self._observer.ask(node.name, body), timeout_s)
+        except (Refused, Broken, TimeoutError):
+            return None
+
+    def processes(self, node: Node) -> Sequence[Daemon]:  # noqa: ARG002 - the same on all nodes
+        """Returns the one process of a simulated node."""
+        return (
+            Daemon(
+                role=ROLE, argv=(self.name,), pattern=self.name, ports=(PORT,), data_dir=DATA_DIRECTORY, log_files=(LOG_FILE,)
+            ),
+        )  # fmt: skip
+
+    def install(self, node: Node) -> None:
+        """Does nothing: what is simulated is in this process already."""
+
+    def start(self, node: Node, role: str | None = None) -> None:  # noqa: ARG002 - a node has one process
+        """Starts the process; does nothing if it runs."""
+        self._machine(node).start(self.factory(node))
+
+    def kill(self, node: Node, role: str | None = None) -> None:  # noqa: ARG002
+        """Ends the process; does nothing if there is none."""
+        self._machine(node).kill()
+
+    def pause(self, node: Node, role: str | None = None) -> None:  # noqa: ARG002
+        """Stops the process for a while.
+
+        Raises:
+            CommandFailed: There is none.
+        """
+        if self._machine(node).state() is None:
+            raise CommandFailed(node.name, "pause", 1, "no process runs")
+        self._machine(node).pause()
+
+    def resume(self, node: Node, role: str | None = None) -> None:  # noqa: ARG002
+        """Lets a stopped process go on; does nothing to one that is not stopped."""
+        self._machine(node).resume()
+
+    def process_states(self, node: Node, role: str | None = None) -> Mapping[str, tuple[int, str] | None]:
+        """Returns the state of the process by role: its number and a letter as in /proc/PID/stat."""
+        return {ROLE: self._machine(node).state()} if role in {None, ROLE} else {}
+
+    def wipe(self, node: Node, role: str | None = None) -> None:  # noqa: ARG002
+        """Removes the node's data and log."""
+        self._machine(node).disk.wipe()
+        self._machine(node).lines.clear()
+
+    def fatal_log_patterns(self) -> Sequence[str]:
+        """Returns the line that a process leaves which ended by an exception."""
+        return (rf"^[0-9.]+ {FATAL} ",)
+
+    def wait_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
+        """Refuses: no virtual time passes in a call that blocks. `until_ready` waits.
+
+        Raises:
+            InfrastructureError: Always.
+        """
+        raise InfrastructureError(
+            f"expected `await until_ready(...)` for {self.name} on {len(nodes)} simulated nodes, not a wait of {timeout_s:g} s"
+        )
+
+    async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
+        """Waits until nothing is lacking.
+
+        Raises:
+            InfrastructureError: Something still is at the deadline; the message says what.
+        """
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + timeout_s
+        while (missing := await self.lacking(nodes)) is not None:
+            if loop.time() >= deadline_s:
+                raise InfrastructureError(f"{self.name} is not ready after {timeout_s:g} s: {missing}")
+            await asyncio.sleep(POLL_S)
+
+    async def lacking(self, nodes: Sequence[Node]) -> str | None:
+        """Says what is missing until the nodes serve together: each answers, and all name one leader. None: nothing is."""
+        statuses = await asyncio.gather(*(self.status(node, STATUS_TIMEOUT_S) for node in nodes))
+        silent = [node.name for node, status in zip(nodes, statuses, strict=True) if status is None]
+        if silent:
+            return f"{', '.join(silent)} does not answer"
+        told = [status for status in statuses if status is not None]
+        leader = leader_of(told)
+        if leader is None:
+            return "no node says that it leads"
+        astray = [status.node for status in told if status.leader != leader.node]
+        return f"{', '.join(astray)} does not name {leader.node} as the leader" if astray else None
+
+    def _machine(self, node: Node) -> Machine:
+        return self.world.machines[node.name]

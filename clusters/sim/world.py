@@ -1,0 +1,185 @@
+"""A world in virtual time: machines, the network between them, and one queue of what happens next.
+
+Everything happens on one thread, in the order of its time, and what is due at the same time in the order in which it was asked
+for. The queue passes time for the event loop of the harness (`harness.clock.Events`): while no task of the loop can run, the
+world goes on until it has given one something to do, or until the loop's next timer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from clusters.sim.host import Reply, Request
+from clusters.sim.machine import Machine
+from clusters.sim.network import Network
+from harness.clock import run_virtual
+from harness.units import NS_PER_S
+from harness.world import Arrival
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+
+    from harness.world import Changed, Disturbance, Lost, Pair
+
+T = TypeVar("T")
+
+STILL_NS = 600 * NS_PER_S  # if nothing wakes a loop without timers in so long, nothing will: processes tick for ever
+
+
+class SimWorld:
+    """The world of one run; see `harness.world.World`.
+
+    Attributes:
+        seed: The run's root seed, from which all of its chance comes.
+        names: The names of the nodes, in order.
+        now_ns: The time since the world's beginning.
+        machines: The nodes by name.
+        network: The network between them.
+    """
+
+    def __init__(self, names: Sequence[str], seed: int) -> None:
+        self.seed = seed
+        self.names = tuple(names)
+        self.now_ns = 0
+        self.network = Network(seed, self.later)
+        self.machines = {name: Machine(name, self) for name in self.names}
+        self._queue: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._asked = 0  # for: what is due at one time happens in the order in which it was asked for
+        self._woken = False
+        self._mended: dict[int, Mapping[Pair, int]] = {}
+
+    def run(self, main: Coroutine[Any, Any, T]) -> T:
+        """Runs `main` to its end in this world's time."""
+        return run_virtual(main, self)
+
+    def pass_until(self, deadline_s: float | None) -> float | None:
+        """Lets things happen, in order, until one wakes the loop; see `harness.clock.Events`."""
+        queue = self._queue
+        limit_ns = self.now_ns + STILL_NS if deadline_s is None else int(deadline_s * NS_PER_S)
+        self._woken = False
+        while queue and queue[0][0] <= limit_ns:
+            at_ns, _, action, arguments = heapq.heappop(queue)
+            self.now_ns = at_ns
+            action(*arguments)
+            if self._woken:
+                return at_ns / NS_PER_S
+        if deadline_s is not None:
+            self.now_ns = max(self.now_ns, limit_ns)
+        return deadline_s
+
+    def later(self, delay_ns: int, action: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+        """Calls a function with arguments after so many nanoseconds."""
+        self._asked += 1
+        heapq.heappush(self._queue, (self.now_ns + delay_ns, self._asked, action, arguments))
+
+    def fulfil(self, future: asyncio.Future[Any], result: Any) -> None:
+        """Gives a task of the loop what it waits for, unless it has given up."""
+        if not future.done():
+            future.set_result(result)
+            self._woken = True
+
+    def fail(self, future: asyncio.Future[Any], error: Exception) -> None:
+        """Lets what a task of the loop waits for fail, unless it has given up."""
+        if not future.done():
+            future.set_exception(error)
+            self._woken = True
+
+    def send(self, machine: Machine, to: str, message: Any) -> None:
+        """Sends a message from the process of a machine to a node, or a reply to a client."""
+        target = self.machines.get(to)
+        if target is not None:
+            self.network.send(machine.name, to, target.arrive, (machine.name, message))
+        elif isinstance(message, Reply):
+            machine.answer(to, message)
+        else:
+            raise ValueError(f"expected a node or a Reply to a client; {machine.name} sent {message!r} to {to!r}")
+
+    async def ask(self, client: str, node: str, request: Request) -> Any:
+        """Sends a request of a client and waits for the answer, without a time-out.
+
+        Raises:
+            Refused: Nobody took the request.
+            Broken: The process died while it had the request.
+        """
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self.later(self.network.delay_ns(), self.machines[node].take, (client, request, future))
+        return await future
+
+    def cut(self, key: int, grudge: Mapping[str, frozenset[str]]) -> None:
+        """Lets each node drop the packets of the nodes that it has a grudge against."""
+        self.network.cut(key, grudge)
+
+    def disturb(self, key: int, node: str, disturbance: Disturbance, *, arriving: bool) -> None:
+        """Disturbs the packets between a node and the others."""
+        self.network.disturb(key, node, disturbance, arriving=arriving)
+
+    def mend(self, key: int) -> None:
+        """Takes away what `cut` and `disturb` have set up under a key."""
+        cut = self.network.mend(key)
+        if cut is not None:
+            self._mended[key] = cut.dropped
+
+    def dropped(self, key: int) -> Mapping[Pair, int]:
+        """Returns how many packets a cut has dropped so far, by pair."""
+        cut = self.network.cuts.get(key)
+        return dict(self._mended.get(key, {}) if cut is None else cut.dropped)
+
+    async def probe(self, pairs: Iterable[Pair], *, count: int, wait_s: float) -> Mapping[Pair, Sequence[Arrival]]:
+        """Sends packets through the network, and returns what arrived in time, in the order of arrival."""
+        arrived: dict[Pair, list[Arrival]] = {pair: [] for pair in pairs}
+
+        def note(pair: Pair, number: int, sent_ns: int, damaged: bool) -> None:  # noqa: FBT001 - as `Network.send` calls it
+            arrived[pair].append(Arrival(number=number, delay_ns=self.now_ns - sent_ns, damaged=damaged))
+
+        for number in range(count):
+            for source, target in arrived:
+                self.network.send(source, target, note, ((source, target), number, self.now_ns), probe=True)
+        await asyncio.sleep(wait_s)
+        return {pair: tuple(found) for pair, found in arrived.items()}
+
+    def handled(self, node: str) -> int:
+        """Returns how many messages and timers the processes of a node have handled."""
+        return self.machines[node].handled
+
+    def listens(self, node: str) -> bool:
+        """Says whether a process of the node would take a request."""
+        return self.machines[node].runs
+
+    def ahead_ns(self, node: str) -> int:
+        """Returns how far a node's wall clock is ahead of the true time."""
+        return self.machines[node].ahead_ns()
+
+    def set_clock(self, node: str, *, ahead_ns: int, period_ns: int | None = None) -> None:
+        """Sets a node's wall clock aside."""
+        self.machines[node].set_clock(ahead_ns, period_ns)
+
+    def fill_disk(self, node: str, *, full: bool) -> None:
+        """Fills a node's disk, or makes room again."""
+        self.machines[node].disk.full = full
+
+    def disk_takes(self, node: str) -> bool:
+        """Says whether a node's disk takes a small file."""
+        return self.machines[node].disk.takes()
+
+    def lose_power(self, node: str) -> Lost:
+        """Takes away what was written to a node's disk and not synced."""
+        return self.machines[node].disk.lose_power()
+
+    def truncate_file(self, node: str, *, pattern: str, pick: float, amount: int) -> Changed:
+        """Cuts the last written bytes off one file."""
+        return self.machines[node].disk.cut_end(pattern=pattern, pick=pick, amount=amount)
+
+    def flip_bits(self, node: str, *, pattern: str, pick: float, amount: int, seed: int) -> Changed:
+        """Flips bits of one file."""
+        return self.machines[node].disk.flip(pattern=pattern, pick=pick, amount=amount, seed=seed)
+
+    def heal(self) -> None:
+        """Takes away whatever faults have left."""
+        for key in {**self.network.cuts, **self.network.disturbances}:
+            self.mend(key)
+        for machine in self.machines.values():
+            machine.set_clock(0, None)
+            machine.disk.full = False
+            machine.resume()

@@ -1,0 +1,207 @@
+"""The planted bugs: mistakes that the system makes on purpose, one at a time, each by one switch.
+
+A bug is one changed line or two in the code of the correct version, at the place where a real system would have it. What is
+known of real systems that made the mistake is in `TABLE`; an issue is named only where it was looked up.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Bug(enum.StrEnum):
+    """A mistake; `none` is the correct version."""
+
+    NONE = "none"
+    READ_WITHOUT_QUORUM = "read-without-quorum"
+    READ_BEFORE_OWN_ENTRY = "read-before-own-entry"
+    FOLLOWER_READS = "follower-reads"
+    LEASE_TOO_LONG = "lease-too-long"
+    LEASE_ON_WALL_CLOCK = "lease-on-wall-clock"
+    LEASE_KEPT_IN_TRANSFER = "lease-kept-in-transfer"
+    RESTARTED_VOTER_BREAKS_LEASE = "restarted-voter-breaks-lease"
+    VOTE_NOT_PERSISTED = "vote-not-persisted"
+    TERM_NOT_PERSISTED = "term-not-persisted"
+    TWO_VOTES_IN_A_TERM = "two-votes-in-a-term"
+    VOTE_COUNTED_TWICE = "vote-counted-twice"
+    VOTE_OF_OLD_TERM = "vote-of-old-term"
+    VOTE_FOR_SHORTER_LOG = "vote-for-shorter-log"
+    VOTE_BY_LENGTH = "vote-by-length"
+    HALF_IS_MAJORITY = "half-is-majority"
+    HALF_OF_EVEN_IS_MAJORITY = "half-of-even-is-majority"
+    OLD_TERM_COMMITTED_BY_COUNT = "old-term-committed-by-count"
+    MATCH_OF_OLD_TERM = "match-of-old-term"
+    HIGHER_TERM_IGNORED = "higher-term-ignored"
+    COMMITTED_ENTRIES_CUT = "committed-entries-cut"
+    PREVIOUS_TERM_NOT_CHECKED = "previous-term-not-checked"
+    OLD_LEADER_OBEYED = "old-leader-obeyed"
+    STALE_APPEND_CUTS = "stale-append-cuts"
+    COMMIT_PAST_MATCH = "commit-past-match"
+    OLD_SNAPSHOT_INSTALLED = "old-snapshot-installed"
+    SNAPSHOT_KEEPS_CONFLICT = "snapshot-keeps-conflict"
+    SNAPSHOT_WITHOUT_SESSIONS = "snapshot-without-sessions"
+    RETRY_APPLIED_TWICE = "retry-applied-twice"
+    LOST_LEADERSHIP_IS_FAIL = "lost-leadership-is-fail"
+    ACKNOWLEDGED_BEFORE_FSYNC = "acknowledged-before-fsync"
+    LOG_END_NOT_RESTORED = "log-end-not-restored"
+    LOST_ENTRIES_NOT_NOTICED = "lost-entries-not-noticed"
+    CHECKSUM_NOT_VERIFIED = "checksum-not-verified"
+    TRANSFER_UNCHECKED = "transfer-unchecked"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planted:
+    """What is known of a bug.
+
+    Attributes:
+        does: What the system does.
+        seen: The real system that made this mistake, and where it is told; empty where nothing was looked up.
+        options: What else the system needs, by the names of its options, for the bug to matter.
+        nodes: How many nodes the bug needs.
+    """
+
+    does: str
+    seen: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+    nodes: int = 5
+
+
+_LEASE: Final = MappingProxyType({"reads": "lease"})
+
+TABLE: Final[Mapping[Bug, Planted]] = MappingProxyType(
+    {
+        Bug.READ_WITHOUT_QUORUM: Planted(
+            does="A leader answers reads at once, without asking a majority whether it still leads.",
+            seen="etcd (etcd-io/etcd#741); Consul (hashicorp/consul#54)",
+        ),
+        Bug.READ_BEFORE_OWN_ENTRY: Planted(
+            does="A new leader answers reads before it has committed an entry of its own term, so it may lack commits.",
+            seen="etcd (etcd-io/etcd#7331); RedisRaft (RedisLabs/redisraft#18)",
+        ),
+        Bug.FOLLOWER_READS: Planted(
+            does="Every node answers reads from what it has applied.",
+            seen="hraftd, an example program, says that it does (otoolep/hraftd#22)",
+        ),
+        Bug.LEASE_TOO_LONG: Planted(
+            does="A leader trusts its lease for three election timeouts, and voters forget it after one.",
+            seen="SOFAJRaft (sofastack/sofa-jraft#34)",
+            options=_LEASE,
+        ),
+        Bug.LEASE_ON_WALL_CLOCK: Planted(
+            does="A leader measures its lease by the wall clock, which can be set back.",
+            seen="SOFAJRaft (sofastack/sofa-jraft#26)",
+            options=_LEASE,
+        ),
+        Bug.LEASE_KEPT_IN_TRANSFER: Planted(
+            does="A leader that hands over still trusts its lease, though the election does not wait for its end.",
+            seen="asked about etcd's library (etcd-io/raft#99, etcd-io/etcd#12704)",
+            options=_LEASE,
+        ),
+        Bug.RESTARTED_VOTER_BREAKS_LEASE: Planted(
+            does="A node that was just started votes at once, though it may have promised a leader its lease.",
+            seen="NebulaGraph (vesoft-inc/nebula#5352)",
+            options=_LEASE,
+        ),
+        Bug.VOTE_NOT_PERSISTED: Planted(
+            does="A vote is kept in memory only, so a restarted node votes again in the same term.",
+            seen="Barge (mgodave/barge#5)",
+        ),
+        Bug.TERM_NOT_PERSISTED: Planted(
+            does="Term and vote are kept in memory only; a restart takes the term from the log.",
+            seen="raft-java (wenweihu86/raft-java#57)",
+        ),
+        Bug.TWO_VOTES_IN_A_TERM: Planted(
+            does="A node votes for every candidate of a term whose log is good enough.",
+            seen="Zeebe (camunda/camunda#5356); Hazelcast (hazelcast/hazelcast#16643)",
+        ),
+        Bug.VOTE_COUNTED_TWICE: Planted(
+            does="A candidate counts answers, not voters, so a doubled message is two votes.",
+            seen="Xraft (xnnyygn/xraft#27)",
+        ),
+        Bug.VOTE_OF_OLD_TERM: Planted(
+            does="A candidate counts a late vote that it got for an earlier term.",
+            seen="little-raft (andreev-io/little-raft#44); akka-raft (ktoso/akka-raft#46)",
+        ),
+        Bug.VOTE_FOR_SHORTER_LOG: Planted(
+            does="A voter does not compare the candidate's log with its own.",
+            seen="akka-raft (ktoso/akka-raft#30); jgroups-raft (jgroups-extras/jgroups-raft#14)",
+        ),
+        Bug.VOTE_BY_LENGTH: Planted(
+            does="A voter compares the lengths of the logs, and not the terms of their last entries.",
+            seen="noraft (sile/noraft#22)",
+        ),
+        Bug.HALF_IS_MAJORITY: Planted(
+            does="A majority of n nodes is taken to be n/2, rounded down: 2 of 5.",
+            seen="async-raft, for reads (async-raft/async-raft#143)",
+        ),
+        Bug.HALF_OF_EVEN_IS_MAJORITY: Planted(
+            does="A majority of n nodes is taken to be n/2, rounded up: right for 5, and 2 of 4.",
+            seen="rafter (andrewjstone/rafter#16)",
+            nodes=4,
+        ),
+        Bug.OLD_TERM_COMMITTED_BY_COUNT: Planted(
+            does="A leader commits entries of earlier terms when a majority has them, and begins its term without an entry.",
+            seen="LogCabin (logcabin/logcabin#44); dqlite's raft (canonical/raft#220); PySyncObj (bakwc/PySyncObj#169)",
+        ),
+        Bug.MATCH_OF_OLD_TERM: Planted(
+            does="A leader keeps what it knew of its followers' logs from an earlier time as leader.",
+            seen="Copycat (atomix/copycat#29)",
+        ),
+        Bug.HIGHER_TERM_IGNORED: Planted(
+            does="A leader does not step down when a follower answers with a higher term, and counts that answer for reads.",
+            seen="Stratus (cloudwalk/stratus#1048)",
+        ),
+        Bug.COMMITTED_ENTRIES_CUT: Planted(
+            does="A new leader makes its followers drop all behind where its own log ended when its process was started.",
+            seen="DLedger 0.4.0 (finding 1 in docs/findings/dledger-0.4.0.md)",
+        ),
+        Bug.PREVIOUS_TERM_NOT_CHECKED: Planted(
+            does="A follower takes entries behind any entry of the right index, whatever its term."
+        ),
+        Bug.OLD_LEADER_OBEYED: Planted(does="A follower takes entries from the leader of an earlier term."),
+        Bug.STALE_APPEND_CUTS: Planted(
+            does="A follower cuts its log where a message ends, though a later one has come before.",
+            seen="willemt's raft (willemt/raft#37)",
+        ),
+        Bug.COMMIT_PAST_MATCH: Planted(
+            does="A follower takes for committed what the leader has, up to the end of its own log, matched or not.",
+            seen="Copycat (atomix/copycat#265); ScyllaDB (scylladb/scylladb#9965)",
+        ),
+        Bug.OLD_SNAPSHOT_INSTALLED: Planted(
+            does="A follower installs a snapshot that is older than what it has applied, and drops its log.",
+            seen="DLedger 0.4.0 (finding 3 in docs/findings/dledger-0.4.0.md); openraft (databendlabs/openraft#543)",
+        ),
+        Bug.SNAPSHOT_KEEPS_CONFLICT: Planted(
+            does="A follower keeps its entries behind an installed snapshot, though the one at its end is of another term.",
+            seen="HashiCorp's raft (hashicorp/raft#704)",
+        ),
+        Bug.SNAPSHOT_WITHOUT_SESSIONS: Planted(does="A snapshot has the state machine, and not the table of sessions."),
+        Bug.RETRY_APPLIED_TWICE: Planted(
+            does="A repeated request takes effect again.",
+            seen="jetcd, the Java client of etcd (etcd-io/etcd#14890, etcd-io/jetcd#1444)",
+        ),
+        Bug.LOST_LEADERSHIP_IS_FAIL: Planted(
+            does="A deposed leader answers its waiting commands as refused, though they are in its log and may survive.",
+            seen="RedisRaft (RedisLabs/redisraft#23)",
+        ),
+        Bug.ACKNOWLEDGED_BEFORE_FSYNC: Planted(
+            does="Entries are acknowledged when they are written, before they are synced.",
+            seen="NATS JetStream (nats-io/nats-server#7564); TiKV (tikv/tikv#994)",
+        ),
+        Bug.LOG_END_NOT_RESTORED: Planted(does="A restart takes the last record for torn, and drops it, whole or not."),
+        Bug.LOST_ENTRIES_NOT_NOTICED: Planted(
+            does="A node whose disk has lost acknowledged entries votes as if it never had them.",
+            seen="NATS (nats-io/nats-server#7587); NuRaft (eBay/NuRaft#185)",
+        ),
+        Bug.CHECKSUM_NOT_VERIFIED: Planted(does="A restart reads the log without looking at its checksums."),
+        Bug.TRANSFER_UNCHECKED: Planted(
+            does="A leader hands over to a follower that is not up to date, and the voters trust it."
+        ),
+    }
+)

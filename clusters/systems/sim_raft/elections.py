@@ -1,0 +1,137 @@
+"""Elections: who may lead a term (sections 3.4 and 3.6), with pre-vote as an option (9.6).
+
+- A node votes once in a term, and only for a candidate whose log is at least as up to date as its own: the term of the last
+  entry decides, then the length (3.6.1). It records its vote before it answers.
+- A node that has heard a leader less than the shortest election timeout ago does not look at requests for votes (4.2.3).
+  Leases rest on this rule (6.4.1). A node that was just started may have heard a leader right before, so it waits as long.
+- An election that a leader asked for is exempt (3.10).
+- A node that repairs its log neither votes nor stands for election; see `storage`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clusters.systems.sim_raft.bugs import Bug
+from clusters.systems.sim_raft.messages import AskVote, Vote
+from clusters.systems.sim_raft.roles import Role
+
+if TYPE_CHECKING:
+    from clusters.systems.sim_raft.messages import TimeoutNow
+    from clusters.systems.sim_raft.raft import Raft
+
+
+class Elections:
+    """A node's part in elections, as a voter and as a candidate."""
+
+    def __init__(self, raft: Raft) -> None:
+        self._raft = raft
+        self._timeout_ns = raft.options.election_ms * 1_000_000
+        self._heard_ns: int | None = None
+        self._deadline_ns = 0
+        self._pre = False
+        self._term = 0  # that the node asks to lead
+        self._votes: list[str] = []
+
+    def start(self) -> None:
+        """Begins to wait for a leader."""
+        if self._raft.bug is not Bug.RESTARTED_VOTER_BREAKS_LEASE:
+            self._heard_ns = self._raft.now_ns()
+        self._postpone()
+        self._wait()
+
+    def heard(self) -> None:
+        """Takes notice of a message from the leader of this term."""
+        self._heard_ns = self._raft.now_ns()
+        self._postpone()
+
+    def asked(self, sender: str, message: AskVote) -> None:
+        """Answers a candidate."""
+        raft, storage = self._raft, self._raft.storage
+        if not message.transfer and self._hears_leader():
+            return
+        if message.pre:
+            granted = message.term > storage.term and self._approves(message)
+            raft.send(sender, Vote(term=message.term if granted else storage.term, granted=granted, pre=True))
+            return
+        if message.term > storage.term:
+            raft.follow(message.term, None)
+        free = storage.vote in {None, sender} or raft.bug is Bug.TWO_VOTES_IN_A_TERM
+        granted = message.term == storage.term and free and self._approves(message)
+        if granted:
+            storage.promise(message.term, sender)
+            self._postpone()
+        raft.send(sender, Vote(term=storage.term, granted=granted, pre=False))
+
+    def answered(self, sender: str, message: Vote) -> None:
+        """Counts a vote."""
+        raft = self._raft
+        promised = message.pre and message.granted  # of a term that has not begun
+        if message.term > raft.storage.term and not promised:
+            raft.follow(message.term, None)
+            return
+        if raft.role is not Role.CANDIDATE or message.pre is not self._pre or not message.granted:
+            return
+        if message.term != self._term and raft.bug is not Bug.VOTE_OF_OLD_TERM:
+            return
+        if sender not in self._votes or raft.bug is Bug.VOTE_COUNTED_TWICE:
+            self._votes.append(sender)
+        self._count()
+
+    def asked_to_lead(self, message: TimeoutNow) -> None:
+        """Begins an election at once, as the leader wants."""
+        raft = self._raft
+        if message.term == raft.storage.term and raft.role is Role.FOLLOWER and not raft.storage.repairs_until:
+            self._campaign(pre=False, transfer=True)
+
+    def _hears_leader(self) -> bool:
+        raft = self._raft
+        if raft.role is Role.LEADER:
+            return raft.replication.heard_quorum(self._timeout_ns)
+        return self._heard_ns is not None and raft.now_ns() - self._heard_ns < self._timeout_ns
+
+    def _approves(self, message: AskVote) -> bool:
+        storage, bug = self._raft.storage, self._raft.bug
+        if storage.repairs_until:
+            return False
+        if bug is Bug.VOTE_FOR_SHORTER_LOG or (bug is Bug.TRANSFER_UNCHECKED and message.transfer):
+            return True
+        if bug is Bug.VOTE_BY_LENGTH:
+            return message.last_index >= storage.last
+        return (message.last_term, message.last_index) >= (storage.last_term, storage.last)
+
+    def _campaign(self, *, pre: bool, transfer: bool = False) -> None:
+        raft, storage = self._raft, self._raft.storage
+        self._postpone()
+        self._pre, self._term, self._votes = pre, storage.term + 1, [raft.name]
+        raft.stand()
+        if not pre:
+            storage.promise(self._term, raft.name)
+        question = AskVote(self._term, storage.last, storage.last_term, pre, transfer)
+        for peer in raft.others:
+            raft.send(peer, question)
+        self._count()
+
+    def _count(self) -> None:
+        if len(self._votes) < self._raft.quorum:
+            return
+        if self._pre:
+            self._campaign(pre=False)
+        else:
+            self._raft.lead()
+
+    def _postpone(self) -> None:
+        wait_ns = self._raft.host.random.randrange(self._timeout_ns, 2 * self._timeout_ns)
+        self._deadline_ns = self._raft.now_ns() + wait_ns
+
+    def _wait(self) -> None:
+        self._raft.after(self._deadline_ns - self._raft.now_ns(), self._due)
+
+    def _due(self) -> None:
+        raft = self._raft
+        if raft.now_ns() >= self._deadline_ns:
+            if raft.role is Role.LEADER or raft.storage.repairs_until:
+                self._postpone()
+            else:
+                self._campaign(pre=raft.options.pre_vote)
+        self._wait()

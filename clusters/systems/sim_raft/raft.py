@@ -1,0 +1,239 @@
+"""A node of Raft between two restarts: its role, what is committed, and what clients ask.
+
+Source: Ongaro, "Consensus: bridging theory and practice" (2014), chapters 3, 5 and 6; sections are cited where they are
+followed. The parts of a node are `storage` (what outlives a crash), `elections`, `replication` (of a leader), `following` (of
+a follower), `reads`, `transfers`, and `service` (the state machine behind sessions).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from clusters.sim.host import Reply, Request
+from clusters.systems.sim_raft import messages, outcomes
+from clusters.systems.sim_raft.bugs import Bug
+from clusters.systems.sim_raft.elections import Elections
+from clusters.systems.sim_raft.following import Following
+from clusters.systems.sim_raft.messages import Answer, Snapshot
+from clusters.systems.sim_raft.reads import ReadService
+from clusters.systems.sim_raft.replication import Replication
+from clusters.systems.sim_raft.roles import Role
+from clusters.systems.sim_raft.service import Service, encoded
+from clusters.systems.sim_raft.storage import Storage
+from clusters.systems.sim_raft.transfers import Transfers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from clusters.sim.host import Host
+    from clusters.systems.sim_raft.options import SimRaftOptions
+
+TRAILING: Final = 10  # entries that stay in the log behind a snapshot, for followers that are almost up to date
+
+
+class Raft:
+    """A node, made from what its disk holds.
+
+    Attributes:
+        name: The node's name.
+        others: The names of the other nodes.
+        quorum: How many nodes are a majority.
+        role: What it is.
+        leader: The leader of its term, if it knows one.
+        commit: The last entry that it knows to be committed; all up to there are applied.
+    """
+
+    def __init__(
+        self, host: Host, options: SimRaftOptions, workload: str, after: Callable[[int, Callable[[], None]], None]
+    ) -> None:
+        """Reads the disk.
+
+        Args:
+            host: The machine.
+            options: How the node is configured.
+            workload: Which state machine it has.
+            after: Calls an action after some nanoseconds, unless the node is restarted before.
+
+        Raises:
+            DamagedDiskError: The disk has lost what the node has promised.
+            OSError: The disk is full.
+        """
+        self.host = host
+        self.options = options
+        self.bug = options.bug
+        self.after = after
+        self.name = host.name
+        self.others = tuple(peer for peer in host.peers if peer != host.name)
+        self.quorum = _quorum(len(host.peers), self.bug)
+        self.role = Role.FOLLOWER
+        self.leader: str | None = None
+        self.storage = Storage(host.disk, self.bug)
+        self.storage.load()
+        self.service = Service(workload, self.bug)
+        self.commit = 0
+        if self.storage.snapshot is not None:
+            self.service.load(self.storage.snapshot.body)
+            self.commit = self.storage.snapshot.index
+        self._pending: dict[int, tuple[str, int]] = {}  # index to who waits for it
+        self.elections = Elections(self)
+        self.replication = Replication(self)
+        self.following = Following(self)
+        self.reads = ReadService(self)
+        self.transfers = Transfers(self)
+
+    def start(self) -> None:
+        """Begins to take part."""
+        self.elections.start()
+
+    # -- clocks and messages -------------------------------------------------------------------------------------------------
+
+    def now_ns(self) -> int:
+        """Returns the clock by which all waiting is done."""
+        return self.host.monotonic_ns()
+
+    def lease_clock_ns(self) -> int:
+        """Returns the clock by which a lease ends."""
+        return self.host.wall_ns() if self.bug is Bug.LEASE_ON_WALL_CLOCK else self.host.monotonic_ns()
+
+    def send(self, to: str, message: Any) -> None:
+        """Sends a message to a node."""
+        self.host.send(to, message)
+
+    def answer(self, client: str, request: int, answer: Any) -> None:
+        """Answers a client's request."""
+        self.host.send(client, Reply(request, answer))
+
+    def refuse(self, client: str, request: int) -> None:
+        """Names the leader, if the node knows it, as one that is no leader itself."""
+        known = self.leader if self.leader != self.name else None
+        code = outcomes.NO_LEADER if known is None else outcomes.NOT_LEADER
+        self.answer(client, request, Answer(code, leader=known))
+
+    def receive(self, sender: str, message: Any) -> None:
+        """Takes a message from a node or a client."""
+        match message:
+            case messages.Append():
+                self.following.append(sender, message)
+            case messages.Appended():
+                self.replication.answered(sender, message)
+            case Request():
+                self._asked(sender, message.id, message.body)
+            case messages.AskVote():
+                self.elections.asked(sender, message)
+            case messages.Vote():
+                self.elections.answered(sender, message)
+            case messages.Install():
+                self.following.install(sender, message)
+            case messages.TimeoutNow():
+                self.elections.asked_to_lead(message)
+
+    def _asked(self, client: str, request: int, body: Any) -> None:
+        match body:
+            case messages.Command():
+                if self.role is not Role.LEADER:
+                    self.refuse(client, request)
+                else:
+                    self.propose(client, request, encoded(body))
+            case messages.Query():
+                self.reads.ask(client, request, body)
+            case messages.AskStatus():
+                self.answer(client, request, self._status())
+            case messages.AskDump():
+                self.answer(client, request, messages.Dump(self.commit, self.service.dump()))
+            case messages.AskTransfer():
+                self.transfers.ask(client, request, body.to)
+            case _:
+                self.answer(client, request, Answer(outcomes.UNSUPPORTED))
+
+    # -- roles ---------------------------------------------------------------------------------------------------------------
+
+    def follow(self, term: int, leader: str | None) -> None:
+        """Becomes a follower in a term, which is not lower than its own (3.3)."""
+        led = self.role is Role.LEADER
+        self.role, self.leader = Role.FOLLOWER, leader
+        if term > self.storage.term:
+            self.storage.promise(term, None)
+        if led:
+            self._lose()
+
+    def stand(self) -> None:
+        """Becomes a candidate."""
+        self.role, self.leader = Role.CANDIDATE, None
+
+    def lead(self) -> None:
+        """Becomes the leader of its term."""
+        self.role, self.leader = Role.LEADER, self.name
+        self.host.log(f"leads term {self.storage.term} with a log up to {self.storage.last}")
+        self.replication.begin()
+
+    def serves(self) -> bool:
+        """Returns whether the node has committed an entry of its own term."""
+        return self.storage.term_at(self.commit) == self.storage.term
+
+    def _lose(self) -> None:
+        self.reads.lost()
+        self.transfers.lost()
+        pending, self._pending = self._pending, {}
+        for client, request in pending.values():
+            if self.bug is Bug.LOST_LEADERSHIP_IS_FAIL:
+                self.refuse(client, request)
+            else:
+                self.answer(client, request, Answer(outcomes.LEADERSHIP_LOST))
+
+    # -- the log and the state machine ---------------------------------------------------------------------------------------
+
+    def propose(self, client: str, request: int, body: bytes) -> None:
+        """Appends a client's entry as the leader; the answer comes when it is applied."""
+        if self.transfers.under_way:
+            self.answer(client, request, Answer(outcomes.TRANSFERRING))
+            return
+        self._pending[self.storage.last + 1] = (client, request)
+        self.replication.propose(body)
+
+    def committed(self, index: int) -> None:
+        """Applies all entries up to an index, which are committed, and makes a snapshot when it is time."""
+        if index <= self.commit:
+            return
+        storage = self.storage
+        for each in range(self.commit + 1, index + 1):
+            self.commit = each
+            result = self.service.apply(each, storage.at(each).body)
+            if each in self._pending:
+                self.answer(*self._pending.pop(each), Answer(*result))
+        if 0 < storage.repairs_until <= index:
+            storage.repaired()
+        every, had = self.options.snapshot_entries, storage.snapshot.index if storage.snapshot else 0
+        if every and index - had >= every:
+            snapshot = Snapshot(index, storage.term_at(index) or 0, self.service.saved())
+            storage.keep_snapshot(snapshot, trailing=TRAILING)
+
+    def install(self, snapshot: Snapshot) -> None:
+        """Takes a leader's snapshot in the place of its own state."""
+        self.storage.keep_snapshot(snapshot, trailing=0, alone=self.bug is Bug.OLD_SNAPSHOT_INSTALLED)
+        self.service.load(snapshot.body)
+        self.commit = snapshot.index
+        if 0 < self.storage.repairs_until <= snapshot.index:
+            self.storage.repaired()
+
+    def _status(self) -> messages.Status:
+        storage = self.storage
+        return messages.Status(
+            role=self.role,
+            term=storage.term,
+            leader=self.leader,
+            applied=self.commit,
+            committed=self.commit,
+            last=storage.last,
+            snapshot=storage.snapshot.index if storage.snapshot else 0,
+            serving=self.role is Role.LEADER and self.serves(),
+            repairing=storage.repairs_until > 0,
+        )
+
+
+def _quorum(nodes: int, bug: Bug) -> int:
+    """Returns how many of so many nodes are a majority."""
+    if bug is Bug.HALF_IS_MAJORITY:
+        return max(1, nodes // 2)
+    if bug is Bug.HALF_OF_EVEN_IS_MAJORITY:
+        return (nodes + 1) // 2
+    return nodes // 2 + 1

@@ -1,0 +1,76 @@
+"""Reads that take no entry of the log (section 6.4).
+
+A read is linearizable if the leader answers it from a state that has everything committed before the read came. So the leader
+
+1. has committed an entry of its own term, and so knows how far the log is committed;
+2. knows that it still led when the read came: a majority answers a round that began later (ReadIndex); or its lease is good;
+3. has applied what was committed when the read came. Here that is always so: a node applies what it commits at once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from clusters.systems.sim_raft import outcomes
+from clusters.systems.sim_raft.bugs import Bug
+from clusters.systems.sim_raft.messages import Answer, Command
+from clusters.systems.sim_raft.options import Reads
+from clusters.systems.sim_raft.roles import Role
+from clusters.systems.sim_raft.service import encoded
+
+if TYPE_CHECKING:
+    from clusters.systems.sim_raft.messages import Query
+    from clusters.systems.sim_raft.raft import Raft
+
+
+class _Waiting(NamedTuple):
+    round: int
+    client: str
+    request: int
+    query: Query
+
+
+class ReadService:
+    """A node's answers to queries."""
+
+    def __init__(self, raft: Raft) -> None:
+        self._raft = raft
+        self._waiting: list[_Waiting] = []
+
+    def ask(self, client: str, request: int, query: Query) -> None:
+        """Answers a query, now or when the leadership is confirmed."""
+        raft = self._raft
+        if raft.bug is Bug.FOLLOWER_READS:
+            self._answer(client, request, query)
+        elif raft.role is not Role.LEADER:
+            raft.refuse(client, request)
+        elif raft.options.reads is Reads.LOG:
+            raft.propose(client, request, encoded(Command("", 0, *query)))
+        elif raft.bug is Bug.READ_WITHOUT_QUORUM:
+            self._answer(client, request, query)
+        elif not raft.serves() and raft.bug is not Bug.READ_BEFORE_OWN_ENTRY:
+            raft.answer(client, request, Answer(outcomes.NOT_READY))
+        elif raft.options.reads is Reads.LEASE and not raft.transfers.bars_lease() and raft.replication.has_lease():
+            self._answer(client, request, query)
+        else:
+            self._waiting.append(_Waiting(raft.replication.new_round(), client, request, query))
+            self.confirmed()
+
+    def confirmed(self) -> None:
+        """Answers the queries that came before a round which is now confirmed."""
+        if not self._waiting:
+            return
+        number = self._raft.replication.confirmed_round()
+        ready = [each for each in self._waiting if each.round <= number]
+        self._waiting = [each for each in self._waiting if each.round > number]
+        for each in ready:
+            self._answer(each.client, each.request, each.query)
+
+    def lost(self) -> None:
+        """Refuses all queries that wait, because the node does not lead any more."""
+        waiting, self._waiting = self._waiting, []
+        for each in waiting:
+            self._raft.refuse(each.client, each.request)
+
+    def _answer(self, client: str, request: int, query: Query) -> None:
+        self._raft.answer(client, request, Answer(*self._raft.service.read(query)))

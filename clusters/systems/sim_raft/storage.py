@@ -1,0 +1,273 @@
+"""What a node keeps on its disk: its promises, its log, its last snapshot. Section 3.8 says what must be there, and when.
+
+- `promises` and `promises-copy`: term, vote, and the *mark*, which is the last entry of the log that was synced. They are
+  written before the node acts on them, and twice, so that one damaged file is no loss.
+- `log`: records of length, checksum, index, term and body. The first record is of the last entry that the log has no more.
+  Records are appended and synced, and then the mark is moved, before an entry is acknowledged.
+- `snapshot`: index, term and state. It is replaced as a whole, before the log is cut.
+
+Everything has a checksum. A restart takes the log's records up to the first that is not whole. A torn end lies behind the
+mark and is cut off: nobody relied on it. If the log ends before the mark, the disk has lost what the node had acknowledged.
+Then the node must not help to elect a leader until it has everything up to the mark from a leader, committed. Until then it
+is *repairing*. This is the rule of Alagappan et al., "Protocol-aware recovery for consensus-based storage" (FAST 2018), in a
+simple form.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Final
+
+from clusters.systems.sim_raft.bugs import Bug
+from clusters.systems.sim_raft.messages import Entry, Snapshot
+
+if TYPE_CHECKING:
+    from clusters.sim.host import Disk
+
+PROMISES: Final = ("promises", "promises-copy")
+LOG: Final = "log"
+SNAPSHOT: Final = "snapshot"
+_HEADER: Final = struct.Struct(">IIQQ")  # the body's length, the checksum of all that follows, index, term
+_PLACE: Final = struct.Struct(">QQ")
+_CHECKSUM: Final = struct.Struct(">I")
+_LONGEST: Final = 1 << 20
+
+
+class DamagedDiskError(Exception):
+    """Both copies of term and vote are damaged, so the node may have promised what it does not know any more."""
+
+
+class Storage:
+    """A node's durable state, with a copy of it in memory.
+
+    Attributes:
+        term: The latest term that the node has seen.
+        vote: The node that it voted for in this term, if any.
+        entries: The log behind `base`.
+        base: The index of the last entry that the log has no more.
+        base_term: That entry's term.
+        snapshot: The last snapshot, if there is one; it contains all entries up to `base`, and maybe more.
+        repairs_until: The mark, as long as the disk has lost entries up to there; 0 if nothing is lost.
+    """
+
+    def __init__(self, disk: Disk, bug: Bug) -> None:
+        self._disk = disk
+        self._bug = bug
+        self._starts: list[int] = []  # where in the file each record begins
+        self._size = 0
+        self._mark = 0
+        self._version = 0  # of the promises
+        self.term = 0
+        self.vote: str | None = None
+        self.entries: list[Entry] = []
+        self.base = 0
+        self.base_term = 0
+        self.snapshot: Snapshot | None = None
+        self.repairs_until = 0
+
+    # -- the log in memory ---------------------------------------------------------------------------------------------------
+
+    @property
+    def last(self) -> int:
+        """Returns the index of the last entry."""
+        return self.base + len(self.entries)
+
+    @property
+    def last_term(self) -> int:
+        """Returns the term of the last entry."""
+        return self.entries[-1].term if self.entries else self.base_term
+
+    def term_at(self, index: int) -> int | None:
+        """Returns the term of the entry at an index; None if the log does not have it."""
+        place = index - self.base
+        if 0 < place <= len(self.entries):
+            return self.entries[place - 1].term
+        return self.base_term if place == 0 else None
+
+    def at(self, index: int) -> Entry:
+        """Returns the entry at an index above `base`."""
+        return self.entries[index - self.base - 1]
+
+    def after(self, index: int, most: int) -> tuple[Entry, ...]:
+        """Returns the entries behind an index that is not below `base`, `most` of them at most."""
+        place = index - self.base
+        return tuple(self.entries[place : place + most])
+
+    # -- changes that outlive a crash ----------------------------------------------------------------------------------------
+
+    def promise(self, term: int, vote: str | None) -> None:
+        """Records a term and the vote in it. Before it returns, neither may be told to anyone."""
+        self.term, self.vote = term, vote
+        self._keep_promises()
+
+    def append(self, entries: tuple[Entry, ...]) -> None:
+        """Adds entries to the end of the log. When it returns, they may be acknowledged."""
+        content = bytearray()
+        for entry in entries:
+            self.entries.append(entry)
+            self._starts.append(self._size + len(content))
+            content += _record(self.last, entry)
+        self._disk.append(LOG, bytes(content))
+        self._size += len(content)
+        self._synced()
+
+    def cut(self, index: int) -> None:
+        """Drops the entry at an index, and all that follow it."""
+        place = index - self.base - 1
+        self._move_mark(index - 1)
+        self._size = self._starts[place]
+        del self.entries[place:], self._starts[place:]
+        self._disk.truncate(LOG, self._size)
+        self._disk.sync(LOG)
+
+    def keep_snapshot(self, snapshot: Snapshot, *, trailing: int, alone: bool = False) -> None:
+        """Records a snapshot, and then drops what it makes needless.
+
+        That is all that it contains, but for the last `trailing` entries. Where the log has another entry at the snapshot's
+        end than the snapshot, or none, the whole log goes.
+
+        Args:
+            snapshot: The snapshot.
+            trailing: How many of the entries that it contains are kept.
+            alone: Whether the whole log goes in any case.
+        """
+        self._disk.write(SNAPSHOT, _sealed([snapshot.index, snapshot.term, snapshot.body.decode()]))
+        self._disk.sync(SNAPSHOT)
+        self.snapshot = snapshot
+        term = self.term_at(snapshot.index)
+        same = term == snapshot.term or (term is not None and self._bug is Bug.SNAPSHOT_KEEPS_CONFLICT)
+        if same and not alone:
+            base = max(self.base, snapshot.index - trailing)
+            self._rebase(base, self.term_at(base) or 0, self.entries[base - self.base :])
+        else:
+            self._rebase(snapshot.index, snapshot.term, [])
+
+    def repaired(self) -> None:
+        """Takes notice that everything up to the mark is there again, and committed."""
+        self.repairs_until = 0
+        self._move_mark(self.last)
+
+    def _rebase(self, base: int, base_term: int, entries: list[Entry]) -> None:
+        self.base, self.base_term, self.entries = base, base_term, list(entries)
+        self._move_mark(min(self._mark, self.last))
+        records = [_record(base, Entry(base_term, b""))]
+        records += [_record(base + 1 + place, entry) for place, entry in enumerate(self.entries)]
+        self._place(records)
+        self._disk.write(LOG, b"".join(records))
+        self._synced()
+
+    def _place(self, records: list[bytes]) -> None:
+        ends = list(accumulate(len(record) for record in records))
+        self._starts, self._size = ends[:-1], ends[-1]
+
+    def _synced(self) -> None:
+        if self._bug is Bug.ACKNOWLEDGED_BEFORE_FSYNC:
+            return
+        self._disk.sync(LOG)
+        self._move_mark(self.last)
+
+    def _move_mark(self, index: int) -> None:
+        self._mark = max(index, self.repairs_until)
+        self._keep_promises()
+
+    def _keep_promises(self) -> None:
+        self._version += 1
+        term = 0 if self._bug is Bug.TERM_NOT_PERSISTED else self.term
+        vote = None if self._bug in {Bug.TERM_NOT_PERSISTED, Bug.VOTE_NOT_PERSISTED} else self.vote
+        content = _sealed([self._version, term, vote, self._mark])
+        for name in PROMISES:
+            self._disk.write(name, content)
+            self._disk.sync(name)
+
+    # -- a restart -----------------------------------------------------------------------------------------------------------
+
+    def load(self) -> None:
+        """Reads what the disk holds.
+
+        Raises:
+            DamagedDiskError: Term and vote are lost.
+        """
+        names = self._disk.names()
+        for name in names:
+            self._disk.sync(name)  # what a killed process had written without a sync is readable, but not yet certain
+        self._load_promises(names)
+        found = _unsealed(self._read(SNAPSHOT))
+        if found is not None:
+            self.snapshot = Snapshot(found[0], found[1], found[2].encode())
+        if self._bug not in {Bug.LOG_END_NOT_RESTORED, Bug.LOST_ENTRIES_NOT_NOTICED}:
+            self.repairs_until = self._mark  # until the log turns out to be there
+        self._load_log()
+        if self.last >= self.repairs_until:
+            self.repairs_until = 0
+        self.term = max(self.term, self.last_term)  # higher only where the term was not recorded
+        self._move_mark(self.last)
+
+    def _load_promises(self, names: list[str]) -> None:
+        copies = [copy for copy in (_unsealed(self._read(name)) for name in PROMISES) if copy is not None]
+        if copies:
+            self._version, self.term, self.vote, self._mark = max(copies, key=lambda copy: copy[0])
+        elif names:
+            raise DamagedDiskError(f"{' and '.join(PROMISES)} cannot be read, so this node may not act any more")
+
+    def _load_log(self) -> None:
+        content = self._read(LOG)
+        found = _records(content, checked=self._bug is not Bug.CHECKSUM_NOT_VERIFIED)
+        if self._bug is Bug.LOG_END_NOT_RESTORED and len(found) > 1:
+            found.pop()
+        snapshot = self.snapshot or Snapshot(0, 0, b"")
+        if not found or found[0][0] > snapshot.index:  # it has no beginning, or the snapshot in front of it is damaged
+            self._rebase(snapshot.index, snapshot.term, [])
+            return
+        (self.base, (self.base_term, _), _), *others = found
+        self.entries = [entry for _, entry, _ in others]
+        self._place([record for _, _, record in found])
+        if self.term_at(snapshot.index) != snapshot.term:
+            self._rebase(snapshot.index, snapshot.term, [])
+        elif self._size < len(content):
+            self._disk.truncate(LOG, self._size)
+            self._disk.sync(LOG)
+
+    def _read(self, name: str) -> bytes:
+        try:
+            return self._disk.read(name)
+        except FileNotFoundError:
+            return b""
+
+
+def _record(index: int, entry: Entry) -> bytes:
+    place = _PLACE.pack(index, entry.term)
+    return _HEADER.pack(len(entry.body), zlib.crc32(entry.body, zlib.crc32(place)), index, entry.term) + entry.body
+
+
+def _records(content: bytes, *, checked: bool) -> list[tuple[int, Entry, bytes]]:
+    """Returns index, entry and bytes of the records, up to the first that is torn, damaged, or out of its place."""
+    found: list[tuple[int, Entry, bytes]] = []
+    start = 0
+    while start + _HEADER.size <= len(content):
+        length, checksum, index, term = _HEADER.unpack_from(content, start)
+        end = start + _HEADER.size + length
+        if length > _LONGEST or end > len(content):
+            break
+        body = content[start + _HEADER.size : end]
+        if checked and zlib.crc32(body, zlib.crc32(_PLACE.pack(index, term))) != checksum:
+            break
+        if found and index != found[-1][0] + 1:
+            break
+        found.append((index, Entry(term, body), content[start:end]))
+        start = end
+    return found
+
+
+def _sealed(document: Any) -> bytes:
+    body = json.dumps(document, separators=(",", ":")).encode()
+    return _CHECKSUM.pack(zlib.crc32(body)) + body
+
+
+def _unsealed(content: bytes) -> Any:
+    """Returns the document; None if it is damaged."""
+    if len(content) <= _CHECKSUM.size or _CHECKSUM.unpack_from(content)[0] != zlib.crc32(content[_CHECKSUM.size :]):
+        return None
+    return json.loads(content[_CHECKSUM.size :])

@@ -1,0 +1,110 @@
+"""The simulated Raft as a system under test."""
+
+from __future__ import annotations
+
+import asyncio
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from clusters.sim.system import SimSystem
+from clusters.systems.sim_raft import messages
+from clusters.systems.sim_raft.client import SimRaftClient
+from clusters.systems.sim_raft.node import RaftProcess
+from clusters.systems.sim_raft.options import SimRaftOptions
+from clusters.systems.sim_raft.outcomes import ANSWERS, REFUSALS
+from harness.leaders import leader_of
+from harness.system import NodeStatus, ReplicaState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from clusters.sim.cluster import SimCluster
+    from clusters.sim.host import Factory, Host
+    from harness.node import Node
+
+TRANSFER_POLL_S: Final = 0.1
+STATUS_TIMEOUT_S: Final = 0.5
+
+
+class SimRaft(SimSystem):
+    """Nodes of our own Raft in the simulator."""
+
+    name = "sim-raft"
+    summary = "A small Raft of our own in the simulator, correct or with one planted bug."
+    Options = SimRaftOptions
+    serves: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {
+            "register": "write and cas are entries of the log; read is answered by the leader",
+            "set": "add is an entry of the log; read is answered by the leader",
+            "log": "append is an entry of the log, and answers its place in the log of the key; read is answered by the leader",
+            "lock": "acquire and release are entries of the log; the token is the index of the acquire's entry",
+            "counter": "add is an entry of the log; read is answered by the leader",
+        }
+    )
+    dumps_replicas = True
+    answers = ANSWERS
+    refusals = REFUSALS
+    reads_need_leader = True
+    moves_leadership = True
+
+    def __init__(self, cluster: SimCluster, options: SimRaftOptions, workload: str) -> None:
+        super().__init__(cluster, options, workload)
+        self._options = options
+
+    def factory(self, node: Node) -> Factory:  # noqa: ARG002 - the same on all nodes
+        """Returns what makes the process of a node."""
+
+        def make(host: Host) -> RaftProcess:
+            return RaftProcess(host, self._options, self.workload)
+
+        return make
+
+    def client(self, process: int, node: Node, *, pinned: bool = False) -> SimRaftClient:
+        """Returns the client of a process."""
+        nodes = [each.name for each in self.cluster.nodes]
+        return SimRaftClient(
+            connection=self.connect(process),
+            node=node,
+            nodes=nodes,
+            options=self._options,
+            follows=not pinned and self._options.routing.follows(process, len(nodes)),
+            closes=self.workload == "lock",
+        )
+
+    async def status(self, node: Node, timeout_s: float) -> NodeStatus | None:
+        """Asks a node for its own view; None if it does not answer in time."""
+        told = await self.ask(node, messages.AskStatus(), timeout_s)
+        if not isinstance(told, messages.Status):
+            return None
+        details = {name: getattr(told, name) for name in ("last", "snapshot", "serving", "repairing")}
+        return NodeStatus(
+            node=node.name,
+            role=told.role,
+            term=told.term,
+            leader=told.leader,
+            applied_index=told.applied,
+            committed_index=told.committed,
+            details=details,
+        )
+
+    async def replica(self, node: Node, timeout_s: float) -> ReplicaState | None:
+        """Dumps the state of a node; None if it does not answer in time."""
+        told = await self.ask(node, messages.AskDump(), timeout_s)
+        if not isinstance(told, messages.Dump):
+            return None
+        return ReplicaState(node=node.name, applied_index=told.applied, state=told.state)
+
+    async def lead(self, node: Node, timeout_s: float) -> bool:
+        """Asks whoever leads to hand over to `node`, until that leads and serves."""
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + timeout_s
+        while loop.time() < deadline_s:
+            statuses = await asyncio.gather(*(self.status(each, STATUS_TIMEOUT_S) for each in self.cluster.nodes))
+            leader = leader_of([status for status in statuses if status is not None])
+            if leader is not None and leader.node == node.name and (leader.details or {}).get("serving"):
+                return True
+            if leader is not None and leader.node != node.name:
+                at = next(each for each in self.cluster.nodes if each.name == leader.node)
+                await self.ask(at, messages.AskTransfer(node.name), STATUS_TIMEOUT_S)
+            await asyncio.sleep(TRANSFER_POLL_S)
+        return False

@@ -1,0 +1,70 @@
+"""Leadership transfer (section 3.10): a leader brings a follower's log up to date, and asks it to begin an election at once.
+
+Meanwhile it takes no commands, for one election timeout at most. That election does not wait until the voters miss the
+leader. So from then on the leader trusts no lease in this term (6.4.1).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clusters.systems.sim_raft import outcomes
+from clusters.systems.sim_raft.bugs import Bug
+from clusters.systems.sim_raft.messages import Answer, TimeoutNow
+from clusters.systems.sim_raft.roles import Role
+
+if TYPE_CHECKING:
+    from clusters.systems.sim_raft.raft import Raft
+
+
+class Transfers:
+    """A leader's wish to hand over."""
+
+    def __init__(self, raft: Raft) -> None:
+        self._raft = raft
+        self._to: str | None = None
+        self._deadline_ns = 0
+        self._told = False
+        self._told_in = 0  # the term in which a follower was asked to begin an election
+
+    @property
+    def under_way(self) -> bool:
+        """Returns whether the leader takes no commands now."""
+        return self._to is not None
+
+    def ask(self, client: str, request: int, to: str) -> None:
+        """Begins a transfer; the answer says only that it has begun."""
+        raft = self._raft
+        if raft.role is not Role.LEADER:
+            raft.refuse(client, request)
+            return
+        if to in raft.others:
+            self._to, self._told = to, False
+            self._deadline_ns = raft.now_ns() + raft.options.election_ms * 1_000_000
+        elif to != raft.name:
+            raft.answer(client, request, Answer(outcomes.UNSUPPORTED))
+            return
+        raft.answer(client, request, Answer(outcomes.OK))
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Tells the follower, if its log is up to date."""
+        raft = self._raft
+        if self._to is None or raft.role is not Role.LEADER or self._told:
+            return
+        if raft.replication.match_of(self._to) >= raft.storage.last or raft.bug is Bug.TRANSFER_UNCHECKED:
+            self._told, self._told_in = True, raft.storage.term
+            raft.send(self._to, TimeoutNow(raft.storage.term))
+
+    def expire(self) -> None:
+        """Gives up after an election timeout."""
+        if self._raft.now_ns() >= self._deadline_ns:
+            self._to = None
+
+    def lost(self) -> None:
+        """Ends the transfer, because the node does not lead any more."""
+        self._to = None
+
+    def bars_lease(self) -> bool:
+        """Returns whether a follower may have begun an election in spite of this leader's lease."""
+        return self._told_in == self._raft.storage.term and self._raft.bug is not Bug.LEASE_KEPT_IN_TRANSFER

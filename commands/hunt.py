@@ -1,0 +1,259 @@
+"""The command `labrys hunt`."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import multiprocessing
+import os
+import time
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import clusters.options
+import nemesis.choices
+from commands import choosing
+from commands.choosing import ChoosingCommand
+from commands.compose import RUN_OPTIONS, STORE_OPTION, reproduce_line, settle, with_options
+from commands.test import run_test
+from harness import options as opt
+from harness.errors import ExitCode, InputError
+from harness.parameters import Number, Whole
+from harness.randomness import fresh_seed
+from harness.terminal import echo, open_console
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from rich.console import Console
+
+    from commands.compose import Settled
+    from commands.hunting import Chooser, Draw
+
+# What a hunt's runs are like where nothing else is asked for: short, with short faults, as a simulated system needs.
+DEFAULTS: Mapping[str, Any] = {
+    "cluster_kind": clusters.options.SIMULATED,
+    "fault_on": "0.5-3",
+    "fault_off": "0.3-2",
+    "fault_quiet": "1-3",
+    "rate": 5.0,
+    "time_limit": 20.0,
+}
+ROUND = 32  # runs between two looks at what they showed, whatever the number of processes
+TELL_S = 5.0
+VALID, INVALID, UNKNOWN, REFUSED = "valid", "invalid", "unknown", "refused"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """What came of one run of a hunt, small enough to be handed from process to process.
+
+    Attributes:
+        draw: The run.
+        verdict: That of the run, or `REFUSED` where there can be no plan with this seed.
+        blamed: The parts that are invalid.
+        reason: The sentence of the first of them, or of the refusal.
+        features: What it showed; see `commands.hunting.features_of`.
+        operations: How many operations it had.
+    """
+
+    draw: Draw
+    verdict: str
+    blamed: tuple[str, ...] = ()
+    reason: str = ""
+    features: tuple[str, ...] = ()
+    operations: int = 0
+
+
+@click.command("hunt", cls=ChoosingCommand)
+@with_options(RUN_OPTIONS)
+@click.option("--runs", type=Whole(1, 10_000_000), default=1000, show_default=True, help="The most runs.")
+@click.option("--minutes", type=Number(0, 100_000, above=True), default=10.0, show_default=True, help="The most time.")
+@click.option("--finds", type=Whole(1, 1_000_000), default=1, show_default=True, help="Stop after so many finds.")
+@click.option(
+    "--jobs", type=Whole(1, 1024), default=None, help="Processes at a time.  [default: as many as processors]"
+)
+@click.option("--guided/--blind", default=True, help="Whether faults are chosen by what was new in earlier runs.")
+@STORE_OPTION
+@click.pass_context
+def hunt(ctx: click.Context, /, **options: Any) -> None:
+    """Runs many seeds in the simulator, and stops at the first that finds something.
+
+    Without --nemesis each run has other kinds of faults, drawn from all that the simulator has. With it, only seeds differ, and
+    the part of runs that find something is told with its confidence interval. A find is carried out once more, as `labrys test`
+    would, and its report is in the store. The exit code is 1 if something was found, 2 if no run was valid, and 0 otherwise.
+    """
+    from commands.hunting import Chooser, interval
+
+    own = {name: options.pop(name) for name in ("runs", "minutes", "finds", "jobs", "guided", "store_dir")}
+    if options["cluster_kind"] != clusters.options.SIMULATED:
+        raise InputError(
+            f"`labrys hunt` runs in the simulator, not on --cluster {options['cluster_kind']}; "
+            "`labrys suite` repeats runs on real nodes"
+        )
+    if options["seed"] is None:
+        options["seed"] = fresh_seed()
+    seed = options["seed"]
+    choosing.check(options)
+    console = open_console()
+    kinds = () if options["nemesis"] or options[nemesis.choices.PLAN_FILE] else simulated_kinds(ctx, options)
+    chooser = Chooser(kinds, seed=seed, guided=own["guided"])
+    began_s = time.monotonic()
+    tried = _tried(ctx, options, chooser, own, console)
+    found = [each for each in tried if each.verdict == INVALID]
+    seconds = time.monotonic() - began_s
+    valid, unknown, refused = (sum(each.verdict == word for each in tried) for word in (VALID, UNKNOWN, REFUSED))
+    judged = len(tried) - refused
+    console.print(
+        f"{len(tried)} runs in {seconds:.1f} s, {len(tried) * 60 / seconds:.0f} a minute: {len(found)} found something, "
+        f"{valid} are valid, {unknown} unknown, {refused} seeds had no room for their faults"
+    )
+    if not kinds:
+        low, high = interval(len(found), judged)
+        console.print(f"{len(found)} of {judged} runs find something: {low:.1%} to {high:.1%} with 95 % confidence")
+    for each in found:
+        echo(f"{each.draw.seed}\t{','.join(each.blamed)}\t{_line(ctx, options, each.draw)}")
+    if found:
+        first = found[0]
+        console.print(f"run {first.draw.number + 1} found: {first.reason}", soft_wrap=True)
+        _again(ctx, options, first.draw, own["store_dir"])
+        ctx.exit(ExitCode.INVALID)
+    ctx.exit(ExitCode.VALID if valid else ExitCode.UNKNOWN)
+
+
+for _parameter in hunt.params:
+    if _parameter.name in DEFAULTS:
+        _parameter.default = DEFAULTS[_parameter.name]
+
+
+def simulated_kinds(ctx: click.Context, options: Mapping[str, Any]) -> tuple[str, ...]:
+    """Returns the kinds of faults that a hunt draws from: those that have a simulated effect and need no names of nodes."""
+    from harness.capabilities import SIMULATED, Capabilities
+    from nemesis.kinds import all_kinds, left_out
+
+    lacking = {left.kind for left in left_out({"n1": Capabilities(available=frozenset({SIMULATED}))})}
+    _, settled = _settled(_words(ctx, options, None), ctx)
+    alone = len(settled.nodes) == 1
+    return tuple(
+        kind.name
+        for kind in all_kinds().values()
+        if kind.name not in lacking
+        and kind.target is not None
+        and kind.in_all
+        and not (alone and "partition" in kind.name)
+    )
+
+
+def _words(ctx: click.Context, options: Mapping[str, Any], draw: Draw | None) -> list[str]:
+    """Returns the words of `labrys test` for a run of the hunt."""
+    own: dict[str, Any] = {} if draw is None else {"seed": draw.seed}
+    if draw is not None and draw.kinds:
+        own["nemesis"] = ",".join(draw.kinds)
+    values = {**options, **own}
+    known = {option.name for option in opt.options_of(run_test)} | {
+        option.name for each in getattr(ctx, "chosen", ()) for option in each.options
+    }
+    return opt.spelled_out([option for option in opt.options_of(ctx.command, ctx) if option.name in known], values)
+
+
+def _settled(words: Sequence[str], ctx: click.Context) -> tuple[dict[str, Any], Settled]:
+    with run_test.make_context("test", list(words), parent=ctx.find_root()) as test:
+        options = dict(test.params)
+        return options, settle(test, options)
+
+
+def _line(ctx: click.Context, options: Mapping[str, Any], draw: Draw) -> str:
+    """Returns the line that carries out a run of the hunt by itself."""
+    with run_test.make_context("test", _words(ctx, options, draw), parent=ctx.find_root()) as test:
+        values = dict(test.params)
+        settle(test, values)
+        return reproduce_line(test, values)
+
+
+def _again(ctx: click.Context, options: Mapping[str, Any], draw: Draw, store: Path) -> None:
+    """Carries out a find once more, with everything that a run leaves; ends the command with its verdict."""
+    words = [*_words(ctx, options, draw), "--store", str(store)]
+    with run_test.make_context("test", words, parent=ctx.find_root()) as test:
+        run_test.invoke(test)
+
+
+def _tried(
+    ctx: click.Context, options: Mapping[str, Any], chooser: Chooser, own: Mapping[str, Any], console: Console
+) -> list[Tried]:
+    """Carries out runs until the budget is used up or enough was found.
+
+    Runs are drawn in rounds, so that what a run is does not depend on how fast the others were.
+    """
+    jobs = own["jobs"] or len(os.sched_getaffinity(0))
+    drawing = {name: options[name] for name in nemesis.choices.DRAWING}
+    words = tuple(_words(ctx, {**options, **dict.fromkeys(drawing)}, None))
+    until_s = time.monotonic() + own["minutes"] * 60
+    told_s = time.monotonic()
+    tried: list[Tried] = []
+    with _carrying_out(jobs) as carry_out:
+        while len(tried) < own["runs"]:
+            draws = [chooser.draw() for _ in range(min(ROUND, own["runs"] - len(tried)))]
+            for each in carry_out(functools.partial(_try, words, drawing), draws):
+                tried.append(each)
+                chooser.told(each.draw, each.features)
+                enough = sum(each.verdict == INVALID for each in tried) >= own["finds"]
+                if enough or time.monotonic() >= until_s:
+                    return tried
+                if time.monotonic() - told_s > TELL_S:
+                    told_s = time.monotonic()
+                    console.print(f"· {len(tried)} runs, {len(chooser.seen)} things seen", style="dim")
+    return tried
+
+
+@contextlib.contextmanager
+def _carrying_out(jobs: int) -> Iterator[Callable[[Callable[[Draw], Tried], Sequence[Draw]], Iterator[Tried]]]:
+    """Gives what carries out runs and yields what came of them, in their order; one job needs no process of its own."""
+    if jobs == 1:
+        yield map
+        return
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+        try:
+            yield pool.map
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+@functools.cache
+def _base(words: tuple[str, ...]) -> tuple[Mapping[str, Any], Settled]:
+    """Returns what all runs of a hunt share. Understanding a command line takes as long as a part of a run."""
+    import cli
+
+    with cli.labrys.make_context("labrys", ["test"]) as root:
+        return _settled(words, root)
+
+
+def _try(words: tuple[str, ...], drawing: Mapping[str, Any], draw: Draw) -> Tried:
+    """Carries out one run, in a process of the pool.
+
+    Args:
+        words: The words of `labrys test` without those that plans are drawn by.
+        drawing: The options that plans are drawn by.
+        draw: The run.
+    """
+    from commands.hunting import features_of
+    from commands.trial import attempt
+
+    options, settled = _base(words)
+    kinds = {"nemesis": ",".join(draw.kinds)} if draw.kinds else {}
+    try:
+        trial = attempt({**options, **drawing, **kinds}, settled, seed=draw.seed)
+    except InputError as refused:
+        return Tried(draw=draw, verdict=REFUSED, reason=str(refused))
+    blamed = trial.blamed
+    return Tried(
+        draw=draw,
+        verdict=str(trial.verdict),
+        blamed=blamed,
+        reason=next((part.reason for part in trial.parts if part.name in blamed), ""),
+        features=features_of(trial),
+        operations=len(trial.operations),
+    )

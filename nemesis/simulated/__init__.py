@@ -1,0 +1,1 @@
+"""What the kinds of faults do in a simulated world."""

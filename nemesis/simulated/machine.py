@@ -1,0 +1,124 @@
+"""Full disks and wrong clocks in a simulated world."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from harness.faults import Begun, Proof
+from harness.units import NS_PER_MS, NS_PER_S
+from nemesis.errors import FaultError
+from nemesis.simulated.effect import Effect
+
+if TYPE_CHECKING:
+    from harness.op import Value
+
+SAMPLES = 24
+
+
+class Full(Effect):
+    """`disk-full`."""
+
+    async def begin(self) -> Begun:
+        """Fills the disk of every target."""
+        for name in self.targets:
+            self.world.fill_disk(name, full=True)
+        return Begun(targets=self.targets)
+
+    async def prove(self) -> Proof:
+        """Tries to write a small file."""
+        takes = {name: self.world.disk_takes(name) for name in self.targets}
+        bad = {name: "takes a small file" for name, taken in takes.items() if taken}
+        good = {name: "refuses a small file" for name, taken in takes.items() if not taken}
+        return self.judge(bad, good, {"writable": dict(takes)})
+
+    async def end(self) -> Proof | None:
+        """Makes room again, and starts the process where it died of the full disk.
+
+        Raises:
+            FaultError: A disk is still full, or a process had died.
+        """
+        field = self.fault.field
+        died = []
+        for name in self.targets:
+            self.world.fill_disk(name, full=False)
+            if not self.world.listens(name):
+                died.append(name)
+                field.system.start(field.node(name), self.fault.role)
+        full = [name for name in self.targets if not self.world.disk_takes(name)]
+        if full:
+            raise FaultError(f"fault {self.fault.name} is not healed: {', '.join(full)} still refuses a small file")
+        if died:
+            raise FaultError(
+                f"fault {self.fault.name}: the process did not survive the full disk on {', '.join(died)}; it was started "
+                "again"
+            )
+        return None
+
+
+class ClockAside(Effect):
+    """`clock-skew`."""
+
+    async def begin(self) -> Begun:
+        """Sets the wall clock of every target aside."""
+        for name in self.targets:
+            self.world.set_clock(name, ahead_ns=self._ahead_ns)
+        return Begun(targets=self.targets, details=dict(self.fault.options))
+
+    async def prove(self) -> Proof:
+        """Reads the clocks against the true time."""
+        off = {name: self.world.ahead_ns(name) for name in self.targets}
+        texts = {name: f"shows a time that is {ahead_ns / NS_PER_S:+.3f} s off" for name, ahead_ns in off.items()}
+        good = {name: texts[name] for name, ahead_ns in off.items() if ahead_ns == self._ahead_ns and ahead_ns}
+        bad = {name: text for name, text in texts.items() if name not in good}
+        return self.judge(bad, good, {"off_s": {name: ahead_ns / NS_PER_S for name, ahead_ns in off.items()}})
+
+    async def end(self) -> Proof | None:
+        """Sets the clocks right."""
+        for name in self.targets:
+            self.world.set_clock(name, ahead_ns=0)
+        return None
+
+    @property
+    def _ahead_ns(self) -> int:
+        return int(self.fault.options.get("offset_ms", 0)) * NS_PER_MS
+
+
+class ClockToAndFro(Effect):
+    """`clock-strobe`."""
+
+    async def begin(self) -> Begun:
+        """Lets the wall clock of every target jump ahead and back."""
+        for name in self.targets:
+            self.world.set_clock(name, ahead_ns=self._delta_ns, period_ns=self._period_ns)
+        return Begun(targets=self.targets, details=dict(self.fault.options))
+
+    async def prove(self) -> Proof:
+        """Reads the clocks a number of times."""
+        seen: dict[str, list[float]] = {name: [] for name in self.targets}
+        for _ in range(SAMPLES):
+            for name, offs_s in seen.items():
+                offs_s.append(self.world.ahead_ns(name) / NS_PER_S)
+            await asyncio.sleep(self._period_ns / NS_PER_S / 5)  # two whole turns and more, a few readings in each
+        bad: dict[str, str] = {}
+        good: dict[str, str] = {}
+        for name, offs_s in seen.items():
+            ahead = sum(off_s > 0 for off_s in offs_s)
+            text = f"was {self._delta_ns / NS_PER_S:g} s ahead in {ahead} of {SAMPLES} readings"
+            (good if 0 < ahead < SAMPLES else bad)[name] = text
+        measured: dict[str, Value] = {name: list(offs_s) for name, offs_s in seen.items()}
+        return self.judge(bad, good, {"off_s": measured})
+
+    async def end(self) -> Proof | None:
+        """Sets the clocks right."""
+        for name in self.targets:
+            self.world.set_clock(name, ahead_ns=0)
+        return None
+
+    @property
+    def _delta_ns(self) -> int:
+        return int(self.fault.options["delta_ms"]) * NS_PER_MS
+
+    @property
+    def _period_ns(self) -> int:
+        return int(self.fault.options["period_ms"]) * NS_PER_MS

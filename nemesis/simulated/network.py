@@ -1,0 +1,250 @@
+"""Partitions and disturbed packets in a simulated world, proved by probes that go through its network."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from harness.faults import Begun, Proof
+from harness.units import NS_PER_MS
+from harness.world import Disturbance
+from nemesis.errors import FaultError
+from nemesis.grudges import talks
+from nemesis.simulated.effect import Effect
+from nemesis.topology import describe
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from harness.op import Value
+    from harness.world import Arrival, Pair, World
+    from nemesis.fault import Fault
+    from nemesis.faults.partition import Partition
+    from nemesis.faults.ruled import RuleFault
+
+PROBE_WAIT_S = 0.05
+PROBES = 3
+MEASURING = 100
+SIGMAS = 5.0
+LEAST_TOLERANCE = 0.05
+
+
+class Cut(Effect):
+    """A grudge in force; for all partitions."""
+
+    def __init__(self, fault: Fault, world: World) -> None:
+        super().__init__(fault, world)
+        self.grudge = cast("Partition", fault).grudge
+        self._proof: Proof | None = None
+
+    async def begin(self) -> Begun:
+        """Puts the grudge in force."""
+        self.world.cut(self.fault.id, self.grudge)
+        cast("Partition", self.fault).hooked = True
+        grudge: dict[str, Value] = {node: sorted(dropped) for node, dropped in self.grudge.items()}
+        return Begun(targets=self.targets, details={"grudge": grudge, "topology": describe(self.grudge)})
+
+    async def prove(self) -> Proof:
+        """Probes every pair in each direction: nothing may arrive along a cut one, and something along each other one."""
+        members = self.fault.members
+        pairs = [(a, b) for a in members for b in members if a != b]
+        arrived = await self.world.probe(pairs, count=PROBES, wait_s=PROBE_WAIT_S)
+        others, blurred = self.fault.also_cut(), self.fault.blurred()
+        cut = [(a, b) for a, b in pairs if a in self.grudge[b]]
+        whole = [(a, b) for a, b in pairs if a not in self.grudge[b] and a not in others[b] and not {a, b} & blurred]
+        leaks = [pair for pair in cut if arrived[pair]]
+        closed = [pair for pair in whole if not arrived[pair]]
+        wrong = [f"packets still passed from {_list(leaks)}"] if leaks else []
+        wrong += [f"nothing arrived from {_list(closed)}, which should have stayed whole"] if closed else []
+        right = f"nothing passed in any of {len(cut)} cut directions, something did in each of {len(whole)} whole ones"
+        reason = "; ".join(wrong) or (right if cut else "no direction is cut")
+        self._proof = Proof(
+            effective=bool(cut) and not wrong,
+            reason=f"{reason[:1].upper()}{reason[1:]}.",
+            measured={"arrived": _counts({pair: len(found) for pair, found in arrived.items()})},
+        )
+        return self._proof
+
+    async def end(self) -> Proof | None:
+        """Takes the grudge out of force, and sees that probes arrive that no other fault keeps back.
+
+        Raises:
+            FaultError: Some do not.
+        """
+        self.world.mend(self.fault.id)
+        cast("Partition", self.fault).hooked = False
+        dropped = self.world.dropped(self.fault.id)
+        cut = [(a, b) for b in self.fault.members for a in self.fault.members if a in self.grudge[b]]
+        arrived = await self.world.probe(cut, count=PROBES, wait_s=PROBE_WAIT_S)
+        others, blurred = self.fault.also_cut(), self.fault.blurred()
+        silent = [(a, b) for a, b in cut if not arrived[a, b] and a not in others[b] and not {a, b} & blurred]
+        if silent:
+            raise FaultError(f"fault {self.fault.name} is over, but nothing arrives from {_list(silent)}")
+        if self._proof is None:
+            return None
+        total = sum(dropped.values())
+        return Proof(
+            effective=self._proof.effective,
+            reason=f"{self._proof.reason} In all {total} packets were dropped.",
+            measured={**self._proof.measured, "dropped": _counts(dropped), "dropped_total": total},
+        )
+
+
+class Disturbed(Effect):
+    """Disturbed packets. Subclasses say how, and what must be seen of it."""
+
+    ARRIVING: ClassVar[bool] = False
+
+    def disturbance(self) -> Disturbance:
+        """Returns what happens to packets."""
+        raise NotImplementedError
+
+    def seen(self, arrived: Sequence[Arrival], sent: int) -> tuple[bool, str]:
+        """Says whether the effect shows in what arrived, and what was measured, as a clause about the node."""
+        raise NotImplementedError
+
+    async def begin(self) -> Begun:
+        """Disturbs the packets of every target."""
+        how = self.disturbance()
+        for name in self.targets:
+            self.world.disturb(self.fault.id, name, how, arriving=self.ARRIVING)
+        shown: dict[str, Value] = {name: getattr(how, name) for name in how.__slots__ if getattr(how, name)}
+        return Begun(targets=self.targets, details={"disturbance": shown})
+
+    async def prove(self) -> Proof:
+        """Sends probes between each target and the nodes that no other fault keeps from it."""
+        bad: dict[str, str] = {}
+        good: dict[str, str] = {}
+        measured: dict[str, Value] = {}
+        how = self.disturbance()
+        wait_s = PROBE_WAIT_S + (how.delay_ns + 5 * how.jitter_ns) / 1e9
+        for name in self.targets:
+            pairs = self._pairs(name)
+            if not pairs:
+                self.fault.problems[name] = "other faults keep all nodes from it"
+                continue
+            arrived = await self.world.probe(pairs, count=MEASURING, wait_s=wait_s)
+            found = [arrival for pair in pairs for arrival in arrived[pair]]
+            sent = MEASURING * len(pairs)
+            shows, text = self.seen(found, sent)
+            (good if shows else bad)[name] = text
+            measured[name] = {
+                "sent": sent,
+                "arrived": len(found),
+                "damaged": sum(arrival.damaged for arrival in found),
+                "median_ms": _median_ms(found),
+            }
+        return self.judge(bad, good, measured)
+
+    def _pairs(self, name: str) -> list[Pair]:
+        cut, blurred = self.fault.also_cut(), self.fault.blurred()
+        free = [other for other in self.fault.field.names if other != name and other in talks(cut, name)]
+        peers = [other for other in free if other not in blurred and other not in self.targets][:2] or free[:1]
+        return [(peer, name) if self.ARRIVING else (name, peer) for peer in peers]
+
+    async def end(self) -> Proof | None:
+        """Lets packets be."""
+        self.world.mend(self.fault.id)
+        return None
+
+
+class Loss(Disturbed):
+    """`packet-loss`."""
+
+    ARRIVING: ClassVar[bool] = True
+
+    async def begin(self) -> Begun:
+        """Lets every target lose packets."""
+        cast("RuleFault", self.fault).hooked = True
+        return await super().begin()
+
+    async def end(self) -> Proof | None:
+        """Lets packets be."""
+        cast("RuleFault", self.fault).hooked = False
+        return await super().end()
+
+    def disturbance(self) -> Disturbance:
+        """Returns the loss."""
+        return Disturbance(lose=self._part)
+
+    def seen(self, arrived: Sequence[Arrival], sent: int) -> tuple[bool, str]:
+        """Wants the asked part to be lost, within five standard deviations or five per cent."""
+        lost = 1.0 - len(arrived) / sent
+        tolerance = max(SIGMAS * math.sqrt(self._part * (1 - self._part) / sent), LEAST_TOLERANCE)
+        asked = f"{self._part:.0%} was asked for"
+        return abs(lost - self._part) <= tolerance, f"lost {lost:.1%} of {sent} probes, {asked}"
+
+    @property
+    def _part(self) -> float:
+        return float(self.fault.options["probability"])
+
+
+class Delay(Disturbed):
+    """`packet-delay`."""
+
+    def disturbance(self) -> Disturbance:
+        """Returns the delay."""
+        options = self.fault.options
+        return Disturbance(
+            delay_ns=int(options["delay_ms"] * NS_PER_MS), jitter_ns=int(options["jitter_ms"] * NS_PER_MS)
+        )
+
+    def seen(self, arrived: Sequence[Arrival], sent: int) -> tuple[bool, str]:  # noqa: ARG002 - all arrive
+        """Wants half of the delay at least."""
+        median_ms = _median_ms(arrived)
+        late = median_ms is not None and median_ms >= float(self.fault.options["delay_ms"]) / 2
+        return late, f"sent probes that took {median_ms} ms, {self.fault.options['delay_ms']:g} ms was asked for"
+
+
+class Duplicate(Disturbed):
+    """`packet-duplicate`."""
+
+    def disturbance(self) -> Disturbance:
+        """Returns the doubling."""
+        return Disturbance(duplicate=self.fault.options["percent"] / 100)
+
+    def seen(self, arrived: Sequence[Arrival], sent: int) -> tuple[bool, str]:
+        """Wants at least half of the extra probes, and one at least."""
+        wanted = max(1.0, sent * self.fault.options["percent"] / 200)
+        return len(arrived) - sent >= wanted, f"sent {sent} probes, of which {len(arrived)} arrived"
+
+
+class Corrupt(Disturbed):
+    """`packet-corrupt`: what is damaged has a wrong checksum, and the receiver drops it."""
+
+    def disturbance(self) -> Disturbance:
+        """Returns the damage."""
+        return Disturbance(damage=self.fault.options["percent"] / 100)
+
+    def seen(self, arrived: Sequence[Arrival], sent: int) -> tuple[bool, str]:
+        """Wants damaged probes."""
+        damaged = sum(arrival.damaged for arrival in arrived)
+        return damaged > 0, f"sent {sent} probes, of which {damaged} arrived with a wrong checksum"
+
+
+class Reorder(Disturbed):
+    """`packet-reorder`."""
+
+    def disturbance(self) -> Disturbance:
+        """Returns a delay that a part escapes."""
+        options = self.fault.options
+        return Disturbance(delay_ns=int(options["delay_ms"] * NS_PER_MS), hurry=options["percent"] / 100)
+
+    def seen(self, arrived: Sequence[Arrival], sent: int) -> tuple[bool, str]:
+        """Wants both: probes that are late, and probes that overtook them."""
+        limit_ns = self.fault.options["delay_ms"] * NS_PER_MS / 2
+        late = sum(arrival.delay_ns >= limit_ns for arrival in arrived)
+        return 0 < late < len(arrived), f"sent {sent} probes, of which {late} came late, and the others overtook them"
+
+
+def _median_ms(arrived: Sequence[Arrival]) -> float | None:
+    return round(statistics.median(arrival.delay_ns for arrival in arrived) / NS_PER_MS, 3) if arrived else None
+
+
+def _list(pairs: Sequence[Pair]) -> str:
+    return ", ".join(f"{a} to {b}" for a, b in sorted(pairs))
+
+
+def _counts(counts: Mapping[Pair, int]) -> dict[str, Value]:
+    return {f"{a} to {b}": count for (a, b), count in sorted(counts.items())}

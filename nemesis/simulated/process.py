@@ -1,0 +1,207 @@
+"""Killed and paused processes, lost power and damaged files in a simulated world."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from harness.faults import Begun, Proof
+from nemesis.errors import FaultError
+from nemesis.simulated.effect import Effect
+
+if TYPE_CHECKING:
+    from harness.op import Value
+    from harness.world import Changed, Lost, World
+    from nemesis.fault import Fault
+    from nemesis.faults.files import FileFault
+    from nemesis.faults.succession import KillLeaders
+
+STOPPED = "T"
+
+
+class Killed(Effect):
+    """`kill`, its variants by target, and `crash`: a simulated disk has no cache that could be dropped."""
+
+    def __init__(self, fault: Fault, world: World) -> None:
+        super().__init__(fault, world)
+        self.before: dict[str, int | None] = {}
+
+    async def begin(self) -> Begun:
+        """Ends the process on every target."""
+        for name in self.targets:
+            self.strike(name)
+        return self.begun()
+
+    def begun(self) -> Begun:
+        """Returns what was done so far."""
+        pids: dict[str, Value] = dict(sorted(self.before.items()))
+        return Begun(targets=self.targets, details={"pids": pids, "problems": dict(self.fault.problems)})
+
+    def strike(self, name: str) -> None:
+        """Notes the process of a node, and ends it."""
+        self.before[name] = self._pid(name)
+        self.fault.field.system.kill(self.fault.field.node(name), self.fault.role)
+
+    async def prove(self) -> Proof:
+        """Looks whether a process is there, and whether somebody would take a request."""
+        bad: dict[str, str] = {}
+        good: dict[str, str] = {}
+        for name, before in self.before.items():
+            if before is None:
+                self.fault.problems[name] = "no process ran before"
+            elif self._pid(name) is not None or self.world.listens(name):
+                bad[name] = f"still runs process {self._pid(name)}"
+            else:
+                good[name] = f"process {before} vanished{self.further(name)}"
+        return self.judge(bad, good, {"pids": dict(sorted(self.before.items())), "vanished": sorted(good)})
+
+    def further(self, name: str) -> str:  # noqa: ARG002 - for those that do more
+        """Returns what else was done to a node, in words that follow those about its process."""
+        return ""
+
+    async def end(self) -> Proof | None:
+        """Starts a process on every target, and looks whether another one than before is there.
+
+        Raises:
+            FaultError: It died again at once.
+        """
+        system = self.fault.field.system
+        dead = []
+        for name in self.targets:
+            system.start(self.fault.field.node(name), self.fault.role)
+            if not self.world.listens(name) or self._pid(name) == self.before.get(name):
+                dead.append(name)
+        if dead:
+            raise FaultError(
+                f"fault {self.fault.name}: after the restart no process runs on {', '.join(dead)}; its log says why"
+            )
+        return None
+
+    def _pid(self, name: str) -> int | None:
+        states = self.fault.field.system.process_states(self.fault.field.node(name), self.fault.role)
+        return next((state[0] for state in states.values() if state is not None), None)
+
+
+class KilledLeaders(Killed):
+    """`leaders-kill`."""
+
+    async def begin(self) -> Begun:
+        """Ends one leader after another."""
+
+        async def kill(victim: str) -> None:
+            self.strike(victim)
+
+        fault = cast("KillLeaders", self.fault)
+        fault.targets = self.targets = await fault.one_after_another(kill)
+        return self.begun()
+
+
+class PowerLost(Killed):
+    """`power-loss`."""
+
+    def __init__(self, fault: Fault, world: World) -> None:
+        super().__init__(fault, world)
+        self._lost: dict[str, Lost] = {}
+
+    def strike(self, name: str) -> None:
+        """Ends the process, and takes away what was not synced."""
+        super().strike(name)
+        self._lost[name] = self.world.lose_power(name)
+
+    def further(self, name: str) -> str:
+        """Says what was lost."""
+        lost = self._lost[name]
+        return f", and {lost.changed} of {lost.files} files lost what was not synced, {lost.bytes} bytes in all"
+
+
+class Damaged(Killed):
+    """`file-truncate` and `file-bitflip`."""
+
+    def __init__(self, fault: Fault, world: World) -> None:
+        super().__init__(fault, world)
+        self._changed: dict[str, Changed] = {}
+
+    def strike(self, name: str) -> None:
+        """Ends the process, and damages one file."""
+        super().strike(name)
+        options, fault = self.fault.options, cast("FileFault", self.fault)
+        pattern, pick, amount = options["file"], float(options.get("pick", 0.0)), options[fault.AMOUNT]
+        if fault.HOW == "truncate":
+            changed = self.world.truncate_file(name, pattern=pattern, pick=pick, amount=amount)
+        else:
+            seed = options.get("seed", 0)
+            changed = self.world.flip_bits(name, pattern=pattern, pick=pick, amount=amount, seed=seed)
+        self._changed[name] = changed
+
+    def further(self, name: str) -> str:
+        """Says what was damaged."""
+        changed = self._changed[name]
+        if changed.places:
+            return f", and {len(changed.places)} bytes of {changed.file} differ by a bit"
+        return f", and {changed.file} was cut from {changed.before_bytes} to {changed.after_bytes} bytes"
+
+
+class Paused(Effect):
+    """`pause`, and its variants by target."""
+
+    def __init__(self, fault: Fault, world: World) -> None:
+        super().__init__(fault, world)
+        self._handled: dict[str, int] = {}
+        self._proof: Proof | None = None
+
+    async def begin(self) -> Begun:
+        """Stops the process on every target.
+
+        Raises:
+            FaultError: There was none on any.
+        """
+        pids: dict[str, Value] = {}
+        for name in self.targets:
+            state = self._state(name)
+            if state is None:
+                self.fault.problems[name] = "there was no process to stop"
+                continue
+            pids[name] = state[0]
+            self.fault.field.system.pause(self.fault.field.node(name), self.fault.role)
+        if not pids:
+            raise FaultError(f"fault {self.fault.name} found no process to stop on {', '.join(self.targets)}")
+        return Begun(targets=self.targets, details={"pids": pids, "problems": dict(self.fault.problems)})
+
+    async def prove(self) -> Proof:
+        """Looks at the states of the processes, and notes how much they have handled."""
+        bad: dict[str, str] = {}
+        good: dict[str, str] = {}
+        for name in self.targets:
+            state = self._state(name)
+            if state is not None and state[1] == STOPPED:
+                good[name] = f"process {state[0]} is stopped"
+                self._handled[name] = self.world.handled(name)
+            elif state is not None:
+                bad[name] = f"runs process {state[0]}, which is not stopped"
+        self._proof = self.judge(bad, good, {"stopped": sorted(good)})
+        return self._proof
+
+    async def end(self) -> Proof | None:
+        """Looks whether the processes stood still, and lets them go on.
+
+        Raises:
+            FaultError: One is still stopped.
+        """
+        moved = {name: self.world.handled(name) - before for name, before in self._handled.items()}
+        for name in self.targets:
+            self.fault.field.system.resume(self.fault.field.node(name), self.fault.role)
+        still = [name for name in self.targets if (state := self._state(name)) is not None and state[1] == STOPPED]
+        if still:
+            raise FaultError(f"fault {self.fault.name} is not healed: {', '.join(still)} is still stopped")
+        if self._proof is None or not self._proof.effective:
+            return None
+        restless = [f"{name} handled {count} messages and timers meanwhile" for name, count in moved.items() if count]
+        told = "; ".join(restless) or "none handled a message or a timer meanwhile"
+        return Proof(
+            effective=not restless,
+            reason=f"{self._proof.reason[:-1]}; {told}.",
+            measured={**self._proof.measured, "handled": dict(sorted(moved.items()))},
+        )
+
+    def _state(self, name: str) -> tuple[int, str] | None:
+        states = self.fault.field.system.process_states(self.fault.field.node(name), self.fault.role)
+        return next((state for state in states.values() if state is not None), None)

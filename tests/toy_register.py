@@ -1,0 +1,123 @@
+"""The smallest simulated system: registers on the node n1, which the others point to. For tests of the simulator itself.
+
+Correct, unless the option `forgets` is set: then it acknowledges writes before it syncs them, and a power loss brings old
+values back.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from clusters.sim.errors import Broken, Refused
+from clusters.sim.host import Reply, Request
+from clusters.sim.system import SimSystem
+from harness.declare import option
+from harness.op import Fail, Info, Ok
+from harness.system import NodeStatus
+
+if TYPE_CHECKING:
+    from clusters.sim.host import Factory, Host
+    from harness.node import Node
+    from harness.op import Invocation, Outcome
+
+LOG = "log"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToyOptions:
+    """The options."""
+
+    forgets: bool = option(default=False, help="Acknowledge a write before it is synced.")
+
+
+class ToyRegisters(SimSystem):
+    """Registers on one node of a simulated cluster."""
+
+    name = "toy-registers"
+    summary = "Registers on one simulated node."
+    Options = ToyOptions
+    serves = {"register": "reads, writes and compare-and-sets of n1's registers"}  # noqa: RUF012
+    answers = ("cas-mismatch",)
+
+    def factory(self, node: Node) -> Factory:
+        """Returns what makes the process."""
+        return lambda host: ToyProcess(host, forgets=self.options.forgets)
+
+    def client(self, process: int, node: Node, *, pinned: bool = False) -> ToyClient:
+        """Returns a client, which always asks n1."""
+        return ToyClient(self, process, node)
+
+    async def status(self, node: Node, timeout_s: float) -> NodeStatus | None:
+        """Asks for the number of entries; n1 leads."""
+        entries = await self.ask(node, {"f": "status"}, timeout_s)
+        if entries is None:
+            return None
+        role = "leader" if node.name == "n1" else "follower"
+        return NodeStatus(node=node.name, role=role, term=1, leader="n1", applied_index=entries)
+
+
+class ToyProcess:
+    """The process of a node; see `clusters.sim.host.Process`."""
+
+    def __init__(self, host: Host, *, forgets: bool) -> None:
+        self._host = host
+        self._forgets = forgets
+        self._entries: list[tuple[str, Any]] = []
+
+    def start(self) -> None:
+        """Reads the log."""
+        if LOG in self._host.disk.names():
+            self._entries = [tuple(json.loads(line)) for line in self._host.disk.read(LOG).splitlines()]
+        self._beat()
+
+    def _beat(self) -> None:
+        for peer in self._host.peers:
+            self._host.send(peer, "beat")
+        self._host.after(100_000_000, self._beat)
+
+    def receive(self, sender: str, message: Any) -> None:
+        """Answers a request."""
+        if isinstance(message, Request):
+            self._host.send(sender, Reply(message.id, self._answer(message.body)))
+
+    def _answer(self, body: dict[str, Any]) -> Any:
+        registers = dict(self._entries)
+        if body["f"] == "status":
+            return len(self._entries)
+        value = registers.get(body["key"])
+        if body["f"] == "read":
+            return value
+        if body["f"] == "cas" and value != body["value"][0]:
+            return {"mismatch": value}
+        entry = (body["key"], body["value"][1] if body["f"] == "cas" else body["value"])
+        self._host.disk.append(LOG, json.dumps(entry).encode() + b"\n")
+        if not self._forgets:
+            self._host.disk.sync(LOG)
+        self._entries.append(entry)
+        return body["value"]
+
+
+class ToyClient:
+    """Asks n1."""
+
+    def __init__(self, system: ToyRegisters, process: int, node: Node) -> None:
+        self.node = node
+        self._connection = system.connect(process)
+
+    async def invoke(self, invocation: Invocation) -> Outcome:
+        """Carries out one operation."""
+        body = {"f": invocation.f, "key": invocation.key, "value": invocation.value}
+        try:
+            answer = await self._connection.ask("n1", body)
+        except Refused as refused:
+            return Fail(f"refused: {refused}")
+        except Broken as broken:
+            return Info(f"broken: {broken}")
+        if isinstance(answer, dict):
+            return Fail(f"cas-mismatch: holds {answer['mismatch']}")
+        return Ok(answer)
+
+    async def close(self) -> None:
+        """Has nothing to close."""

@@ -1,0 +1,46 @@
+"""Simulated runs by their words on the command line, for tests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import cli
+from commands.compose import settle
+from commands.test import run_test
+from commands.trial import attempt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from commands.trial import Trial
+    from harness.history import Recorder
+
+TOY = (
+    "--fault-quiet",
+    "1-2",
+    "--cluster",
+    "sim",
+    "--system",
+    "tests.toy_register:ToyRegisters",
+    "--time-limit",
+    "8",
+    "--rate",
+    "5",
+)
+
+
+def trials(*words: str, seeds: range, history: Recorder | None = None) -> Iterator[Trial]:
+    """Carries out the run that the words ask for, once for each seed."""
+    with cli.labrys.make_context("labrys", ["test"]) as root:
+        context = run_test.make_context("test", [*words, "--seed", str(seeds.start)], parent=root)
+    with context:
+        options = dict(context.params)
+        settled = settle(context, options)
+        for seed in seeds:
+            yield attempt(options, settled, seed=seed, history=history)
+
+
+def trial(*words: str, seed: int = 1, history: Recorder | None = None) -> Trial:
+    """Carries out one such run."""
+    (found,) = trials(*words, seeds=range(seed, seed + 1), history=history)
+    return found

@@ -1,0 +1,93 @@
+"""A simulated disk keeps what was synced, and nothing else for certain."""
+
+from __future__ import annotations
+
+import pytest
+
+from clusters.sim.disk import SimDisk
+from clusters.sim.host import DiskFull
+from harness.errors import NodeError
+
+
+def test_a_power_loss_takes_what_was_not_synced() -> None:
+    """A file is afterwards as it was at its last sync; one that was never synced is gone."""
+    disk = SimDisk("n1")
+    disk.append("log", b"one")
+    disk.sync("log")
+    disk.append("log", b"two")
+    disk.write("new", b"?")
+    lost = disk.lose_power()
+    assert (disk.names(), disk.read("log")) == (["log"], b"one")
+    assert (lost.files, lost.changed, lost.bytes) == (2, 2, 4)
+
+
+def test_syncs_of_a_growing_file_keep_all_of_it() -> None:
+    """Each sync of an appended file makes exactly what was read durable, also after it was cut or replaced."""
+    disk = SimDisk("n1")
+    for text in (b"a", b"b", b"c"):
+        disk.append("log", text)
+        disk.sync("log")
+    disk.truncate("log", 1)
+    disk.sync("log")
+    disk.append("log", b"d")
+    disk.sync("log")
+    disk.write("log", b"new")
+    disk.lose_power()
+    assert disk.read("log") == b"ad"
+
+
+def test_a_removed_file_comes_back_unless_the_removal_was_synced() -> None:
+    """`delete` lasts after `sync` of the same name."""
+    disk = SimDisk("n1")
+    for name in ("kept", "gone"):
+        disk.write(name, b"x")
+        disk.sync(name)
+        disk.delete(name)
+    disk.sync("gone")
+    assert disk.names() == []
+    disk.lose_power()
+    assert disk.names() == ["kept"]
+    with pytest.raises(FileNotFoundError):
+        disk.read("gone")
+
+
+def test_a_full_disk_refuses_and_leaves_the_file() -> None:
+    """`DiskFull` is an OSError; what was there stays, and reading goes on."""
+    disk = SimDisk("n1")
+    disk.append("log", b"one")
+    disk.full = True
+    assert not disk.takes()
+    for write in (disk.append, disk.write):
+        with pytest.raises(OSError, match="no space left") as raised:
+            write("log", b"two")
+        assert isinstance(raised.value, DiskFull)
+    assert disk.read("log") == b"one"
+    disk.full = False
+    assert disk.takes()
+    assert disk.names() == ["log"]
+
+
+def test_damage_is_the_same_for_the_same_numbers_and_outlives_power() -> None:
+    """Flipped bits differ in as many bytes as were asked for; the zeros behind the data are left alone."""
+
+    def flipped() -> bytes:
+        disk = SimDisk("n1")
+        disk.write("a.log", bytes(range(1, 101)) + bytes(50))
+        disk.sync("a.log")
+        changed = disk.flip(pattern="*.log", pick=0.5, amount=8, seed=3)
+        assert len(changed.places) == 8
+        assert max(changed.places) < 100
+        disk.lose_power()
+        return disk.read("a.log")
+
+    assert flipped() == flipped() != bytes(range(1, 101)) + bytes(50)
+
+
+def test_the_end_that_was_written_is_cut_off() -> None:
+    """`cut_end` counts from the last byte that is not zero, and says so if no file matches."""
+    disk = SimDisk("n1")
+    disk.write("log", b"abcdef\0\0")
+    changed = disk.cut_end(pattern="*", pick=0.0, amount=2)
+    assert (disk.read("log"), changed.before_bytes, changed.after_bytes) == (b"abcd", 8, 4)
+    with pytest.raises(NodeError, match="n1: no file with data matches"):
+        disk.cut_end(pattern="snapshot*", pick=0.0, amount=2)

@@ -1,0 +1,52 @@
+"""The page on the simulated Raft says what the code says."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+
+import clusters.systems.sim_raft
+from clusters.systems.sim_raft import outcomes
+from clusters.systems.sim_raft.bugs import TABLE, Bug, Planted
+from clusters.systems.sim_raft.options import Reads, SimRaftOptions
+from harness.op import Fail
+
+PAGE = (Path(__file__).parents[3] / "docs" / "sim-raft.md").read_text(encoding="utf-8")
+
+
+def needs(planted: Planted) -> str:
+    """Returns what a bug needs to matter, as the page says it."""
+    flags = [f"`--{name} {value}`" for name, value in planted.options.items()]
+    return ", ".join(flags if planted.nodes == 5 else [*flags, f"`--nodes {planted.nodes}`"])
+
+
+def row(bug: Bug, planted: Planted) -> str:
+    """Returns a bug's row in the page's table."""
+    return f"| `{bug}` | {planted.does} | {planted.seen} | {needs(planted)} |"
+
+
+def test_the_page_has_each_bug_in_order() -> None:
+    """One row a bug, and no other row of a bug."""
+    rows = [line for line in PAGE.splitlines() if line.startswith(tuple(f"| `{bug}` |" for bug in Bug))]
+    assert [line for line in rows if line.count("|") == 5] == [row(bug, planted) for bug, planted in TABLE.items()]
+    assert set(TABLE) == set(Bug) - {Bug.NONE}
+    assert len(TABLE) >= 20
+
+
+def test_the_page_has_each_option() -> None:
+    """Options, the ways to read, the codes of answers, and the modules."""
+    for field in fields(SimRaftOptions):
+        assert f"| `--{field.name.replace('_', '-')}` |" in PAGE
+    for each in Reads:
+        assert f"| `{each}`" in PAGE
+    for path in Path(clusters.systems.sim_raft.__file__).parent.glob("*.py"):
+        if path.stem not in {"__init__", "bugs", "options", "roles", "messages", "system"}:
+            assert f"`{path.stem}`" in PAGE
+
+
+def test_the_page_types_each_code() -> None:
+    """What is a fail and what is in doubt."""
+    lines = [line for line in PAGE.splitlines() if "| fail |" in line or "| info |" in line]
+    for code, kind in outcomes.OUTCOMES.items():
+        (line,) = (line for line in lines if f"`{code}`" in line)
+        assert ("| fail |" in line) == (kind is Fail)

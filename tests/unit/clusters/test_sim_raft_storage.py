@@ -1,0 +1,208 @@
+"""What a node of the simulated Raft finds on its disk after a restart, whole or damaged."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from clusters.sim.disk import SimDisk
+from clusters.systems.sim_raft.bugs import Bug
+from clusters.systems.sim_raft.messages import Entry, Snapshot
+from clusters.systems.sim_raft.storage import LOG, PROMISES, SNAPSHOT, DamagedDiskError, Storage
+
+
+def started(disk: SimDisk, bug: Bug = Bug.NONE) -> Storage:
+    """Returns what a process finds that starts on a disk."""
+    storage = Storage(disk, bug)
+    storage.load()
+    return storage
+
+
+def entries(*terms: int) -> tuple[Entry, ...]:
+    """Returns entries of these terms, with contents that tell them apart."""
+    return tuple(Entry(term, f"body {place} of {term}".encode()) for place, term in enumerate(terms))
+
+
+def filled(disk: SimDisk, bug: Bug = Bug.NONE) -> Storage:
+    """Returns the storage of a node with five entries, in the terms 1, 1, 2, 2, 2."""
+    storage = started(disk, bug)
+    storage.promise(2, "n3")
+    storage.append(entries(1, 1, 2, 2, 2))
+    return storage
+
+
+def test_an_empty_disk_is_the_beginning() -> None:
+    """A node that was never started has no term, no vote and no log."""
+    storage = started(SimDisk("n1"))
+    assert (storage.term, storage.vote, storage.last, storage.last_term, storage.snapshot) == (0, None, 0, 0, None)
+    assert storage.term_at(0) == 0
+    assert storage.term_at(1) is None
+
+
+def test_everything_outlives_a_power_loss() -> None:
+    """Term, vote and entries are synced before the call returns."""
+    disk = SimDisk("n1")
+    filled(disk)
+    disk.lose_power()
+    storage = started(disk)
+    assert (storage.term, storage.vote) == (2, "n3")
+    assert storage.after(0, 99) == entries(1, 1, 2, 2, 2)
+    assert storage.repairs_until == 0
+
+
+def test_a_cut_outlives_a_power_loss() -> None:
+    """What was dropped does not come back, and the log goes on behind it."""
+    disk = SimDisk("n1")
+    storage = filled(disk)
+    storage.cut(4)
+    storage.append(entries(3))
+    disk.lose_power()
+    assert [entry.term for entry in started(disk).entries] == [1, 1, 2, 3]
+    assert started(disk).repairs_until == 0
+
+
+def test_a_torn_end_is_cut_off() -> None:
+    """A record that was being written when the power went is dropped; nobody relied on it."""
+    disk = SimDisk("n1")
+    filled(disk)
+    disk.append(LOG, disk.read(LOG)[-30:-10])
+    storage = started(disk)
+    assert storage.last == 5
+    assert storage.repairs_until == 0
+    storage.append(entries(3))
+    assert started(disk).last == 6
+
+
+@pytest.mark.parametrize("cut", [1, 20, 60, 100, 10_000])
+def test_a_log_that_lost_its_end_is_noticed(cut: int) -> None:
+    """A node that has lost what it acknowledged repairs its log first, also after one more restart."""
+    disk = SimDisk("n1")
+    filled(disk)
+    disk.cut_end(pattern=LOG, pick=0.0, amount=cut)
+    storage = started(disk)
+    assert storage.last < 5
+    assert storage.repairs_until == 5
+    assert started(disk).repairs_until == 5
+
+
+def test_a_flipped_bit_is_noticed_wherever_it_is() -> None:
+    """Records are taken up to the damaged one; the others are to come from a leader again."""
+    whole = SimDisk("n1")
+    filled(whole)
+    content = whole.read(LOG)
+    for place in range(0, len(content), 3):
+        disk = SimDisk("n1")
+        filled(disk)
+        disk.write(LOG, content[:place] + bytes([content[place] ^ 1 << place % 8]) + content[place + 1 :])
+        storage = started(disk)
+        assert storage.repairs_until == 5
+        assert storage.after(0, 99) == entries(1, 1, 2, 2, 2)[: storage.last]
+
+
+def test_the_repair_ends_when_all_is_there_and_committed() -> None:
+    """From then on a restart finds nothing missing."""
+    disk = SimDisk("n1")
+    filled(disk)
+    disk.cut_end(pattern=LOG, pick=0.0, amount=50)
+    storage = started(disk)
+    storage.append(entries(*[2] * (5 - storage.last)))
+    assert started(disk).repairs_until == 0
+    storage.repaired()
+    assert storage.repairs_until == 0
+
+
+@pytest.mark.parametrize("name", PROMISES)
+@pytest.mark.parametrize("left", [0, 3, 12])
+def test_one_copy_of_the_promises_is_enough(name: str, left: int) -> None:
+    """Term, vote and mark are written twice."""
+    disk = SimDisk("n1")
+    filled(disk)
+    disk.truncate(name, left)
+    storage = started(disk)
+    assert (storage.term, storage.vote, storage.last, storage.repairs_until) == (2, "n3", 5, 0)
+
+
+def test_without_its_promises_a_node_does_not_act() -> None:
+    """It may have voted, and does not know for whom."""
+    disk = SimDisk("n1")
+    filled(disk)
+    for name in PROMISES:
+        disk.truncate(name, 3)
+    with pytest.raises(DamagedDiskError, match="promises"):
+        started(disk)
+
+
+def test_a_snapshot_cuts_the_log_behind_it() -> None:
+    """The log keeps the entries behind the snapshot, and some in front of its end."""
+    disk = SimDisk("n1")
+    storage = filled(disk)
+    storage.keep_snapshot(Snapshot(4, 2, b'"state"'), trailing=2)
+    disk.lose_power()
+    for found in (storage, started(disk)):
+        assert (found.base, found.base_term, found.last) == (2, 1, 5)
+        assert [found.term_at(index) for index in range(1, 6)] == [None, 1, 2, 2, 2]
+        assert found.snapshot == Snapshot(4, 2, b'"state"')
+
+
+@pytest.mark.parametrize("term", [2, 7])
+def test_a_snapshot_of_another_history_drops_the_log(term: int) -> None:
+    """Entries behind it stay only if the log has the entry at its end."""
+    disk = SimDisk("n1")
+    storage = filled(disk)
+    storage.keep_snapshot(Snapshot(4, term, b"{}"), trailing=0)
+    for found in (storage, started(disk)):
+        assert (found.base, found.base_term) == (4, term)
+        assert found.last == (5 if term == 2 else 4)
+
+
+def test_a_snapshot_that_is_damaged_is_a_log_without_beginning() -> None:
+    """The node has nothing then, and repairs up to its mark."""
+    disk = SimDisk("n1")
+    storage = filled(disk)
+    storage.keep_snapshot(Snapshot(4, 2, b"{}"), trailing=0)
+    disk.flip(pattern=SNAPSHOT, pick=0.0, amount=1, seed=3)
+    found = started(disk)
+    assert (found.base, found.last, found.snapshot, found.repairs_until) == (0, 0, None, 5)
+
+
+def test_power_may_go_between_the_snapshot_and_the_cut() -> None:
+    """Old entries behind a new snapshot are cut at the next start."""
+    disk = SimDisk("n1")
+    filled(disk)
+    log = disk.read(LOG)
+    storage = started(disk)
+    storage.keep_snapshot(Snapshot(9, 4, b"{}"), trailing=0)
+    disk.write(LOG, log)
+    found = started(disk)
+    assert (found.base, found.base_term, found.last, found.repairs_until) == (9, 4, 9, 0)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_restart_finds_what_was_there(seed: int) -> None:
+    """Random changes, with a power loss after each: the log in memory and the log on the disk are the same."""
+    random = Random(seed)
+    disk = SimDisk("n1")
+    storage = started(disk)
+    term = 1
+    for _ in range(60):
+        kind, held = random.random(), storage.snapshot.index if storage.snapshot else 0
+        if kind < 0.5:
+            term += random.random() < 0.3
+            storage.append(entries(*[term] * random.randint(1, 4)))
+        elif kind < 0.65 and storage.last > held:
+            storage.cut(random.randint(held + 1, storage.last))
+        elif kind < 0.8 and storage.last > held:
+            index = random.randint(held + 1, storage.last)
+            snapshot = Snapshot(index, storage.term_at(index) or 0, b"[]")
+            storage.keep_snapshot(snapshot, trailing=random.randint(0, 3))
+        elif kind < 0.9:
+            storage.promise(storage.term + 1, random.choice([None, "n2"]))
+        disk.lose_power()
+        found = started(disk)
+        assert found.entries == storage.entries
+        assert (found.base, found.base_term) == (storage.base, storage.base_term)
+        assert (found.vote, found.snapshot) == (storage.vote, storage.snapshot)
+        assert found.term == max(storage.term, storage.last_term)
+        assert found.repairs_until == 0
+        storage = found

@@ -1,0 +1,84 @@
+"""`labrys test --cluster sim`: the same seed gives the same bytes, and a planted mistake is found."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.errors import InputError
+from harness.verdict import Verdict
+from tests.trials import TOY, trial, trials
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SCRIPT = """
+import sys
+from pathlib import Path
+from harness.history import HistoryWriter
+from tests.trials import trial
+history = HistoryWriter(Path(sys.argv[1]), {"seed": "7"})
+found = trial(*sys.argv[2:], seed=7, history=history)
+history.close()
+print(found.verdict, [record.proof.reason for record in found.result.faults if record.proof])
+"""
+FAULTS = (
+    "--nemesis",
+    "kill,pause,partition-leader,packet-loss,clock-strobe",
+    "--fault-on",
+    "1-3",
+    "--fault-off",
+    "1-2",
+)
+
+
+def _bytes(path: Path, words: Sequence[str], hash_seed: str) -> tuple[str, bytes]:
+    said = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(path), *words],
+        check=True, capture_output=True, text=True, cwd=Path(__file__).parents[3],
+        env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    return said.stdout, path.read_bytes()
+
+
+@pytest.mark.parametrize("system", ["tests.toy_register:ToyRegisters", "clusters.systems.sim_raft.system:SimRaft"])
+def test_the_same_seed_gives_the_same_bytes(system: str, tmp_path: Path) -> None:
+    """Two processes with different hash seeds write the same history.jsonl, byte for byte, and the same proofs."""
+    words = (*TOY, "--time-limit", "20", *FAULTS, "--system", system)
+    one, other = (_bytes(tmp_path / f"{seed}.jsonl", words, seed) for seed in ("1", "2"))
+    assert one == other
+    assert len(one[1].splitlines()) > 500
+
+
+def test_another_seed_gives_another_history() -> None:
+    """The seed decides the operations and the network."""
+    one, other = trials(*TOY, seeds=range(1, 3))
+    assert one.operations != other.operations
+
+
+def test_a_mistake_is_found() -> None:
+    """Writes that are acknowledged before they are synced are lost by a power loss of n1, and the history shows it."""
+    power = ("--nemesis", "power-loss:n1", "--fault-on", "1-2", "--fault-off", "1-2")
+    assert trial(*TOY, *power).blamed == ()
+    found = trial(*TOY, *power, "--forgets")
+    assert found.verdict is Verdict.INVALID
+    assert "linearizable" in found.blamed
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--cluster", "sim", "--system", "dledger"), "runs on machines, and --cluster sim has none"),
+        (("--system", "tests.toy_register:ToyRegisters"), "runs in the simulator only: give --cluster sim"),
+        ((*TOY, "--inventory", str(Path(__file__))), "goes with --cluster ssh, not with --cluster sim"),
+    ],
+)
+def test_a_system_in_the_wrong_place_is_refused(words: Sequence[str], sentence: str) -> None:
+    """The sentence says where it runs, or which system runs there."""
+    with pytest.raises(InputError, match=sentence):
+        trial(*words)

@@ -1,0 +1,48 @@
+"""Every kind of fault has an effect in a simulated world, proves it there, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.capabilities import SIMULATED, Capabilities
+from nemesis.builtin import KINDS
+from nemesis.kinds import left_out
+from tests.trials import TOY, trial
+
+WITHOUT_EFFECT = {"packet-rate"}
+UNSUITED = {"leadership-transfer", "leaders-kill"}  # n1 always leads the toy
+NAMED = {
+    "file-bitflip": "n1",
+    "file-truncate": "n1",
+    "fixed-kill": "n2",
+    "fixed-pause": "n2",
+    "fixed-loss": "n2",
+    "fixed-delay": "n2",
+    "partition-fixed": "n2",
+}
+
+
+def test_kinds_without_a_simulated_effect_are_left_out_with_a_reason() -> None:
+    """`all` leaves out what has no effect in the simulator, and nothing else."""
+    found = left_out({"n1": Capabilities(available=frozenset({SIMULATED}))})
+    assert {left.kind for left in found} == WITHOUT_EFFECT
+    assert all("has no effect in the simulator" in left.reason for left in found)
+
+
+@pytest.mark.parametrize("kind", sorted({kind.name for kind in KINDS} - WITHOUT_EFFECT - UNSUITED))
+def test_a_kind_takes_effect_and_heals(kind: str) -> None:
+    """Each fault is seen to take effect, no error is recorded, and the system works afterwards."""
+    aim = f"{kind}:{NAMED[kind]}" if kind in NAMED else kind
+    found = trial(*TOY, "--nemesis", aim, "--in-turn", "--fault-on", "2-3", "--fault-off", "1-2")
+    (record,) = found.result.faults
+    assert record.error is None
+    assert record.proof is not None
+    assert record.proof.effective, record.proof.reason
+    assert found.result.recovery is not None
+    assert found.result.recovery.error is None
+
+
+def test_a_kind_without_an_effect_is_refused_by_name() -> None:
+    """Asking for it is an error that says what it lacks, before the run."""
+    with pytest.raises(Exception, match="packet-rate has no effect in the simulator"):
+        trial(*TOY, "--nemesis", "packet-rate", "--fault-on", "1-2")
