@@ -162,6 +162,14 @@ class Bank(Model):
         """See `Model`."""
         return op.f == "read" or (op.ok and op.result is False)
 
+    def impossible(self, op: Call) -> str | None:
+        """See `Model`."""
+        if op.f != "read" or not op.ok:
+            return None
+        total = sum(op.result) if op.argument is None else op.result
+        right = total == ACCOUNTS * BALANCE if op.argument is None else 0 <= total <= ACCOUNTS * BALANCE
+        return None if right else f"{total} were held, but the bank has {ACCOUNTS * BALANCE}"
+
 
 class Store(Model):
     """Keys of a store as one object: `put` of `[key, value]`, `get` of a key, and `cas` of `[key, expected, new]`."""

@@ -168,11 +168,17 @@ pub trait Oracle {
     /// See `Machine`.
     fn observer(&self, class: u32) -> bool;
     /// See `Machine`.
-    fn viable(&mut self, state: u32, class: u32) -> bool;
+    fn viable(&mut self, _state: u32, _class: u32) -> bool {
+        true
+    }
     /// See `Machine`.
-    fn looks_ahead(&self) -> bool;
+    fn looks_ahead(&self) -> bool {
+        false
+    }
     /// See `Machine`.
-    fn resets(&self, class: u32) -> bool;
+    fn resets(&self, _class: u32) -> bool {
+        false
+    }
     /// See `Machine`.
     fn cost(&self) -> u64;
     /// Bytes held.
@@ -216,11 +222,6 @@ impl<O: Oracle> Table<O> {
             explored: 0,
             failed: false,
         }
-    }
-
-    /// The oracle.
-    pub fn oracle(&self) -> &O {
-        &self.oracle
     }
 
     fn ask(&mut self, state: u32, class: u32) -> u32 {
