@@ -128,18 +128,18 @@ def lack(model: Model, encoded: Encoded) -> Lack | None:
 
 def _impossible(model: Model, encoded: Encoded) -> Lack | None:
     """Returns the operation that returned first of those of which the model says that no state allows them."""
-    reasons = (
-        {id(code): model.impossible(encoded.coder.call(code)) for code in encoded.classes}
-        if model.has_impossible
-        else {}
-    )
-    wrong = [
-        i for i, code in enumerate(encoded.codes) if encoded.ends[i] != INFINITE and reasons.get(id(code)) is not None
-    ]
-    if not wrong:
+    if not model.has_impossible:
         return None
-    op = min(wrong, key=encoded.ends.__getitem__)
-    return Lack(kind=IMPOSSIBLE, op=op, core=(op,), value=reasons[id(encoded.codes[op])])
+    returned = sorted((end, i) for i, end in enumerate(encoded.ends) if end != INFINITE)
+    reasons: dict[int, str | None] = {}
+    for _, i in returned:
+        code = encoded.codes[i]
+        if id(code) not in reasons:
+            reasons[id(code)] = model.impossible(encoded.coder.call(code))
+        why = reasons[id(code)]
+        if why is not None:
+            return Lack(kind=IMPOSSIBLE, op=i, core=(i,), value=why)
+    return None
 
 
 def _flow_lack(model: Model, encoded: Encoded) -> Lack | None:

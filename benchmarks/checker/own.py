@@ -164,11 +164,12 @@ class Bank(Model):
 
     def impossible(self, op: Call) -> str | None:
         """See `Model`."""
-        if op.f != "read" or not op.ok:
+        if op.f != "read":
             return None
-        total = sum(op.result) if op.argument is None else op.result
-        right = total == ACCOUNTS * BALANCE if op.argument is None else 0 <= total <= ACCOUNTS * BALANCE
-        return None if right else f"{total} were held, but the bank has {ACCOUNTS * BALANCE}"
+        bank = ACCOUNTS * BALANCE
+        held = op.result if isinstance(op.result, list) else [op.result]
+        right = sum(held) == bank if op.argument is None else held[0] in range(bank + 1)
+        return None if right else f"the bank has {bank}, but the read says {op.result}"
 
 
 class Store(Model):

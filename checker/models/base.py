@@ -155,7 +155,8 @@ class Model:
     def impossible(self, op: Call) -> str | None:  # noqa: ARG002 - for models that know
         """Says why no state that can be reached allows such an operation, so that its answer is refuted before any search.
 
-        A bank can say here that the balances of a read do not come to the bank's total.
+        A bank can say here that the balances of a read do not come to the bank's total. Only operations that returned are asked
+        about.
 
         Returns:
             None, which is the default: some state may allow it.

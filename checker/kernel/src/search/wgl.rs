@@ -5,12 +5,11 @@
 //! knows which operations were linearized with which state (Horn and Kroening, FORTE 2015). Crashed operations have no return,
 //! and the search is done when only such are left.
 //!
-//! Three additions keep it exact:
+//! Two additions keep it exact:
 //!
-//! - Of two operations that are alike, of which one was called no later and ended no later than the other, that one goes first.
+//! - Of two operations that are alike, of which one was called no later and ended before the other, that one goes first.
 //!   Suppose that a linearization has them the other way round. Exchanged, each comes after the calls and before the ends that
 //!   the other one came after and before, so real time is respected; and the states are the same. A crashed operation never ends.
-//! - A crashed operation that changes nothing is not linearized: nobody saw its answer.
 //! - The key of a configuration leaves out what all have in front: operations that return are numbered by their calls, so that
 //!   what differs lies in a few words. Crashed operations have words of their own.
 
@@ -155,8 +154,7 @@ impl Wgl {
             let first = self.first[entry as usize];
             let waits = first != NONE && !self.left.has(first as usize);
             let next = if waits { ILLEGAL } else { machine.step(self.state, self.class_of[entry as usize]) };
-            let changes = next != self.state || matches!(kind, Kind::Call(_));
-            if next != ILLEGAL && changes && self.left.remember(entry as usize, next) {
+            if next != ILLEGAL && self.left.remember(entry as usize, next) {
                 self.stack.push((at, self.state));
                 self.most = self.most.max(self.stack.len());
                 self.state = next;
@@ -205,20 +203,21 @@ impl Wgl {
     }
 }
 
-/// By operation, in the order of the calls as (start, end, operation): of those of its class that ended no later and after its
+/// By operation, in the order of the calls as (start, end, operation): of those of its class that ended before it and after its
 /// call, the last one to end. The entries are numbered from `base` on.
 fn alike(plan: &Plan, called: &[(i64, i64, u32)], base: u32) -> Vec<u32> {
-    let mut open: Vec<Vec<(i64, u32)>> = vec![Vec::new(); plan.classes];
+    // Of returns at one moment that of the higher operation is the later one.
+    let mut open: Vec<Vec<(i64, u32, u32)>> = vec![Vec::new(); plan.classes];
     let mut first = Vec::with_capacity(called.len());
     for (entry, &(start, end, op)) in (base..).zip(called) {
         let open = &mut open[plan.class[op as usize] as usize];
-        open.retain(|&(other, _)| other >= start);
-        let before = open.iter().filter(|&&(other, _)| other <= end).max();
-        first.push(before.map_or(NONE, |&(_, entry)| entry));
+        open.retain(|&(other, ..)| other >= start);
+        let before = open.iter().filter(|&&(other, number, _)| (other, number) < (end, op)).max();
+        first.push(before.map_or(NONE, |&(_, _, entry)| entry));
         if end == INF {
             open.clear(); // this one goes after all of them
         }
-        open.push((end, entry));
+        open.push((end, op, entry));
     }
     first
 }
