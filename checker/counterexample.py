@@ -38,7 +38,7 @@ from checker.models.opcodes import (
     WRITE,
 )
 from checker.necessary import ANALYZER as FLOW
-from checker.necessary import SEARCH
+from checker.necessary import IMPOSSIBLE, SEARCH
 from checker.patterns import patterns
 from checker.relaxing import ANALYZER as RELAXED
 from checker.relaxing import refutes, smallest
@@ -133,7 +133,7 @@ def _of_own_model(model: Model, encoded: Encoded, outcome: Outcome, op: int, dea
             kept = part.shrunk([])
     small = tuple(encoded.operations[i] for i in kept)
     if analyzer == FLOW:
-        _hold_to_step(model, encoded.operations[op], small)
+        _hold_to_step(model, encoded.operations[op], small, "impossible" if kind == IMPOSSIBLE else "flow")
     else:
         _hold_to_brute_force(model, analyzer, small)
     told = _alone(encoded, op, kept)
@@ -180,12 +180,12 @@ def _alone(encoded: Encoded, op: int, kept: Sequence[int]) -> Outcome:
     return outcome
 
 
-def _hold_to_step(model: Model, op: Operation, small: tuple[Operation, ...]) -> None:
-    """Refuses a model whose `flow` says that operations have no legal order, where its `step` allows one."""
+def _hold_to_step(model: Model, op: Operation, small: tuple[Operation, ...], method: str) -> None:
+    """Refuses a model that says by a method that operations have no legal order, where its `step` allows one."""
     if len(small) <= _BRUTE_OPERATIONS and linearizable(model, small, bound=_BRUTE_STEPS):
         raise ModelError(
-            f"model {model.name}: by its `flow` the operation of event {op.invoke_index} cannot return what it did, but by its "
-            "`step` it can; correct `flow`, or leave it out"
+            f"model {model.name}: by its `{method}` the operation of event {op.invoke_index} cannot return what it did, but "
+            f"by its `step` it can; correct `{method}`, or leave it out"
         )
 
 

@@ -49,6 +49,7 @@ class History(Protocol):
     Attributes:
         problem: The history for the kernel.
         own: Whether the model is a user's own.
+        events: The history by classes; made when it is asked for first.
     """
 
     @property
@@ -57,14 +58,14 @@ class History(Protocol):
     @property
     def own(self) -> bool: ...  # noqa: D102
 
+    @property
+    def events(self) -> Events: ...  # noqa: D102
+
     def end(self, op: int) -> int:
         """Returns when an operation ended."""
 
     def lack(self) -> Lack | None:
         """Returns what must be and is not; see `checker.necessary.lack`."""
-
-    def events(self) -> Events:
-        """Returns the history by classes."""
 
     def before(self, end: int) -> tuple[Problem, Sequence[int]]:
         """Returns what had begun before a moment, as far as it had gone right before, and its positions in the history."""
@@ -98,9 +99,10 @@ class Objects:
         """See `History`."""
         return lack(self.model, self.encoded)
 
+    @property
     def events(self) -> Events:
         """See `History`."""
-        return self.encoded.events()
+        return self.encoded.events
 
     def before(self, end: int) -> tuple[Problem, Sequence[int]]:
         """See `History`."""
@@ -133,7 +135,7 @@ def decide_all(
         return [_cancelled(outcome) if outcome["unsuited"] is not None else outcome for outcome in outcomes]
     left = _put(outcomes, left, [_lacking(histories[i], clock) for i in left])
     left = _put(outcomes, left, [_ruled(histories[i], clock, want_order=want_order) for i in left])
-    hard = [i for i in left if not histories[i].own and has_walk(histories[i].events())]
+    hard = [i for i in left if not histories[i].own and has_walk(histories[i].events)]
     walkable = frozenset(hard)
     others = [i for i in left if i not in walkable]
     for search_s, walk_s in _WALKS:
@@ -202,7 +204,7 @@ def _ruled(history: History, clock: _Clock, *, want_order: bool) -> Outcome | No
     """Returns the outcome of a history that a rule of its family decides; None if there is none."""
     if history.own:
         return None
-    events = history.events()
+    events = history.events
     found = by_rule(events, clock.limits(AUTO, None), want_order=want_order)
     if found is None or found["verdict"] != "invalid" or found["op"] is None or not is_connected(events):
         return found
@@ -211,7 +213,7 @@ def _ruled(history: History, clock: _Clock, *, want_order: bool) -> Outcome | No
 
 def _walked(history: History, clock: _Clock, walk_s: float, *, want_order: bool) -> Outcome | None:
     """Returns the outcome of a history that a walk decides; None if it takes too long."""
-    return by_walk(history.events(), clock.limits(AUTO, walk_s), want_order=want_order)
+    return by_walk(history.events, clock.limits(AUTO, walk_s), want_order=want_order)
 
 
 def _earlier(history: History, op: int, clock: _Clock) -> Outcome | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from checker._kernel import Problem
@@ -48,7 +49,7 @@ class Events:
     initial: Sequence[int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Encoded:
     """A history as the kernel has it.
 
@@ -86,8 +87,9 @@ class Encoded:
         starts = array("q", [self.operations[i].invoke_index for i in kept])
         return _problem(self.coder, [self.codes[i] for i in kept], starts, ends, self.initial)
 
+    @cached_property
     def events(self) -> Events:
-        """Returns the history by classes."""
+        """The history by classes."""
         places = {id(code): place for place, code in enumerate(self.classes)}
         return Events(
             family=self.coder.family,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from checker.contradictions import Story, told
 from checker.models.base import Inconsistent, NativeModel
 from checker.necessary import ANALYZER as FLOW
-from checker.necessary import DUPLICATE, FUTURE, SEARCH
+from checker.necessary import DUPLICATE, FUTURE, IMPOSSIBLE, SEARCH
 from checker.words import began, did, ended, listed, sentence, span, value_text, what
 from harness.op import OpType
 from harness.plain import name, one_line
@@ -62,7 +62,7 @@ class Telling:
         whole: All operations of the object, those that failed too; empty if they are not all at hand.
         small: The operations of the counterexample.
         configs: How the object may stand before `op` returns, if there is nothing but the counterexample; empty if not known.
-        value: The value that was there too early, too often or never, of a user's own model.
+        value: The value that was there too early, too often or never, of a user's own model; of what is impossible, why.
     """
 
     core: Sequence[Operation]
@@ -99,6 +99,9 @@ def _from_nowhere(result: Analysis, op: Operation, telling: Telling) -> str | No
     """Tells of a value that a user's own model says an operation needs, and that was not there; None if it is not that."""
     if result.analyzer != FLOW or result.kind == SEARCH:
         return None
+    if result.kind == IMPOSSIBLE:
+        why = name(one_line(str(telling.value)).rstrip("."), _REASON)
+        return sentence(f"{what(op)} at ", ended(op), f" is possible in no state: {why}.")
     shown = value_text(telling.value)
     who: list[str | Instant] = [f"{what(op)} at ", ended(op), f" needs {shown}, but "]
     if result.kind == FUTURE:

@@ -170,7 +170,7 @@ def of_objects(model: Model, encoded: Encoded, outcome: Outcome) -> tuple[Hardne
         return ()
     coder = encoded.coder
     own = coder.step is not None
-    events = encoded.events()
+    events = encoded.events
     calls = [coder.call(code) for code in events.classes] if own else []
     ended = Ended(
         problem=encoded.problem,

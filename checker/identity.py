@@ -29,6 +29,9 @@ def identity(value: Value) -> Hashable:  # noqa: PLR0911 - one return for each t
     kind = type(value)
     if kind in _PLAIN:
         return value  # type: ignore[no-any-return]  # int, str and None are hashable
+    if kind is tuple or kind is list:
+        # States of models are such values, and some of them are long.
+        return ("list", *(value if _PLAIN.issuperset(map(type, value)) else map(identity, value)))
     if kind is bool:
         return ("bool", value)
     if kind is float:

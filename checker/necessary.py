@@ -10,6 +10,8 @@ makes (`Model.flow`); the kernel's opcodes say it of built-in models. Three cond
   Information Processing Letters 6(1), 1977). Values that only need each other are never there.
 - *duplicate*: at some return more copies of a value have certainly been taken than operations that make one have begun.
 
+A user's model may also say that no state allows an operation (`Model.impossible`): *impossible*.
+
 Of a counter, a read lies between the least and the greatest sum that real time allows (*too-low*, *too-high*), and it is the
 sum of all increments that ended before it and some of those that overlap with it. The sums of their subsets are the bits of
 one number (Bellman's dynamic programming for subset sums), as long as they are small.
@@ -62,6 +64,7 @@ ANALYZER: Final = "flow"
 PHANTOM: Final = "phantom"
 FUTURE: Final = "future"
 DUPLICATE: Final = "duplicate"
+IMPOSSIBLE: Final = "impossible"
 SEARCH: Final = "search"  # what the kernel calls a contradiction of no kind of its own
 TOO_LOW: Final = "too-low"
 TOO_HIGH: Final = "too-high"
@@ -81,10 +84,10 @@ class Lack:
     """An operation whose answer cannot be.
 
     Attributes:
-        kind: `phantom`, `future`, `duplicate`, `too-low` or `too-high`.
+        kind: `phantom`, `future`, `duplicate`, `impossible`, `too-low` or `too-high`.
         op: The position of the operation by whose return that is certain.
         core: The positions of the operations that show it, `op` among them.
-        value: The value that is lacking; None of a counter.
+        value: The value that is lacking; None of a counter. Of `impossible`, why it is.
     """
 
     kind: str
@@ -117,12 +120,32 @@ def lack(model: Model, encoded: Encoded) -> Lack | None:
     Raises:
         ModelError: A value of the model's `flow` cannot be compared.
     """
-    own = encoded.coder.step is not None
-    if own and not model.has_flow:
+    if encoded.coder.step is None:
+        return lack_of(encoded.events)
+    found = [each for each in (_impossible(model, encoded), _flow_lack(model, encoded)) if each is not None]
+    return min(found, key=lambda each: encoded.ends[each.op], default=None)
+
+
+def _impossible(model: Model, encoded: Encoded) -> Lack | None:
+    """Returns the operation that returned first of those of which the model says that no state allows them."""
+    if not model.has_impossible:
         return None
-    events = encoded.events()
-    if not own:
-        return lack_of(events)
+    returned = sorted((end, i) for i, end in enumerate(encoded.ends) if end != INFINITE)
+    reasons: dict[int, str | None] = {}
+    for _, i in returned:
+        code = encoded.codes[i]
+        if id(code) not in reasons:
+            reasons[id(code)] = model.impossible(encoded.coder.call(code))
+        why = reasons[id(code)]
+        if why is not None:
+            return Lack(kind=IMPOSSIBLE, op=i, core=(i,), value=why)
+    return None
+
+
+def _flow_lack(model: Model, encoded: Encoded) -> Lack | None:
+    if not model.has_flow:
+        return None
+    events = encoded.events
     flows = [_of_model(model, encoded, code) for code in encoded.classes]
     found = _Flows(events, flows, [identity(value) for value in model.initial_values]).lack()
     return None if found is None else replace(found, value=revived(found.value))

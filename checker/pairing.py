@@ -39,18 +39,16 @@ and sets of done operations that led nowhere are remembered.
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from checker.models.opcodes import DEQUEUE, DEQUEUE_ANY, DEQUEUE_EMPTY, ENQUEUE, INFINITE
-from checker.walking import BEFORE, LAST, MOST_STATES, Done, Kind, Walked, nothing
+from checker.walking import BEFORE, LAST, Budget, Done, Kind, Walked, nothing, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from checker.encode import Events
 
-_CLOCK_EVERY: Final = 256
 _ANY: Final = -(1 << 62)  # no value has this number
 
 
@@ -61,6 +59,10 @@ class _State(NamedTuple):
     takes: Done
     empties: Done
     level: int
+
+    @property
+    def due(self) -> int:
+        return min(self.takes.least, self.empties.least)
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -80,9 +82,7 @@ class _Step(NamedTuple):
 class Queue:
     """The search in one history of a queue."""
 
-    def __init__(
-        self, events: Events, kept: Iterable[int], until: tuple[int, int] = LAST, most_states: int = MOST_STATES
-    ) -> None:
+    def __init__(self, events: Events, kept: Iterable[int], until: tuple[int, int] = LAST) -> None:
         """Prepares the search.
 
         Args:
@@ -90,7 +90,6 @@ class Queue:
             kept: The positions of the operations that are looked at.
             until: The end and the position of the last return: what returned later may have happened or not. Of returns at one
                 moment that of the higher position is the later one.
-            most_states: How many states are remembered at most.
         """
         puts = [(BEFORE + 1 + place, BEFORE + 1 + place, value, -1) for place, value in enumerate(events.initial)]
         takes: list[tuple[int, int, int, int]] = []
@@ -110,53 +109,22 @@ class Queue:
                 takes.append((start, INFINITE, _ANY, i))
             elif code.f == DEQUEUE_EMPTY and end != INFINITE:
                 empties.append((start, end, 0, i))
-        self._most_states = most_states
         self._puts, self._takes, self._empties = Kind(puts), Kind(takes), Kind(empties)
 
-    def search(self, deadline_s: float, *, want_order: bool = False) -> Walked:
+    def search(self, budget: Budget, *, want_order: bool = False) -> Walked:
         """Looks for a linearization.
 
         Args:
-            deadline_s: Until when, by `time.monotonic`.
+            budget: What the search may take.
             want_order: Whether to return it.
         """
         puts, takes, empties = map(nothing, (self._puts, self._takes, self._empties))
-        first = _State(puts, takes, empties, BEFORE)
-        path: list[_Step] = []
-        choices: list[tuple[_State, int, list[_Step]]] = []
-        seen: set[tuple[object, ...]] = set()
-        state = self._opened(first)
-        steps = 0
-        stuck = -1
-        while True:
-            if not state.empties.left and state.empties.begun == len(self._empties) and state.takes.least == INFINITE:
-                return Walked(valid=True, order=self._order(path) if want_order else None, steps=steps)
-            forced, options = self._next(state)
-            if forced is None:
-                if not options:
-                    stuck = max(stuck, min(state.takes.least, state.empties.least))
-                key = state.key
-                if options and key not in seen:
-                    if len(seen) == self._most_states:
-                        return Walked(valid=None, steps=steps)
-                    seen.add(key)
-                    choices.append((state, len(path), options))
-                while choices and not choices[-1][2]:
-                    choices.pop()
-                if not choices:
-                    return Walked(valid=False, steps=steps, stuck=stuck)
-                state, length, options = choices[-1]
-                del path[length:]
-                forced = options.pop()
-            steps += 1
-            if not steps % _CLOCK_EVERY and time.monotonic() > deadline_s:
-                return Walked(valid=None, steps=steps)
-            path.append(forced)
-            state = self._after(state, forced)
+        first = self._opened(_State(puts, takes, empties, BEFORE))
+        return walk(first, self._next, self._after, budget, self._order if want_order else None)
 
     def _opened(self, state: _State) -> _State:
         """Returns a state with all among `left` that may come next by real time."""
-        until = min(state.takes.least, state.empties.least)
+        until = state.due
         before = min(until, state.puts.least)
         return _State(
             puts=state.puts.opened(self._puts, before),
@@ -176,12 +144,12 @@ class Queue:
             takes = takes.without(self._takes, step.take)
         return self._opened(_State(puts, takes, empties, level))
 
-    def _next(self, state: _State) -> tuple[_Step | None, list[_Step]]:
-        """Returns what comes next without an alternative; or else what may come next, the most promising last."""
+    def _next(self, state: _State) -> list[_Step]:
+        """Returns what may come next, the most promising last; one step alone has no alternative."""
         if state.empties.left and state.level <= state.puts.least:
-            return _Step(-1, -1, state.empties.left[0]), []
+            return [_Step(-1, -1, state.empties.left[0])]
         puts, takes = self._puts, self._takes
-        until = min(state.takes.least, state.empties.least)
+        until = state.due
         before = min(until, state.puts.least)
         first_put: dict[int, int] = {}
         for number in state.puts.left:
@@ -202,14 +170,14 @@ class Queue:
                 calm = self._calm(state, step)
                 ends_first = place == 0 and puts.inner[put] <= before and takes.inner[take] <= until
                 if calm and end != INFINITE and ends_first:
-                    return step, []
+                    return [step]
                 options.append((end == INFINITE, min(puts.ends[put], end), step))
                 if calm:
                     break
             if crashed is not None and not calm:
                 options.append((2, puts.ends[put], _Step(put, crashed)))
         options.sort(reverse=True)
-        return None, [step for _, _, step in options]
+        return [step for _, _, step in options]
 
     def _fronts(self, numbers: Sequence[int]) -> list[int]:
         """Returns dequeues of one value, the first to end first, without those that start after one that ends first."""

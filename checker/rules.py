@@ -28,7 +28,7 @@ from checker.necessary import SEARCH
 from checker.pairing import Queue
 from checker.solving import outcome
 from checker.sums import Counts, rises
-from checker.walking import MOST_STATES
+from checker.walking import MOST_STATES, Budget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -94,27 +94,32 @@ def _walk(
 ) -> Outcome | None:
     """Returns what a walk through a history decides."""
     began_s = time.perf_counter()
-    deadline_s = math.inf if limits.time_limit_s is None else time.monotonic() + limits.time_limit_s
-    most = MOST_STATES if limits.memory_limit is None else min(MOST_STATES, limits.memory_limit // _STATE_BYTES)
+    budget = Budget(
+        deadline_s=math.inf if limits.time_limit_s is None else time.monotonic() + limits.time_limit_s,
+        most_states=MOST_STATES
+        if limits.memory_limit is None
+        else min(MOST_STATES, limits.memory_limit // _STATE_BYTES),
+        cancellation=limits.cancellation,
+    )
     whole = range(len(events.members))
-    found = kind(events, whole, most_states=most).search(deadline_s, want_order=want_order)
+    found = kind(events, whole).search(budget, want_order=want_order)
     if found.valid is None:
         return None
     if found.valid:
         seconds = time.perf_counter() - began_s
         return outcome("valid", analyzer, order=found.order, steps=found.steps, seconds=seconds)
 
-    def fails(kept: Sequence[int], until: tuple[int, int], end_s: float) -> bool | None:
-        said = kind(events, kept, until, most).search(end_s).valid
+    def fails(kept: Sequence[int], until: tuple[int, int], budget: Budget) -> bool | None:
+        said = kind(events, kept, until).search(budget).valid
         return None if said is None else not said
 
-    until = _first(events, found.stuck, lambda end: fails(whole, end, deadline_s))
+    until = _first(events, found.stuck, lambda end: fails(whole, end, budget))
     if until is None:
         return None
     core: list[int] = []
     if kind is Queue:
-        shrink_s = min(deadline_s, time.monotonic() + _SHRINK_S)
-        core = _shrunk(events, until, lambda kept: time.monotonic() < shrink_s and fails(kept, until, shrink_s) is True)
+        brief = budget.until(time.monotonic() + _SHRINK_S)
+        core = _shrunk(events, until, lambda kept: not brief.is_over() and fails(kept, until, brief) is True)
     seconds = time.perf_counter() - began_s
     return outcome("invalid", analyzer, op=until[1], kind=SEARCH, core=core, steps=found.steps, seconds=seconds)
 

@@ -19,20 +19,18 @@ Increments of zero change nothing and say nothing. A fetch-and-add of zero is a 
 
 from __future__ import annotations
 
-import time
 from bisect import bisect_right
 from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from checker.models.opcodes import FETCH_ADD, INCREMENT, INFINITE, READ_COUNT
-from checker.walking import BEFORE, LAST, MOST_STATES, Done, Kind, Walked, nothing
+from checker.walking import BEFORE, LAST, Budget, Done, Kind, Walked, nothing, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from checker.encode import Events
 
-_CLOCK_EVERY: Final = 256
 _MOST_BITS: Final = 1 << 16  # the greatest sum of increments of which all subsets are looked at
 _ADDS, _FETCHES, _READS = range(3)
 
@@ -48,6 +46,10 @@ class _State(NamedTuple):
     @property
     def least(self) -> int:
         return min(self.adds.least, self.fetches.least, self.reads.least)
+
+    @property
+    def due(self) -> int:
+        return min(self.reads.least, self.fetches.least)
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -110,9 +112,7 @@ class _Reach:
 class Counts:
     """The walk through one history of a counter; see `rises`."""
 
-    def __init__(
-        self, events: Events, kept: Iterable[int], until: tuple[int, int] = LAST, most_states: int = MOST_STATES
-    ) -> None:
+    def __init__(self, events: Events, kept: Iterable[int], until: tuple[int, int] = LAST) -> None:
         """Prepares the walk; see `checker.pairing.Queue`."""
         classes, members, starts, ends = events.classes, events.members, events.starts, events.ends
         sign = -1 if any(code.a < 0 for code in classes if code.f != READ_COUNT) else 1
@@ -137,7 +137,6 @@ class Counts:
                 items[_ADDS].append((start, end, sign * code.a, i))
         self._kinds = tuple(Kind(each) for each in items)
         self._initial = sign * events.initial[0]
-        self._most_states = most_states
         reads, fetches = self._kinds[_READS], self._kinds[_FETCHES]
         self._reads_of = Counter(reads.values)
         self._fetches_of = Counter(
@@ -154,42 +153,14 @@ class Counts:
                     self._spans[value] = (max(latest, start), min(first, end))
         self._seen_counts = sorted({*self._reads_of, *self._fetches_of})
 
-    def search(self, deadline_s: float, *, want_order: bool = False) -> Walked:
+    def search(self, budget: Budget, *, want_order: bool = False) -> Walked:
         """Looks for a linearization; see `checker.pairing.Queue.search`."""
         impossible = self._seen_counts and self._seen_counts[0] < self._initial
         if impossible or max(self._fetches_of.values(), default=0) > 1:
             return Walked(valid=False)
         adds, fetches, reads = map(nothing, self._kinds)
-        state = self._opened(_State(adds, fetches, reads, self._initial))
-        path: list[_Step] = []
-        choices: list[tuple[_State, int, list[_Step]]] = []
-        seen: set[tuple[object, ...]] = set()
-        steps = 0
-        stuck = -1
-        while state.reads.least != INFINITE or state.fetches.least != INFINITE:
-            options = self._next(state)
-            step = options[0] if len(options) == 1 else None
-            if step is None:
-                if not options:
-                    stuck = max(stuck, min(state.reads.least, state.fetches.least))
-                elif state.key not in seen:
-                    if len(seen) == self._most_states:
-                        return Walked(valid=None, steps=steps)
-                    seen.add(state.key)
-                    choices.append((state, len(path), options))
-                while choices and not choices[-1][2]:
-                    choices.pop()
-                if not choices:
-                    return Walked(valid=False, steps=steps, stuck=stuck)
-                state, length, options = choices[-1]
-                del path[length:]
-                step = options.pop()
-            steps += 1
-            if not steps % _CLOCK_EVERY and time.monotonic() > deadline_s:
-                return Walked(valid=None, steps=steps)
-            path.append(step)
-            state = self._after(state, step)
-        return Walked(valid=True, order=self._order(path) if want_order else None, steps=steps)
+        first = self._opened(_State(adds, fetches, reads, self._initial))
+        return walk(first, self._next, self._after, budget, self._order if want_order else None)
 
     def _opened(self, state: _State) -> _State:
         """Returns a state with all among `left` that may come next by real time."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -244,10 +245,11 @@ class Arrays:
 
     def lack(self) -> Lack | None:
         """See `checker.deciding.History`."""
-        return lack_of(self.events())
+        return lack_of(self.events)
 
+    @cached_property
     def events(self) -> Events:
-        """Returns the history by classes."""
+        """See `checker.deciding.History`."""
         f, a, b, s, e = self._part
         rows, members = np.unique(np.stack([f.astype(np.int64), a, b]), axis=1, return_inverse=True)
         return Events(
@@ -291,7 +293,7 @@ def check_table(table: Table, limits: Limits, *, cross_check: bool) -> KeyedAnal
     first = sorted(invalid, key=lambda place: _failed_at(table, place, outcomes[place]))
     explained = set(first[:EXPLAINED])
     hard = [
-        of_columns(each.problem, each.events(), outcome) if outcome["cause"] in CAUSES else None
+        of_columns(each.problem, each.events, outcome) if outcome["cause"] in CAUSES else None
         for each, outcome in zip(arrays, outcomes, strict=True)
     ]
     shown = _shown(table, outcomes, explained, hard)

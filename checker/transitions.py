@@ -31,9 +31,10 @@ class Transitions:
     def __init__(self, model: Model) -> None:
         self.calls: list[Call] = []
         self._model = model
+        self._model_step = model.step
         self._states: list[State] = [model.initial]
         self._numbers: dict[Hashable, int] = {identity(model.initial): 0}
-        self._after: dict[tuple[int, int], int] = {}
+        self._after: list[dict[int, int]] = [{}]  # by state and call
         self._lock = Lock()  # two searches of one history may ask at once
 
     @property
@@ -44,7 +45,7 @@ class Transitions:
     @property
     def entries(self) -> int:
         """How many transitions are known."""
-        return len(self._after)
+        return sum(map(len, self._after))
 
     def add(self, call: Call) -> int:
         """Returns the number of operations that are alike, and that have none yet."""
@@ -57,11 +58,11 @@ class Transitions:
         Raises:
             ModelError: The model has states that are not hashable.
         """
-        key = (state, call)
-        known = self._after.get(key)
+        after = self._after[state]
+        known = after.get(call)
         if known is None:
             with self._lock:
-                known = self._after[key] = self._ask(state, call)
+                known = after[call] = self._ask(state, call)
         return known
 
     def refusal(self, state: int, call: int) -> str | None:
@@ -70,13 +71,17 @@ class Transitions:
         return after.message if isinstance(after, Inconsistent) else None
 
     def _ask(self, state: int, call: int) -> int:
-        after = self._model.step(self._states[state], self.calls[call])
+        before = self._states[state]
+        after = self._model_step(before, self.calls[call])
         if isinstance(after, Inconsistent):
             return REFUSED
+        if after is before:
+            return state
         try:
             number = self._numbers.setdefault(identity(after), len(self._states))
         except TypeError as error:
             raise ModelError(f"model {self._model.name}: expected hashable states, found {after!r}") from error
         if number == len(self._states):
             self._states.append(after)
+            self._after.append({})
         return number

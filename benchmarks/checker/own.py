@@ -162,6 +162,15 @@ class Bank(Model):
         """See `Model`."""
         return op.f == "read" or (op.ok and op.result is False)
 
+    def impossible(self, op: Call) -> str | None:
+        """See `Model`."""
+        if op.f != "read":
+            return None
+        bank = ACCOUNTS * BALANCE
+        held = op.result if isinstance(op.result, list) else [op.result]
+        right = sum(held) == bank if op.argument is None else held[0] in range(bank + 1)
+        return None if right else f"the bank has {bank}, but the read says {op.result}"
+
 
 class Store(Model):
     """Keys of a store as one object: `put` of `[key, value]`, `get` of a key, and `cas` of `[key, expected, new]`."""

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from checker._kernel import Outcome, Problem
     from harness.op import Operation
 
+A = TypeVar("A")
 T = TypeVar("T")
 
 LIMIT_S = 20.0
@@ -254,23 +255,28 @@ def _compare(row: Row, peer: Porcupine) -> tuple[list[Ours], list[Answer]]:
     ours, asked = [], []
     for history in row.histories:
         limit_s = peer.limit_s * history.share
-        seconds, outcomes = _best(partial(history.prepare(), limit_s))
-        told = {outcome["verdict"] for outcome in outcomes}
-        verdict = next(str(each) for each in ("invalid", "unknown", "valid") if each in told)
-        whole = None
-        if history.whole is not None and verdict != UNKNOWN:
-            whole, _ = _best(partial(history.whole, limit_s))
-        steps = sum(outcome["steps"] for outcome in outcomes)
-        ours.append(Ours(verdict=verdict, seconds=seconds, whole=whole, steps=steps))
+        ours.append(_measure_ours(history, limit_s))
         asked.append(peer.check(*history.porcupine, history.lines(), limit_s))
     return ours, asked
 
 
-def _best(action: Callable[[], T]) -> tuple[float, T]:
+def _measure_ours(history: Decidable, limit_s: float) -> Ours:
+    seconds, outcomes = _best(lambda decide: decide(limit_s), history.prepare)
+    told = {outcome["verdict"] for outcome in outcomes}
+    verdict = next(str(each) for each in ("invalid", "unknown", "valid") if each in told)
+    whole = None
+    if history.whole is not None and verdict != UNKNOWN:
+        whole, _ = _best(history.whole, lambda: limit_s)
+    return Ours(verdict=verdict, seconds=seconds, whole=whole, steps=sum(outcome["steps"] for outcome in outcomes))
+
+
+def _best(action: Callable[[A], T], prepare: Callable[[], A]) -> tuple[float, T]:
+    """Returns the least time of an action, and its result. It works on something new each time, which keeps no answers."""
     best = math.inf
     for _ in range(REPEATS):
+        prepared = prepare()
         began = time.perf_counter()
-        result = action()
+        result = action(prepared)
         best = min(best, time.perf_counter() - began)
         if best > 1:
             break
@@ -294,7 +300,7 @@ def measure(count: int) -> None:
     """Prints what one long history takes, as JSON."""
     problem = unique_writes(count).problem()
     before = _memory("VmRSS", reset=True)
-    seconds, outcomes = _best(lambda: solve([problem], Limits(threads=1)))
+    seconds, outcomes = _best(lambda given: solve([given], Limits(threads=1)), lambda: problem)
     after = _memory("VmHWM")
     sort = min(sort_seconds(count) for _ in range(3))
     told = {"verdict": outcomes[0]["verdict"], "seconds": seconds, "sort": sort}
@@ -327,13 +333,13 @@ def _start_up() -> None:
             "".join(f"{{:process {p}, :type :{t}, :f :{f}, :value {_edn(v)}}}\n" for _, p, t, f, v in events)
         )
 
-        def check() -> list[int]:
+        def check(_: None) -> list[int]:
             return [subprocess.run([*command, str(path)], stdout=subprocess.DEVNULL, check=True).returncode]
 
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        check()
+        check(None)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        seconds, _ = _best(check)
+        seconds, _ = _best(check, lambda: None)
     processor = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
     print(f"\n{START_UP_ROW}: {_seconds(seconds)}", end="")
     print(f" ({_seconds(processor)} of processor time)")

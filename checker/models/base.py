@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 State: TypeAlias = Any  # whatever the model says, hashable
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Inconsistent:
-    """The operation is not possible in that state.
+    """The operation is not possible in that state. Not `frozen`, since a search makes many of them.
 
     Attributes:
         message: Why.
@@ -146,6 +146,22 @@ class Model:
     def has_flow(self) -> bool:
         """Whether the model's class says anything by `flow`."""
         return type(self).flow is not Model.flow
+
+    @property
+    def has_impossible(self) -> bool:
+        """Whether the model's class says anything by `impossible`."""
+        return type(self).impossible is not Model.impossible
+
+    def impossible(self, op: Call) -> str | None:  # noqa: ARG002 - for models that know
+        """Says why no state that can be reached allows such an operation, so that its answer is refuted before any search.
+
+        A bank can say here that the balances of a read do not come to the bank's total. Only operations that returned are asked
+        about.
+
+        Returns:
+            None, which is the default: some state may allow it.
+        """
+        return None
 
     def silent(self, op: Call) -> bool:  # noqa: ARG002 - for models that have such operations
         """Says whether such an operation is possible in every state and changes none, so that it says nothing."""

@@ -193,15 +193,6 @@ impl Oracle for PythonOracle<'_> {
     fn observer(&self, class: u32) -> bool {
         self.model.observers.get(class as usize).is_some_and(|&flag| flag != 0)
     }
-    fn viable(&mut self, _: u32, _: u32) -> bool {
-        true
-    }
-    fn looks_ahead(&self) -> bool {
-        false
-    }
-    fn resets(&self, _: u32) -> bool {
-        false
-    }
     fn cost(&self) -> u64 {
         16
     }
@@ -229,6 +220,10 @@ impl Cancellation {
 
     fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
     }
 }
 

@@ -31,7 +31,7 @@ from tests.own_models import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from checker.models import Model
+    from checker.models import Call, Model
 
 HISTORIES = 250
 OWN: list[Callable[[], Model]] = [MaxRegister, SilentMaxRegister, BoundedStack, LeaseLock]
@@ -208,6 +208,32 @@ def test_a_flow_that_step_contradicts_is_refused() -> None:
     """A wrong `flow` gives no wrong verdict where the brute force can look."""
     with pytest.raises(ModelError, match="by its `step` it can; correct `flow`"):
         analysis(Liar(), [operation(0, "read", None, 0, 1, 0)])
+
+
+class Halves(MaxRegister):
+    """A maximum that says that it is even."""
+
+    def impossible(self, op: Call) -> str | None:
+        """See `Model`."""
+        odd = op.f == "read" and op.ok and op.result % 2
+        return "all values are even" if odd else None
+
+
+def test_an_operation_that_no_state_allows_is_found_before_any_search() -> None:
+    """The first of them to return is named, with the model's words."""
+    operations = [
+        operation(0, "max", 4, 0, 1, 4),
+        operation(1, "read", None, 2, 9, 3),
+        operation(2, "read", None, 3, 5, 1),
+        operation(3, "read", None, 6, None),
+    ]
+    found = analysis(Halves(), operations)
+    assert (found.valid, found.analyzer, found.kind) == (Verdict.INVALID, "flow", "impossible")
+    assert (found.op, found.counterexample) == (operations[2], (operations[2],))
+    assert found.explanation == "Process 2's read of 1 at 0.005 s is possible in no state: all values are even."
+    assert analysis(Halves(), operations[:1]).valid is Verdict.VALID
+    with pytest.raises(ModelError, match="by its `step` it can; correct `impossible`"):
+        analysis(Halves(1), [operation(0, "read", None, 0, 1, 1)])
 
 
 def test_the_effort_of_the_slowest_key() -> None:

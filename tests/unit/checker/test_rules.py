@@ -5,14 +5,13 @@ Each says what the brute force and the plain search say, on small histories of e
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from checker import brute
+from checker import _kernel, brute
 from checker.analysis import analysis
 from checker.certificate import replay
 from checker.encode import encode
@@ -21,7 +20,7 @@ from checker.necessary import lack
 from checker.pairing import Queue
 from checker.rules import by_rule, by_walk, has_walk
 from checker.solving import Limits, positions, solve
-from checker.walking import LAST
+from checker.walking import LAST, Budget
 from harness.op import OpType
 from harness.verdict import Verdict
 from tests.own_models import operation
@@ -114,7 +113,7 @@ def small(kind: str, random: Random) -> tuple[Model, list[Operation]]:
 
 def ruled(object_: Model, encoded: Encoded) -> Outcome | None:
     """Returns what the rules say of a history in which nothing is lacking."""
-    events = encoded.events()
+    events = encoded.events
     rule = by_walk if has_walk(events) else by_rule
     return rule(events, LIMITS, want_order=True) if lack(object_, encoded) is None else None
 
@@ -166,7 +165,7 @@ def test_a_queue_up_to_a_return_is_what_the_search_says_of_it() -> None:
         until = random.choice(ends)
         kept = [i for i, start in enumerate(encoded.starts) if start <= until[0]]
         [searched] = solve([encoded.part(kept, until[0])], Limits(algorithm="search", threads=1))
-        found = Queue(encoded.events(), range(len(encoded.codes)), until).search(time.monotonic() + 60)
+        found = Queue(encoded.events, range(len(encoded.codes)), until).search(Budget())
         assert found.valid is (searched["verdict"] == "valid"), operations
 
 
@@ -227,6 +226,21 @@ def test_a_dequeue_that_starts_early_may_wait_for_an_empty_answer() -> None:
     ]
     object_ = model("fifo-queue")
     assert brute.linearizable(object_, operations)
-    found = by_walk(encode(object_, operations).events(), LIMITS, want_order=False)
+    found = by_walk(encode(object_, operations).events, LIMITS, want_order=False)
     assert found is not None
     assert found["verdict"] == "valid"
+
+
+def test_a_walk_hears_a_cancellation() -> None:
+    """It ends a moment later without a verdict, and so does the search after it."""
+    cancellation = _kernel.Cancellation()
+    assert not cancellation.is_cancelled()
+    cancellation.cancel()
+    object_ = model("fifo-queue")
+    operations = simulated(object_, Random("cancelled"), draw_queue(3), answer, count=2_000, processes=8)
+    events = encode(object_, operations).events
+    walked = Queue(events, range(len(events.members))).search(Budget(cancellation=cancellation))
+    assert walked.valid is None
+    assert walked.steps < 1_000
+    found = analysis("fifo-queue", operations, cancellation=cancellation)
+    assert (found.valid, found.cause) == (Verdict.UNKNOWN, "cancelled")

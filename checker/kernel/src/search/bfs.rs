@@ -70,9 +70,9 @@ impl<'p, B: Bits> Bfs<'p, B> {
         }
     }
 
-    /// Goes on for about that many steps.
+    /// Goes on for about that much work: steps, and what answers of the model take.
     pub fn run<M: Machine>(&mut self, machine: &mut M, meter: &mut Meter, budget: u64) -> Progress {
-        let end = meter.steps.saturating_add(budget);
+        let end = meter.spent(machine).saturating_add(budget);
         let last = self.rules.limit();
         while self.window.at < last {
             if !self.in_closure {
@@ -146,7 +146,9 @@ impl<'p, B: Bits> Bfs<'p, B> {
             moves.clear();
             let mut steps = 1;
             if self.rules.viable(&self.window, machine, &bits, state) {
-                steps += self.rules.moves(&self.window, machine, &mut self.scratch, &bits, state, hot, &mut moves);
+                moves.extend(self.rules.forced(&self.window, machine, state, hot));
+                steps += 1;
+                steps += self.rules.others(&self.window, machine, &mut self.scratch, &bits, state, hot, &mut moves);
             }
             let (last, trail) = (entry_last, self.trails.get(index as usize).copied().unwrap_or(NONE));
             for chosen in &moves {
@@ -162,7 +164,7 @@ impl<'p, B: Bits> Bfs<'p, B> {
             if let Some(cause) = meter.tick(steps, || self.bytes() + machine.bytes()) {
                 return Some(Progress::Stopped(cause));
             }
-            if meter.steps >= end {
+            if meter.spent(machine) >= end {
                 return Some(Progress::Pending);
             }
         }
@@ -200,12 +202,12 @@ impl<'p, B: Bits> Bfs<'p, B> {
         Some(marks)
     }
 
-    fn bytes(&self) -> usize {
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
         self.memo.bytes()
             + self.frontier.capacity() * size_of::<Node<B>>()
             + self.buckets.iter().map(|bucket| bucket.capacity() * 4).sum::<usize>()
             + self.trail.as_ref().map_or(0, |trail| trail.capacity() * 8)
-            + self.rules.plan.bytes()
     }
 }
 

@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
+use super::machine::Machine;
+
 /// Why a search ended without a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
@@ -105,6 +107,8 @@ pub struct Meter<'a> {
     stop: Option<&'a AtomicBool>,
     /// Model steps so far.
     pub steps: u64,
+    /// What is held beside what `tick` is told: of searches that take turns, what the others hold.
+    pub beside: usize,
     next_check: u64,
     bytes: usize,
 }
@@ -115,10 +119,17 @@ const CHECK_EVERY: u64 = 2048;
 impl<'a> Meter<'a> {
     /// A meter on shared limits; `stop` ends this search alone.
     pub fn new(limits: &'a Limits, stop: Option<&'a AtomicBool>) -> Self {
-        Self { limits, stop, steps: 0, next_check: 0, bytes: 0 }
+        Self { limits, stop, steps: 0, beside: 0, next_check: 0, bytes: 0 }
     }
 
-    /// Counts steps; says why to end, if there is a reason. `bytes` tells what the search holds now.
+    /// All work so far: steps, and what the model's answers took.
+    #[inline]
+    pub fn spent<M: Machine>(&self, machine: &M) -> u64 {
+        self.steps + machine.spent()
+    }
+
+    /// Counts steps; says why to end, if there is a reason. `bytes` tells what the search holds now, beside
+    /// `beside`.
     #[inline]
     pub fn tick(&mut self, steps: u64, bytes: impl FnOnce() -> usize) -> Option<Cause> {
         self.steps += steps;
@@ -126,7 +137,7 @@ impl<'a> Meter<'a> {
             return None;
         }
         self.next_check = (self.steps + CHECK_EVERY).min(self.limits.steps);
-        self.account(bytes());
+        self.account(self.beside + bytes());
         let stopped = self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
         let cause = if stopped {
             Some(Cause::Cancelled)

@@ -14,6 +14,8 @@ use crate::ops::NONE;
 struct Frame<B> {
     at: u32,
     bits: B,
+    /// Where it is remembered, as long as only the operation that returns here was looked at.
+    waiting: u32,
     /// The first move not tried yet, and the end of this frame's moves, which lie in one stack with those of the others.
     next: u32,
     first: u32,
@@ -54,9 +56,9 @@ impl<'p, B: Bits> Dfs<'p, B> {
         }
     }
 
-    /// Goes on for about that many steps.
+    /// Goes on for about that much work: steps, and what answers of the model take.
     pub fn run<M: Machine>(&mut self, machine: &mut M, meter: &mut Meter, budget: u64) -> Progress {
-        let end = meter.steps.saturating_add(budget);
+        let end = meter.spent(machine).saturating_add(budget);
         if !self.started {
             self.started = true;
             let bits = B::zero(self.rules.plan.layout.words);
@@ -66,8 +68,17 @@ impl<'p, B: Bits> Dfs<'p, B> {
         }
         while let Some(frame) = self.frames.last_mut() {
             if frame.next == frame.end {
-                self.moves.truncate(frame.first as usize);
-                self.frames.pop();
+                if frame.waiting == NONE {
+                    self.moves.truncate(frame.first as usize);
+                    self.frames.pop();
+                    continue;
+                }
+                let entry = &self.memo.entries[std::mem::replace(&mut frame.waiting, NONE) as usize];
+                let (state, hot) = (entry.state, entry.hot);
+                self.window.seek(frame.at as usize);
+                let Self { rules, window, scratch, moves, .. } = self;
+                meter.steps += rules.others(window, machine, scratch, &frame.bits, state, hot, moves);
+                frame.end = moves.len() as u32;
                 continue;
             }
             let chosen = self.moves[frame.next as usize];
@@ -85,7 +96,7 @@ impl<'p, B: Bits> Dfs<'p, B> {
             if let Some(cause) = meter.tick(1, || self.bytes() + machine.bytes()) {
                 return Progress::Stopped(cause);
             }
-            if meter.steps >= end {
+            if meter.spent(machine) >= end {
                 return Progress::Pending;
             }
         }
@@ -125,14 +136,17 @@ impl<'p, B: Bits> Dfs<'p, B> {
         }
         let key = self.rules.key(self.window.at, state);
         let seen = self.memo.insert(&plan.layout, &self.window.observers, at, state, key, hot, &bits, last);
-        if seen.is_none() {
+        let Some(waiting) = seen else {
             return false;
-        }
+        };
+        // What else can happen is looked at when that has led nowhere: in most histories of real objects it does not come to that.
         let first = self.moves.len();
-        meter.steps += self.rules.moves(&self.window, machine, &mut self.scratch, &bits, state, hot, &mut self.moves);
+        self.moves.extend(self.rules.forced(&self.window, machine, state, hot));
+        meter.steps += 1;
         self.frames.push(Frame {
             at,
             bits,
+            waiting,
             next: first as u32,
             first: first as u32,
             end: self.moves.len() as u32,
@@ -146,12 +160,12 @@ impl<'p, B: Bits> Dfs<'p, B> {
         resolve(self.rules.plan, &self.order)
     }
 
-    fn bytes(&self) -> usize {
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
         self.memo.bytes()
             + self.frames.capacity() * size_of::<Frame<B>>()
             + self.moves.capacity() * size_of::<Move>()
             + self.order.capacity() * 4
-            + self.rules.plan.bytes()
     }
 }
 

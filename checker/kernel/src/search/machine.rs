@@ -40,6 +40,8 @@ pub trait Machine {
     fn is_table(&self) -> bool;
     /// How often the model's code was asked.
     fn asked(&self) -> u64;
+    /// How many steps of a search its answers took, about, that no meter has counted.
+    fn spent(&self) -> u64;
     /// How a state was reached first: classes from the initial state on.
     fn path(&self, state: u32) -> Vec<u32>;
     /// Bytes held.
@@ -139,6 +141,9 @@ impl Machine for Register {
     fn asked(&self) -> u64 {
         0
     }
+    fn spent(&self) -> u64 {
+        0
+    }
     fn path(&self, state: u32) -> Vec<u32> {
         let mut path = Vec::new();
         let mut at = state;
@@ -168,11 +173,17 @@ pub trait Oracle {
     /// See `Machine`.
     fn observer(&self, class: u32) -> bool;
     /// See `Machine`.
-    fn viable(&mut self, state: u32, class: u32) -> bool;
+    fn viable(&mut self, _state: u32, _class: u32) -> bool {
+        true
+    }
     /// See `Machine`.
-    fn looks_ahead(&self) -> bool;
+    fn looks_ahead(&self) -> bool {
+        false
+    }
     /// See `Machine`.
-    fn resets(&self, class: u32) -> bool;
+    fn resets(&self, _class: u32) -> bool {
+        false
+    }
     /// See `Machine`.
     fn cost(&self) -> u64;
     /// Bytes held.
@@ -188,8 +199,10 @@ pub struct Table<O> {
     viable: HashMap<u64, bool, FastHasher>,
     /// By state: the state and class that led there first.
     origin: Vec<(u32, u32)>,
-    /// How often the oracle was asked.
+    /// How often the oracle was asked, and how often of that for a closure, which counts its answers as steps.
     asked: u64,
+    counted: u64,
+    cost: u64,
     /// How many states had all their steps asked for.
     explored: usize,
     failed: bool,
@@ -206,6 +219,7 @@ impl<O: Oracle> Table<O> {
     /// A table over that many classes; state 0 is the initial one.
     pub fn new(oracle: O, classes: usize) -> Self {
         Self {
+            cost: oracle.cost(),
             oracle,
             classes,
             dense: Vec::new(),
@@ -213,14 +227,10 @@ impl<O: Oracle> Table<O> {
             viable: HashMap::default(),
             origin: vec![(ILLEGAL, ILLEGAL)],
             asked: 0,
+            counted: 0,
             explored: 0,
             failed: false,
         }
-    }
-
-    /// The oracle.
-    pub fn oracle(&self) -> &O {
-        &self.oracle
     }
 
     fn ask(&mut self, state: u32, class: u32) -> u32 {
@@ -307,7 +317,8 @@ impl<O: Oracle> Machine for Table<O> {
             }
             let asked = self.asked - before;
             left -= asked;
-            if let Some(cause) = meter.tick(asked * self.oracle.cost(), || self.bytes()) {
+            self.counted += asked;
+            if let Some(cause) = meter.tick(asked * self.cost, || self.bytes()) {
                 return Closure::Stopped(cause);
             }
             if self.failed {
@@ -321,13 +332,17 @@ impl<O: Oracle> Machine for Table<O> {
         Closure::Complete(Automaton::new(classes, next))
     }
     fn cost(&self) -> u64 {
-        self.oracle.cost()
+        self.cost
     }
     fn is_table(&self) -> bool {
         self.classes > 0
     }
     fn asked(&self) -> u64 {
         self.asked
+    }
+    #[inline]
+    fn spent(&self) -> u64 {
+        (self.asked - self.counted) * self.cost
     }
     fn path(&self, state: u32) -> Vec<u32> {
         let mut path = Vec::new();

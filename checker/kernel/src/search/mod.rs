@@ -86,6 +86,17 @@ pub struct Found {
 const ATTEMPT: u64 = 16;
 /// Steps for each operation that the depth-first search has before the breadth-first one gets its turn.
 const FIRST_BUDGET: u64 = 64;
+/// Steps that an answer takes of a model for which the two searches that need the fewest answers come first.
+const DEAR: u64 = 16;
+/// Work that those two have at least before anything else is tried, and at most for each operation.
+const RACE_LEAST: u64 = 1 << 18;
+const RACE_MOST: u64 = 256;
+/// They have that many times the work in which they came that much of the history further: where they are stuck, it may be at
+/// one place only.
+const RACE_SLOWER: u64 = 8;
+const RACE_STRIDE: f64 = 1.0 / 16.0;
+/// A turn is that part of what the search has taken so far.
+const RACE_TURNS: u64 = 4;
 /// Of how many steps one is spent on the model's automaton, as long as it is not known.
 const CLOSURE_SHARE: u64 = 4;
 /// How many times the steps so far a search may take that only has to find the first return.
@@ -108,9 +119,11 @@ pub fn search<M: Machine>(
     allowed: Allowed,
     want_order: bool,
 ) -> Found {
-    let mut classical = Classical { plan, ops, keep, wgl: None };
+    meter.beside = plan.bytes();
     if method == Method::Wgl {
-        return classical.run(machine, meter, want_order, u64::MAX);
+        let mut classical = Classical::new(plan, ops, keep);
+        let progress = classical.run(machine, meter, u64::MAX);
+        return classical.found(machine, meter, progress, want_order);
     }
     // The breadth-first search by itself is the plain one.
     let allowed = if method == Method::Linear { Allowed::NONE } else { allowed };
@@ -121,7 +134,7 @@ pub fn search<M: Machine>(
         5..=8 => both::<M, [u64; 8]>,
         _ => both::<M, Box<[u64]>>,
     };
-    run(classical, machine, meter, method, allowed, want_order)
+    run(plan, ops, keep, machine, meter, method, allowed, want_order)
 }
 
 /// The classical search, and what it needs to tell what it found.
@@ -129,16 +142,34 @@ struct Classical<'h> {
     plan: &'h Plan,
     ops: &'h Ops<'h>,
     keep: &'h [(u32, i64)],
-    wgl: Option<Wgl<'h>>,
+    /// Once it has begun.
+    wgl: Option<Wgl>,
 }
 
-impl Classical<'_> {
-    /// Goes on for about that many steps.
-    fn run<M: Machine>(&mut self, machine: &mut M, meter: &mut Meter, want_order: bool, budget: u64) -> Found {
-        let &mut Self { plan, ops, keep, .. } = self;
-        let wgl = self.wgl.get_or_insert_with(|| Wgl::new(plan, ops, keep));
-        let progress = wgl.run(machine, meter, budget);
-        let order = if progress == Progress::Valid { wgl.order() } else { wgl.longest().to_vec() };
+impl<'h> Classical<'h> {
+    fn new(plan: &'h Plan, ops: &'h Ops<'h>, keep: &'h [(u32, i64)]) -> Self {
+        Self { plan, ops, keep, wgl: None }
+    }
+
+    /// Goes on for about that much work.
+    fn run<M: Machine>(&mut self, machine: &mut M, meter: &mut Meter, budget: u64) -> Progress {
+        let begin = || Wgl::new(self.plan, self.ops, self.keep);
+        self.wgl.get_or_insert_with(begin).run(machine, meter, budget)
+    }
+
+    fn reached(&self) -> f64 {
+        self.wgl.as_ref().map_or(0.0, Wgl::reached)
+    }
+
+    fn bytes(&self) -> usize {
+        self.wgl.as_ref().map_or(0, Wgl::bytes)
+    }
+
+    /// Tells what came of it.
+    fn found<M: Machine>(&self, machine: &mut M, meter: &Meter, progress: Progress, want_order: bool) -> Found {
+        let &Self { plan, ops, keep, ref wgl } = self;
+        let wgl = wgl.as_ref().expect("it has begun");
+        let order = if progress == Progress::Valid { wgl.order() } else { wgl.longest() };
         let furthest = wgl.furthest();
         let mut configs = Vec::new();
         let mut done = vec![false; ops.len()];
@@ -164,27 +195,29 @@ impl Classical<'_> {
 }
 
 fn both<M: Machine, B: Bits>(
-    mut classical: Classical,
+    plan: &Plan,
+    ops: &Ops,
+    keep: &[(u32, i64)],
     machine: &mut M,
     meter: &mut Meter,
     method: Method,
     allowed: Allowed,
     want_order: bool,
 ) -> Found {
-    let plan = classical.plan;
     let observes = moves::observers(plan, machine);
     let mut rules = Rules::new(plan, &observes, machine);
-    let mut others = Others { reducer: Reducer::new(allowed), classical: &mut classical };
+    let mut others = Others { reducer: Reducer::new(allowed), classical: Classical::new(plan, ops, keep) };
     let mut found = within::<M, B>(&rules, machine, meter, method, want_order, Some(&mut others), u64::MAX);
     while let Some(reduced) = others.reducer.take(plan, meter) {
         rules.reduce(reduced, allowed.commuting);
         found = within::<M, B>(&rules, machine, meter, method, want_order, Some(&mut others), u64::MAX);
     }
+    drop(others);
     if found.progress == Progress::Invalid && rules.looks_ahead() && found.analyzer != CLASSICAL {
         first_return::<M, B>(&mut rules, machine, meter, method, &mut found);
     }
     found.steps = meter.steps;
-    found.counts = rules.reduced().map_or_else(Counts::default, Reduced::finish);
+    found.counts = rules.reduced().map_or_else(Counts::default, Reduced::counts);
     found
 }
 
@@ -231,9 +264,9 @@ fn unit(plan: &Plan) -> u64 {
 }
 
 /// What takes turns with the two just-in-time searches.
-struct Others<'c, 'h> {
+struct Others<'h> {
     reducer: Reducer,
-    classical: &'c mut Classical<'h>,
+    classical: Classical<'h>,
 }
 
 /// Finds out about the model, for a small share of what the search takes: at first in local segments, then as a whole.
@@ -303,6 +336,7 @@ fn within<M: Machine, B: Bits>(
 ) -> Found {
     let plan = rules.plan;
     let mut bfs: Bfs<B> = Bfs::new(rules, machine, want_order);
+    meter.beside = plan.bytes();
     if method == Method::Linear {
         let progress = bfs.run(machine, meter, u64::MAX);
         return breadth(plan, &bfs, machine, meter, progress, "linear");
@@ -314,7 +348,17 @@ fn within<M: Machine, B: Bits>(
     let all_from = first_turn.unwrap_or(FIRST_BUDGET * unit(plan));
     let mut budget = if attempts { ATTEMPT * unit(plan) } else { all_from }.min(all_from);
     let mut at_once = others.as_ref().is_some_and(|others| others.reducer.allowed.start != Start::Later);
+    if let Some(others) = others.as_mut().filter(|_| attempts && !at_once) {
+        if machine.cost() >= DEAR || first_turn.is_some() {
+            if let Some(found) = race(&mut dfs, &bfs, others, machine, meter, want_order) {
+                return found;
+            }
+            (at_once, budget) = (true, all_from);
+        }
+    }
     loop {
+        let classical_bytes = others.as_ref().map_or(0, |others| others.classical.bytes());
+        meter.beside = plan.bytes() + bfs.bytes() + classical_bytes;
         let progress = if at_once { Progress::Pending } else { dfs.run(machine, meter, budget) };
         at_once = false;
         if progress != Progress::Pending || meter.steps >= end {
@@ -324,6 +368,7 @@ fn within<M: Machine, B: Bits>(
             return depth(&dfs, &bfs, machine, meter, progress, false);
         }
         if budget >= all_from {
+            meter.beside = plan.bytes() + dfs.bytes() + classical_bytes;
             let progress = bfs.run(machine, meter, budget);
             if progress != Progress::Pending {
                 let mut found = breadth(plan, &bfs, machine, meter, progress, "jit-bfs");
@@ -335,15 +380,78 @@ fn within<M: Machine, B: Bits>(
             }
             // In the order of the calls it may be lucky where the order of the returns is not. Registers do not need it.
             if let Some(others) = others.as_mut().filter(|_| machine.is_table()) {
-                let found = others.classical.run(machine, meter, want_order, budget);
-                match found.progress {
-                    Progress::Pending => {}
-                    Progress::Stopped(_) => return depth(&dfs, &bfs, machine, meter, found.progress, false),
-                    _ => return found,
+                meter.beside = plan.bytes() + dfs.bytes() + bfs.bytes();
+                let progress = others.classical.run(machine, meter, budget);
+                if let Some(found) = classical(&dfs, &bfs, others, machine, meter, progress, want_order) {
+                    return found;
                 }
             }
         }
         budget = budget.saturating_mul(2);
+    }
+}
+
+/// The depth-first and the classical search before anything is known of a model that takes long to answer: each answer that is
+/// not asked for counts, and of the two the one that seems to come to its end with less work goes on. None: neither has come
+/// to an end after a while.
+fn race<M: Machine, B: Bits>(
+    dfs: &mut Dfs<B>,
+    bfs: &Bfs<B>,
+    others: &mut Others,
+    machine: &mut M,
+    meter: &mut Meter,
+    want_order: bool,
+) -> Option<Found> {
+    let plan = dfs.rules.plan;
+    let first_turn = others.reducer.allowed.first_turn;
+    let turn = first_turn.unwrap_or(unit(plan));
+    let mut least = first_turn.map_or(RACE_LEAST, |turn| RACE_SLOWER * turn);
+    let most = least.max(first_turn.map_or(RACE_MOST * turn, |_| 0));
+    let mut mark = 0.0;
+    // Of the depth-first search, and of the classical one.
+    let mut spent = [0, 0];
+    while spent[0] + spent[1] < least.min(most) {
+        let reached = [f64::from(dfs.furthest) / plan.returns.len().max(1) as f64, others.classical.reached()];
+        if reached[0].max(reached[1]) >= mark + RACE_STRIDE {
+            mark = reached[0].max(reached[1]);
+            least = least.max(RACE_SLOWER * (spent[0] + spent[1]));
+        }
+        let expected = |one: usize| spent[one] as f64 / reached[one].max(f64::MIN_POSITIVE);
+        let one = usize::from(expected(1) < expected(0));
+        let budget = turn.max(spent[one] / RACE_TURNS);
+        let before = meter.spent(machine);
+        if one == 0 {
+            meter.beside = plan.bytes() + others.classical.bytes();
+            let progress = dfs.run(machine, meter, budget);
+            if progress != Progress::Pending {
+                return Some(depth(dfs, bfs, machine, meter, progress, want_order));
+            }
+        } else {
+            meter.beside = plan.bytes() + dfs.bytes();
+            let progress = others.classical.run(machine, meter, budget);
+            if let Some(found) = classical(dfs, bfs, others, machine, meter, progress, want_order) {
+                return Some(found);
+            }
+        }
+        spent[one] += meter.spent(machine) - before;
+    }
+    None
+}
+
+/// What the classical search found, if it has come to an end. Where a limit ended it, the depth-first one tells how far it came.
+fn classical<M: Machine, B: Bits>(
+    dfs: &Dfs<B>,
+    bfs: &Bfs<B>,
+    others: &Others,
+    machine: &mut M,
+    meter: &Meter,
+    progress: Progress,
+    want_order: bool,
+) -> Option<Found> {
+    match progress {
+        Progress::Pending => None,
+        Progress::Stopped(_) => Some(depth(dfs, bfs, machine, meter, progress, false)),
+        _ => Some(others.classical.found(machine, meter, progress, want_order)),
     }
 }
 

@@ -200,8 +200,21 @@ impl<'p> Rules<'p> {
         machine.viable(state, plan.class[plan.returns[r as usize] as usize])
     }
 
-    /// Puts what can happen next into `out`, the most promising first.
-    pub fn moves<M: Machine, B: Bits>(
+    /// The operation that returns here, if it can happen next: what is most promising.
+    #[inline]
+    pub fn forced<M: Machine>(&self, window: &Window, machine: &mut M, state: u32, hot: bool) -> Option<Move> {
+        let op = window.forced();
+        let class = self.plan.class[op as usize];
+        // An observer that matches has been absorbed.
+        if self.observes[class as usize] || (hot && self.blind[class as usize]) {
+            return None;
+        }
+        let next = machine.step(state, class);
+        (next != ILLEGAL).then_some(Move { op, info: NONE, state: next, rank: 0 })
+    }
+
+    /// Puts what else can happen next into `out`, the most promising first.
+    pub fn others<M: Machine, B: Bits>(
         &self,
         window: &Window,
         machine: &mut M,
@@ -236,18 +249,15 @@ impl<'p> Rules<'p> {
                 continue;
             }
             *stamp = epoch;
+            if i == forced {
+                continue;
+            }
             steps += 1;
             let next = machine.step(state, class);
             if next == ILLEGAL {
                 continue;
             }
-            let rank = if i == forced {
-                0
-            } else if machine.step(next, wanted) != ILLEGAL {
-                1
-            } else {
-                3
-            };
+            let rank = if machine.step(next, wanted) == ILLEGAL { 3 } else { 1 };
             out.push(Move { op: i, info: NONE, state: next, rank });
         }
         for (k, info) in plan.infos.iter().enumerate() {

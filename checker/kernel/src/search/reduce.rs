@@ -233,11 +233,6 @@ impl Reduced {
         self.allowed.dead_ends
     }
 
-    /// How often what applied.
-    pub fn counts(&self) -> Counts {
-        self.counts.get()
-    }
-
     /// Changes the counts.
     pub fn count(&self, change: impl FnOnce(&mut Counts)) {
         let mut counts = self.counts.get();
@@ -282,7 +277,7 @@ impl Reduced {
     }
 
     /// How often what applied, and how many local segments were made.
-    pub fn finish(&self) -> Counts {
+    pub fn counts(&self) -> Counts {
         let mut counts = self.counts.get();
         if let Kind::Local(local) = &self.kind {
             counts.segments =

@@ -1,45 +1,118 @@
 //! The classical search of Wing and Gong with Lowe's memory of configurations, as a second opinion.
 //!
-//! Nothing here is shared with the just-in-time search but the machine: operations are entries of a doubly linked list of
-//! calls and returns, an operation is lifted out of it when it is linearized, a return that is met sends the search back, and
-//! a set remembers which operations were linearized with which state (Horn and Kroening, FORTE 2015). Crashed operations
-//! have their returns behind all others, and the search is done when only such are left.
+//! Nothing here is shared with the just-in-time search but the machine: operations are entries of a doubly linked list of calls
+//! and returns, an operation is lifted out of it when it is linearized, a return that is met sends the search back, and a memory
+//! knows which operations were linearized with which state (Horn and Kroening, FORTE 2015). Crashed operations have no return,
+//! and the search is done when only such are left.
+//!
+//! Two additions keep it exact:
+//!
+//! - Of two operations that are alike, of which one was called no later and ended before the other, that one goes first.
+//!   Suppose that a linearization has them the other way round. Exchanged, each comes after the calls and before the ends that
+//!   the other one came after and before, so real time is respected; and the states are the same. A crashed operation never ends.
+//! - The key of a configuration leaves out what all have in front: operations that return are numbered by their calls, so that
+//!   what differs lies in a few words. Crashed operations have words of their own.
 
-use std::collections::HashSet;
+use std::hash::Hasher;
 
 use super::budget::{Cause, Meter};
 use super::machine::{Machine, ILLEGAL};
 use super::plan::Plan;
 use super::Progress;
-use crate::hash::FastHasher;
+use crate::hash::Mixer;
 use crate::ops::{Ops, INF, NONE};
 
 /// A classical search that can be continued.
-pub struct Wgl<'h> {
-    plan: &'h Plan,
-    keep: &'h [(u32, i64)],
-    /// By event: the entry, and for a call the event of its return.
-    events: Vec<(u32, usize)>,
+pub struct Wgl {
+    events: Vec<Event>,
+    /// By entry: the operation. Operations that return come first, in the order of their calls; `NONE` fills their last word.
+    op_of: Vec<u32>,
+    /// By entry: the class.
+    class_of: Vec<u32>,
+    /// By entry: one that is alike and goes first, or `NONE`.
+    first: Vec<u32>,
     left: Left,
     /// Calls that were lifted out, with the state before each.
-    stack: Vec<(usize, u32)>,
+    stack: Vec<(u32, u32)>,
     state: u32,
     /// The event to look at next; none before the first step.
-    at: Option<usize>,
+    at: Option<u32>,
     furthest: usize,
-    longest: Vec<u32>,
+    longest: Longest,
+    /// The most operations that were linearized at a time.
+    most: usize,
 }
 
-impl<'h> Wgl<'h> {
+/// A call or a return.
+#[derive(Clone, Copy)]
+struct Event {
+    entry: u32,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    /// Of an operation with that return.
+    Call(u32),
+    /// Of an operation that never returns.
+    Crashed,
+    Return,
+}
+
+impl Wgl {
     /// A search from the initial state; operations are given as (index, end).
-    pub fn new(plan: &'h Plan, ops: &Ops, keep: &'h [(u32, i64)]) -> Self {
-        let (events, left) = lay_out(ops, keep);
-        Self { plan, keep, events, left, stack: Vec::new(), state: 0, at: None, furthest: 0, longest: Vec::new() }
+    pub fn new(plan: &Plan, ops: &Ops, keep: &[(u32, i64)]) -> Self {
+        let timed = |&(i, end): &(u32, i64)| (ops.s[i as usize], end, i);
+        let (mut returning, mut crashed): (Vec<_>, Vec<_>) = keep.iter().map(timed).partition(|each| each.1 != INF);
+        returning.sort_unstable();
+        crashed.sort_unstable();
+        let must = returning.len();
+        let first_crashed = must.div_ceil(64) * 64;
+        let entries = (0..must).chain(first_crashed..first_crashed + crashed.len()).map(|entry| entry as u32);
+        let mut op_of = vec![NONE; first_crashed + crashed.len()];
+        let mut class_of = op_of.clone();
+        // Of returns at one moment that of the higher operation is the later one, as everywhere.
+        let mut marks: Vec<(i64, bool, u32, u32)> = Vec::with_capacity(returning.len() * 2 + crashed.len());
+        for (entry, &(start, end, op)) in entries.zip(returning.iter().chain(&crashed)) {
+            op_of[entry as usize] = op;
+            class_of[entry as usize] = plan.class[op as usize];
+            marks.push((start, false, op, entry));
+            if end != INF {
+                marks.push((end, true, op, entry));
+            }
+        }
+        marks.sort_unstable();
+        let mut calls = vec![0; op_of.len()];
+        let mut events: Vec<Event> = Vec::with_capacity(marks.len());
+        for (event, &(_, returns, _, entry)) in marks.iter().enumerate() {
+            if returns {
+                events[calls[entry as usize]].kind = Kind::Call(event as u32);
+            } else {
+                calls[entry as usize] = event;
+            }
+            events.push(Event { entry, kind: if returns { Kind::Return } else { Kind::Crashed } });
+        }
+        let mut first = alike(plan, &returning, 0);
+        first.resize(first_crashed, NONE);
+        first.extend(alike(plan, &crashed, first_crashed as u32));
+        Self {
+            op_of,
+            class_of,
+            first,
+            left: Left::new(events.len(), must, first_crashed, crashed.len()),
+            events,
+            stack: Vec::new(),
+            state: 0,
+            at: None,
+            furthest: 0,
+            longest: Longest::default(),
+            most: 0,
+        }
     }
 
-    /// Goes on for about that many steps.
+    /// Goes on for about that much work: steps, and what answers of the model take.
     pub fn run<M: Machine>(&mut self, machine: &mut M, meter: &mut Meter, budget: u64) -> Progress {
-        let end = meter.steps.saturating_add(budget);
+        let end = meter.spent(machine).saturating_add(budget);
         let progress = self.go_on(machine, meter, end);
         if machine.failed() {
             Progress::Stopped(Cause::ModelFailed)
@@ -49,56 +122,62 @@ impl<'h> Wgl<'h> {
     }
 
     fn go_on<M: Machine>(&mut self, machine: &mut M, meter: &mut Meter, end: u64) -> Progress {
-        let head = self.events.len();
         let mut at = self.at.unwrap_or_else(|| {
             self.state = machine.initial();
-            self.left.next[head]
+            self.left.head()
         });
         loop {
             self.at = Some(at);
             if self.left.must == 0 {
                 return Progress::Valid;
             }
-            if meter.steps >= end {
+            if meter.spent(machine) >= end {
                 return Progress::Pending;
             }
             if let Some(cause) = meter.tick(1, || self.bytes() + machine.bytes()) {
                 return Progress::Stopped(cause);
             }
-            let (entry, other) = self.events[at];
-            if other == usize::MAX {
-                // A return: everything before it was tried here.
-                if at >= self.furthest {
-                    self.furthest = at;
-                    self.longest = self.order();
+            let Event { entry, kind } = self.events[at as usize];
+            if let Kind::Return = kind {
+                // Everything before it was tried here.
+                if at as usize >= self.furthest {
+                    self.furthest = at as usize;
+                    self.longest.take(&self.stack);
                 }
                 let Some((call, before)) = self.stack.pop() else { return Progress::Invalid };
+                self.longest.shared = self.longest.shared.min(self.stack.len());
                 self.state = before;
-                self.left.unlift(&self.events, call, self.keep);
-                at = self.left.next[call];
+                self.left.unlift(call, self.events[call as usize]);
+                at = self.left.next[call as usize];
                 continue;
             }
-            let next = machine.step(self.state, self.plan.class[self.op(at) as usize]);
-            if next != ILLEGAL && self.left.remember(entry, next) {
+            let first = self.first[entry as usize];
+            let waits = first != NONE && !self.left.has(first as usize);
+            let next = if waits { ILLEGAL } else { machine.step(self.state, self.class_of[entry as usize]) };
+            if next != ILLEGAL && self.left.remember(entry as usize, next) {
                 self.stack.push((at, self.state));
+                self.most = self.most.max(self.stack.len());
                 self.state = next;
-                self.left.lift(&self.events, at, self.keep);
-                at = self.left.next[head];
+                self.left.lift(at, kind);
+                at = self.left.head();
             } else {
-                self.left.forget(entry);
-                at = self.left.next[at];
+                at = self.left.next[at as usize];
             }
         }
     }
 
     /// The operations linearized so far, in order: of a valid history, a linearization.
     pub fn order(&self) -> Vec<u32> {
-        self.stack.iter().map(|&(call, _)| self.op(call)).collect()
+        self.operations(&self.stack)
     }
 
     /// The longest part of a linearization that was tried and failed.
-    pub fn longest(&self) -> &[u32] {
-        &self.longest
+    pub fn longest(&self) -> Vec<u32> {
+        self.operations(&self.longest.lifted)
+    }
+
+    fn operations(&self, lifted: &[(u32, u32)]) -> Vec<u32> {
+        lifted.iter().map(|&(call, _)| self.op_of[self.events[call as usize].entry as usize]).collect()
     }
 
     /// The furthest return that was met too early.
@@ -106,101 +185,238 @@ impl<'h> Wgl<'h> {
         if self.furthest == 0 {
             NONE
         } else {
-            self.op(self.furthest)
+            self.op_of[self.events[self.furthest].entry as usize]
         }
+    }
+
+    /// How much of the history was linearized at most, as a part of it.
+    pub fn reached(&self) -> f64 {
+        self.most as f64 / self.op_of.len().max(1) as f64
     }
 
     /// Bytes held.
     pub fn bytes(&self) -> usize {
-        self.left.held + self.stack.capacity() * 16
-    }
-
-    fn op(&self, event: usize) -> u32 {
-        self.keep[self.events[event].0 as usize].0
+        self.left.bytes()
+            + self.events.capacity() * size_of::<Event>()
+            + self.op_of.capacity() * 12
+            + (self.stack.capacity() + self.longest.lifted.capacity()) * 8
     }
 }
 
-/// Returns the events, and their list.
-fn lay_out(ops: &Ops, keep: &[(u32, i64)]) -> (Vec<(u32, usize)>, Left) {
-    let mut marks: Vec<(i64, bool, u32)> = Vec::with_capacity(keep.len() * 2);
-    for (entry, &(i, end)) in keep.iter().enumerate() {
-        marks.push((ops.s[i as usize], false, entry as u32));
-        marks.push((end, true, entry as u32));
-    }
-    marks.sort_unstable();
-    let mut calls = vec![0; keep.len()];
-    let mut events: Vec<(u32, usize)> = Vec::with_capacity(marks.len());
-    for (event, &(_, returns, entry)) in marks.iter().enumerate() {
-        if returns {
-            events[calls[entry as usize]].1 = event;
-        } else {
-            calls[entry as usize] = event;
+/// By operation, in the order of the calls as (start, end, operation): of those of its class that ended before it and after its
+/// call, the last one to end. The entries are numbered from `base` on.
+fn alike(plan: &Plan, called: &[(i64, i64, u32)], base: u32) -> Vec<u32> {
+    // Of returns at one moment that of the higher operation is the later one.
+    let mut open: Vec<Vec<(i64, u32, u32)>> = vec![Vec::new(); plan.classes];
+    let mut first = Vec::with_capacity(called.len());
+    for (entry, &(start, end, op)) in (base..).zip(called) {
+        let open = &mut open[plan.class[op as usize] as usize];
+        open.retain(|&(other, ..)| other >= start);
+        let before = open.iter().filter(|&&(other, number, _)| (other, number) < (end, op)).max();
+        first.push(before.map_or(NONE, |&(_, _, entry)| entry));
+        if end == INF {
+            open.clear(); // this one goes after all of them
         }
-        events.push((entry, usize::MAX));
+        open.push((end, op, entry));
     }
-    let n = events.len();
-    let left = Left {
-        next: (0..=n).map(|i| if i == n { 0 } else { i + 1 }).collect(),
-        previous: (0..=n).map(|i| if i == 0 { n } else { i - 1 }).collect(),
-        must: keep.iter().filter(|k| k.1 != INF).count(),
-        linearized: vec![0; keep.len().div_ceil(64)],
-        seen: HashSet::default(),
-        held: 0,
-    };
-    (events, left)
+    first
+}
+
+/// The longest part of a linearization that failed, of which the first ones may be on the stack still.
+#[derive(Default)]
+struct Longest {
+    lifted: Vec<(u32, u32)>,
+    shared: usize,
+}
+
+impl Longest {
+    fn take(&mut self, stack: &[(u32, u32)]) {
+        self.lifted.truncate(self.shared);
+        self.lifted.extend_from_slice(&stack[self.shared..]);
+        self.shared = stack.len();
+    }
 }
 
 /// The list of what is not linearized yet, and what was seen.
 struct Left {
-    next: Vec<usize>,
-    previous: Vec<usize>,
+    /// By event, and one more: the list, which begins and ends there.
+    next: Vec<u32>,
+    previous: Vec<u32>,
     /// Operations that must happen and are not linearized.
     must: usize,
+    /// A bit for each operation: those that return, then the crashed ones, which begin a word.
     linearized: Vec<u64>,
-    seen: HashSet<Box<[u64]>, FastHasher>,
-    held: usize,
+    first_crashed: usize,
+    /// Of the words of those that return: all before the first of these are full, all from the second on are empty.
+    full: usize,
+    empty: usize,
+    seen: Seen,
 }
 
 impl Left {
-    fn unlink(&mut self, event: usize) {
-        let (before, after) = (self.previous[event], self.next[event]);
-        self.next[before] = after;
-        self.previous[after] = before;
+    fn new(events: usize, returning: usize, first_crashed: usize, crashed: usize) -> Self {
+        let n = events as u32;
+        Self {
+            next: (0..=n).map(|i| if i == n { 0 } else { i + 1 }).collect(),
+            previous: (0..=n).map(|i| if i == 0 { n } else { i - 1 }).collect(),
+            must: returning,
+            linearized: vec![0; first_crashed / 64 + crashed.div_ceil(64)],
+            first_crashed,
+            full: 0,
+            empty: 0,
+            seen: Seen::default(),
+        }
     }
 
-    fn relink(&mut self, event: usize) {
-        let (before, after) = (self.previous[event], self.next[event]);
-        self.next[before] = event;
-        self.previous[after] = event;
+    fn head(&self) -> u32 {
+        self.next[self.next.len() - 1]
     }
 
-    fn lift(&mut self, events: &[(u32, usize)], call: usize, keep: &[(u32, i64)]) {
+    /// Takes an operation out whose bit `remember` has set.
+    #[inline]
+    fn lift(&mut self, call: u32, kind: Kind) {
         self.unlink(call);
-        self.unlink(events[call].1);
-        self.must -= usize::from(keep[events[call].0 as usize].1 != INF);
+        if let Kind::Call(returns) = kind {
+            self.unlink(returns);
+            self.must -= 1;
+        }
     }
 
-    fn unlift(&mut self, events: &[(u32, usize)], call: usize, keep: &[(u32, i64)]) {
-        self.relink(events[call].1);
+    #[inline]
+    fn unlift(&mut self, call: u32, Event { entry, kind }: Event) {
+        if let Kind::Call(returns) = kind {
+            self.relink(returns);
+            self.must += 1;
+        }
         self.relink(call);
-        self.must += usize::from(keep[events[call].0 as usize].1 != INF);
-        self.forget(events[call].0);
+        self.clear(entry as usize);
     }
 
-    fn forget(&mut self, entry: u32) {
-        self.linearized[entry as usize / 64] &= !(1 << (entry % 64));
+    #[inline]
+    fn unlink(&mut self, event: u32) {
+        let (before, after) = (self.previous[event as usize], self.next[event as usize]);
+        self.next[before as usize] = after;
+        self.previous[after as usize] = before;
     }
 
-    /// Remembers the set with that entry, and the state; says whether it is new. The key leaves out what all have in front.
-    fn remember(&mut self, entry: u32, state: u32) -> bool {
-        self.linearized[entry as usize / 64] |= 1 << (entry % 64);
-        let words = &self.linearized;
-        let first = words.iter().position(|&word| word != u64::MAX).unwrap_or(words.len());
-        let last = words.iter().rposition(|&word| word != 0).map_or(first, |p| (p + 1).max(first));
-        let mut key = Vec::with_capacity(last - first + 1);
-        key.push((first as u64) << 32 | u64::from(state));
-        key.extend_from_slice(&words[first..last]);
-        self.held += key.len() * 8 + 24;
-        self.seen.insert(key.into_boxed_slice())
+    #[inline]
+    fn relink(&mut self, event: u32) {
+        let (before, after) = (self.previous[event as usize], self.next[event as usize]);
+        self.next[before as usize] = event;
+        self.previous[after as usize] = event;
+    }
+
+    #[inline]
+    fn has(&self, bit: usize) -> bool {
+        self.linearized[bit / 64] >> (bit % 64) & 1 == 1
+    }
+
+    #[inline]
+    fn set(&mut self, bit: usize) {
+        self.linearized[bit / 64] |= 1 << (bit % 64);
+        if bit < self.first_crashed {
+            self.empty = self.empty.max(bit / 64 + 1);
+            while self.full < self.empty && self.linearized[self.full] == u64::MAX {
+                self.full += 1;
+            }
+        }
+    }
+
+    #[inline]
+    fn clear(&mut self, bit: usize) {
+        self.linearized[bit / 64] &= !(1 << (bit % 64));
+        if bit < self.first_crashed {
+            self.full = self.full.min(bit / 64);
+            while self.empty > 0 && self.linearized[self.empty - 1] == 0 {
+                self.empty -= 1;
+            }
+        }
+    }
+
+    /// Remembers what is linearized together with that entry, and the state; says whether that is new. Only then the entry counts.
+    #[inline]
+    fn remember(&mut self, entry: usize, state: u32) -> bool {
+        self.set(entry);
+        let head = (self.full as u64) << 32 | u64::from(state);
+        let crashed = self.first_crashed / 64;
+        let returned = &self.linearized[self.full..self.empty.max(self.full)];
+        let fresh = self.seen.insert(head, returned, &self.linearized[crashed..]);
+        if !fresh {
+            self.clear(entry);
+        }
+        fresh
+    }
+
+    fn bytes(&self) -> usize {
+        self.seen.bytes() + self.next.capacity() * 8 + self.linearized.capacity() * 8
+    }
+}
+
+/// A set of keys, whose words lie one after the other in one place.
+#[derive(Default)]
+struct Seen {
+    words: Vec<u64>,
+    /// By key: where its words end.
+    ends: Vec<usize>,
+    /// Open addressing: by hash, half of which is kept beside the number of the key.
+    slots: Vec<(u32, u32)>,
+}
+
+const LEAST_SLOTS: usize = 1 << 10;
+
+impl Seen {
+    /// Puts a key in; says whether it is new.
+    #[inline]
+    fn insert(&mut self, head: u64, body: &[u64], tail: &[u64]) -> bool {
+        if self.ends.len() * 2 >= self.slots.len() {
+            self.grow();
+        }
+        let mut mixer = Mixer::default();
+        mixer.write_u64(head);
+        for &word in body.iter().chain(tail) {
+            mixer.write_u64(word);
+        }
+        let hash = (mixer.finish() ^ mixer.finish() >> 32) as u32;
+        let mask = self.slots.len() - 1;
+        let mut place = hash as usize & mask;
+        loop {
+            let (known, number) = self.slots[place];
+            if number == NONE {
+                self.slots[place] = (hash, self.ends.len() as u32);
+                self.words.push(head);
+                self.words.extend_from_slice(body);
+                self.words.extend_from_slice(tail);
+                self.ends.push(self.words.len());
+                return true;
+            }
+            if known == hash && self.is_key(number as usize, head, body, tail) {
+                return false;
+            }
+            place = (place + 1) & mask;
+        }
+    }
+
+    #[inline]
+    fn is_key(&self, number: usize, head: u64, body: &[u64], tail: &[u64]) -> bool {
+        let begin = if number == 0 { 0 } else { self.ends[number - 1] };
+        let key = &self.words[begin..self.ends[number]];
+        let split = key.len() - tail.len();
+        key[0] == head && &key[1..split] == body && &key[split..] == tail
+    }
+
+    fn grow(&mut self) {
+        let size = (self.slots.len() * 4).max(LEAST_SLOTS);
+        let old = std::mem::replace(&mut self.slots, vec![(0, NONE); size]);
+        for (hash, number) in old.into_iter().filter(|slot| slot.1 != NONE) {
+            let mut place = hash as usize & (size - 1);
+            while self.slots[place].1 != NONE {
+                place = (place + 1) & (size - 1);
+            }
+            self.slots[place] = (hash, number);
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        (self.words.capacity() + self.ends.capacity() + self.slots.capacity()) * 8
     }
 }

@@ -103,15 +103,6 @@ impl Oracle for Table<'_> {
         (0..(self.0.next.len() / self.0.classes) as u32)
             .all(|s| self.0.step(s, i64::from(class)).is_none_or(|t| t == s))
     }
-    fn viable(&mut self, _: u32, _: u32) -> bool {
-        true
-    }
-    fn looks_ahead(&self) -> bool {
-        false
-    }
-    fn resets(&self, _: u32) -> bool {
-        false
-    }
     fn cost(&self) -> u64 {
         1
     }
@@ -158,20 +149,33 @@ fn replays(model: &Drawn, ops: &Ops, order: &[u32]) -> bool {
 }
 
 fn expect(model: &Drawn, ops: &Owned, truth: bool, first: Option<u32>, allowed: Allowed, told: &mut Counts) {
-    let outcome = ask(model, ops, Algorithm::Search, allowed, truth);
-    let context = || format!("{allowed:?}, truth {truth}: {ops:?} of {:?} by {}", model.next, model.classes);
-    assert_eq!(outcome.progress, if truth { Progress::Valid } else { Progress::Invalid }, "{}", context());
-    if truth {
-        let order = outcome.order.expect("an order was asked for");
-        assert!(replays(model, &ops.view(), &order), "{order:?}: {}", context());
-    } else {
-        assert_eq!(Some(outcome.op), first, "{}", context());
-    }
+    let outcome = expect_of(Algorithm::Search, model, ops, truth, first, allowed);
     told.blocks += u64::from(outcome.counts.blocks > 0 && outcome.counts.blocks < outcome.counts.states);
     told.segments += u64::from(outcome.counts.segments > 1);
     told.idle += u64::from(outcome.counts.idle > 0);
     told.commuting += u64::from(outcome.counts.commuting > 0);
     told.dead_ends += u64::from(outcome.counts.dead_ends > 0);
+}
+
+fn expect_of(
+    algorithm: Algorithm,
+    model: &Drawn,
+    ops: &Owned,
+    truth: bool,
+    first: Option<u32>,
+    allowed: Allowed,
+) -> Outcome {
+    let outcome = ask(model, ops, algorithm, allowed, truth);
+    let context =
+        || format!("{algorithm:?}, {allowed:?}, truth {truth}: {ops:?} of {:?} by {}", model.next, model.classes);
+    assert_eq!(outcome.progress, if truth { Progress::Valid } else { Progress::Invalid }, "{}", context());
+    if truth {
+        let order = outcome.order.as_ref().expect("an order was asked for");
+        assert!(replays(model, &ops.view(), order), "{order:?}: {}", context());
+    } else {
+        assert_eq!(Some(outcome.op), first, "{}", context());
+    }
+    outcome
 }
 
 #[test]
@@ -190,6 +194,7 @@ fn reductions_agree_with_every_order() {
         expect(&model, &ops, truth, first, WHOLE, &mut whole);
         expect(&model, &ops, truth, first, LOCAL, &mut local);
         expect(&model, &ops, truth, first, EACH[number % EACH.len()], &mut told);
+        expect_of(Algorithm::Wgl, &model, &ops, truth, first, Allowed::NONE);
     }
     println!("{count} histories of automata, {valid} valid; with each reduction: {whole:?}; local: {local:?}");
     assert!(
@@ -218,6 +223,7 @@ fn reductions_agree_with_the_plain_search() {
         expect(&model, &ops, truth, first, LOCAL, &mut local);
         expect(&model, &ops, truth, first, Allowed::ALL, &mut told);
         expect(&model, &ops, truth, first, EACH[number % EACH.len()], &mut told);
+        expect_of(Algorithm::Wgl, &model, &ops, truth, first, Allowed::NONE);
     }
     println!("{count} longer histories of automata, {valid} valid; with each reduction: {told:?}; local: {local:?}");
     assert!(valid as usize > count / 10, "{valid} of {count} are valid: one-sided");
