@@ -1,7 +1,7 @@
 """A suite's results as Markdown, which CI servers show beside a build.
 
-Names and reasons come from the system under test. GitHub and GitLab read markup, HTML, mentions (`@name`) and references (`#7`) in
-Markdown, so every text of others stands in `<code>` with its punctuation as character references.
+Names and reasons come from the system under test. GitHub and GitLab read markup, HTML, mentions (`@name`) and references (`#7`)
+in Markdown, so every text of others stands in `<code>` with its punctuation as character references.
 """
 
 from __future__ import annotations

@@ -195,9 +195,7 @@ def test_each_script_says_its_usage(tmp_path: Path, script: str) -> None:
 @pytest.mark.skipif(shutil.which("actionlint") is None, reason="actionlint is not installed; CI installs it")
 def test_actionlint_passes() -> None:
     """It knows the syntax, the expressions and the well-known actions."""
-    done = subprocess.run(
-        ["actionlint", *map(str, WORKFLOWS)], capture_output=True, text=True, check=False, timeout=60
-    )
+    done = subprocess.run(["actionlint", *map(str, WORKFLOWS)], capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout) == (0, "")
 
 
@@ -252,7 +250,7 @@ def commands() -> list[str]:
 def test_a_command_of_the_page_can_be_run(
     line: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its files exist, and `labrys` knows its options. Commands of other programs name files, units and artifacts that exist."""
+    """Its files exist, and `labrys` knows its options. Other commands name files and artifacts that exist."""
     words = shlex.split(line)
     for word in words:
         if word.startswith(("tools/", "suites/")) or word == "Containerfile":
@@ -268,7 +266,15 @@ def test_a_command_of_the_page_can_be_run(
             assert (ROOT / ".github" / "workflows" / workflow).is_file()
         case ["docker", "run", *rest]:
             words = rest[rest.index("labrys") :]
-        case ["sh", *_] | ["cp", *_] | ["cat", *_] | ["tar", *_] | ["systemctl", *_] | ["journalctl", *_] | ["labrys", *_]:
+        case (
+            ["sh", *_]
+            | ["cp", *_]
+            | ["cat", *_]
+            | ["tar", *_]
+            | ["systemctl", *_]
+            | ["journalctl", *_]
+            | ["labrys", *_]
+        ):
             pass
         case ["docker", "build", *_]:
             pass
