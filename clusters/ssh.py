@@ -13,7 +13,8 @@
     jump = "admin@gate.example:2222"          # the host that SSH goes through
 
 What neither a host nor the file gives comes from `~/.ssh/config`: HostName, User, Port, IdentityFile, UserKnownHostsFile,
-ProxyJump and ProxyCommand. Host keys are always checked. Every mistake is refused with its file and key before anything is connected.
+ProxyJump and ProxyCommand. Host keys are always checked. Every mistake is refused with its file and key before anything is
+connected.
 """
 
 from __future__ import annotations
