@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from commands.following import Following
+from commands.suite_markdown import suite_markdown
 from commands.suite_summary import COLOURS, outcome
 from harness import below
 from harness.errors import ExitCode, InputError, Terminated
@@ -33,7 +34,6 @@ from harness.verdict import Verdict
 from results import members as must
 from results.errors import BadRecord, StoreError
 from results.junit import junit_xml, of_cases
-from results.markdown import suite_markdown
 from results.measures import measure
 from results.reading import parts_from
 from results.spoken import seconds

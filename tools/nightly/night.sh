@@ -8,7 +8,8 @@
 #   store/       the runs with their reports, and the folders of the suites
 #   exit-code    the worse one of both: 1 for a wrong verdict, 255 for an error, 2 for an unknown verdict, else 0
 #
-# The script ends with that code. LABRYS names the command; it is .venv/bin/labrys by default.
+# The script ends with that code. LABRYS names the command; it is .venv/bin/labrys by default. FORMAT is that of `labrys suite`:
+# `github` annotates each case that failed.
 set -u
 
 [ $# -eq 3 ] || { echo "usage: night.sh SUITE SEED OUT" >&2; exit 254; }
@@ -18,7 +19,7 @@ mkdir -p "$(dirname "$out")" && mkdir "$out" || { echo "night.sh: $out must be a
 
 worst=0
 run() {
-    "$labrys" suite "$1" --seed "$seed" --store "$out/store"
+    "$labrys" suite "$1" --seed "$seed" --store "$out/store" --format "${FORMAT:-text}"
     code=$?
     [ "$code" -ne 130 ] || { echo 130 >"$out/exit-code"; exit 130; }
     case $code in

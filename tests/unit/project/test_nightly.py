@@ -75,7 +75,7 @@ def test_a_night_begins_with_the_regressions_and_ends_with_the_worst(
     assert done.returncode == worst, done.stderr
     assert (tmp_path / "night/smoke/exit-code").read_text() == f"{worst}\n"
     files = ["regressions", "suites/smoke.toml"] if regressions is not None else ["suites/smoke.toml"]
-    assert asked(programs) == [f"suite {file} --seed 77 --store night/smoke/store" for file in files]
+    assert asked(programs) == [f"suite {file} --seed 77 --store night/smoke/store --format text" for file in files]
     assert run("night.sh", "suites/smoke.toml", 77, "night/smoke", cwd=tmp_path, programs=programs).returncode == 254
 
 

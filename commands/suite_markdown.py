@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from commands.suite_summary import SIGNS, outcome
 from harness.plain import name, one_line
 from results.spoken import seconds
 
@@ -44,14 +45,12 @@ def _lines(suite: str, seed: int, results: Sequence[CaseResult], cases: int) -> 
     yield f"The seed of the suite is {seed}." + (f" {left} of {cases} cases did not run." if left else "")
     if results:
         yield ""
-        yield "| | case | verdict | expected | time | reason |"
-        yield "|---|---|---|---|---|---|"
+        yield "| | case | outcome | time | reason |"
+        yield "|---|---|---|---|---|"
     shown = sorted(results, key=lambda result: result.passed)[:MAX_ROWS]
     for result in shown:
-        verdict = f"error {result.exit_code}" if result.verdict is None else str(result.verdict)
-        verdict += ", as known" if result.failed_as_known else ""
         yield (
-            f"| {'✓' if result.passed else '✗'} | {_quoted(result.case.name)} | {verdict} | {result.case.expect} "
+            f"| {SIGNS[result.passed]} | {_quoted(result.case.name)} | {outcome(result)} "
             f"| {seconds(result.seconds)} | {_quoted(one_line(result.why), MAX_REASON)} |"
         )
     if len(results) > len(shown):
