@@ -282,7 +282,7 @@ def _examine_nodes(
 
             with contextlib.closing(SshCluster.from_inventory(inventory)) as hosts:
                 found, usable = examine_hosts(hosts, programs)
-                return [*found, *examine_nodes(hosts.probed(usable))], ""
+                return [*found, *(examine_nodes(hosts.probed(usable)) if usable else ())], ""
         if vagrant:
             with _opened("", inventory, vagrant=vagrant) as one:
                 return examine_nodes(one.capabilities()), ""
