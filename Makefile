@@ -3,7 +3,7 @@
 #   make demo   five local nodes, a partition, a verdict, a report
 #   make test   all tests; those on real nodes too, where this user may make network namespaces (root)
 #
-# `make dist` builds a wheel and a source distribution in dist/.
+# `make dist` builds a wheel and a source distribution in dist/. `make programs` builds all that a test on nodes needs.
 #
 # Every step leaves a stamp under build/ and runs again only if what it depends on has changed.
 
@@ -28,13 +28,13 @@ TEST_TARGET := build/cargo-test
 
 export MATURIN_NO_INSTALL_RUST := 1
 
-.PHONY: demo test lint bench dist clean setup
+.PHONY: demo test lint bench dist clean setup programs
 
 demo: setup $(JAR)
 	$(SUDO) $(BIN)/labrys test --cluster local --system dledger --workload register \
 	    --nemesis partition-random-halves --rate 15 --time-limit 60
 
-test: setup $(JAR) build/rocketmq.stamp build/kernel-test.stamp build/node-test.stamp
+test: programs build/kernel-test.stamp build/node-test.stamp
 	$(BIN)/pytest --numprocesses 3 --durations 25
 
 lint: setup
@@ -56,6 +56,8 @@ clean:
 	rm -rf build dist $(VENV) checker/_kernel*.so checker/kernel/target $(NODE)/target $(ROCKETMQ)/target .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 setup: build/kernel.stamp
+
+programs: setup $(JAR) build/rocketmq.stamp
 
 build/system.stamp: clusters/provision/control.sh
 	sh clusters/provision/control.sh

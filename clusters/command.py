@@ -23,12 +23,13 @@ from harness.plain import message, one_line
 from harness.terminal import echo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from clusters.doctor import Finding
     from clusters.local import LocalCluster
     from harness.cluster import Cluster
     from harness.node import Node
+    from harness.system import Program
 
 DEFAULT_NAME = "labrys"
 CHECK_TIMEOUT_S = 5.0
@@ -164,6 +165,33 @@ def heal(name: str, inventory: Path | None, *, vagrant: bool) -> None:
 
 
 @cluster.command()
+@click.option("--inventory", type=existing_file(), required=True, help="The file with the hosts.")
+def provision(inventory: Path) -> None:
+    """Installs what systems and faults need on each host of an inventory, on all at once.
+
+    Only what is missing is installed, so a second run changes nothing. It needs Debian or Ubuntu there.
+    """
+    from clusters.provisioning import provision_host
+    from clusters.ssh import SshCluster
+    from harness.cluster import on_nodes
+
+    with contextlib.closing(SshCluster.from_inventory(inventory)) as hosts:
+        results = on_nodes(hosts.nodes, lambda node: provision_host(hosts.remote(node), told=_progress))
+    failures = [result for result in results.values() if isinstance(result, Exception)]
+    for failure in failures:
+        if not isinstance(failure, LabrysError):
+            raise failure
+        echo(message(f"failed: {failure}"), err=True)
+    echo(f"{len(results) - len(failures)} of {len(results)} hosts have what they need", err=True)
+    if failures:
+        click.get_current_context().exit(ExitCode.INTERNAL)
+
+
+def _progress(node: str, text: str) -> None:
+    echo(one_line(f"{node} {text}"))
+
+
+@cluster.command()
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Remove all local clusters of this machine.")
 def down(names: tuple[str, ...], *, everything: bool) -> None:
@@ -218,9 +246,10 @@ def doctor(inventory: Path | None, output: str, system: str, *, vagrant: bool) -
     """
     from clusters.doctor import as_lines, examine_machine
 
-    machine = examine_machine(plugins.load(plugins.SYSTEMS, system, by_place=True).programs)
+    programs = plugins.load(plugins.SYSTEMS, system, by_place=True).programs
+    machine = examine_machine(programs)
     lacking = [finding.what for finding in machine if finding.needed and not finding.ok]
-    nodes, why_not = _examine_nodes(inventory, vagrant=vagrant, lacking=lacking)
+    nodes, why_not = _examine_nodes(inventory, vagrant=vagrant, lacking=lacking, programs=programs)
     if output == "json":
         document: Mapping[str, object] = {
             "machine": [asdict(finding) for finding in machine],
@@ -240,12 +269,21 @@ def doctor(inventory: Path | None, output: str, system: str, *, vagrant: bool) -
         click.get_current_context().exit(ExitCode.INTERNAL)
 
 
-def _examine_nodes(inventory: Path | None, *, vagrant: bool, lacking: list[str]) -> tuple[list[Finding], str]:
+def _examine_nodes(
+    inventory: Path | None, *, vagrant: bool, lacking: list[str], programs: Sequence[Program]
+) -> tuple[list[Finding], str]:
     """Returns the findings about the nodes, or why there are none."""
     from clusters.doctor import examine_nodes
 
     try:
-        if inventory is not None or vagrant:
+        if inventory is not None:
+            from clusters.hosts import examine_hosts
+            from clusters.ssh import SshCluster
+
+            with contextlib.closing(SshCluster.from_inventory(inventory)) as hosts:
+                found, usable = examine_hosts(hosts, programs)
+                return [*found, *(examine_nodes(hosts.probed(usable)) if usable else ())], ""
+        if vagrant:
             with _opened("", inventory, vagrant=vagrant) as one:
                 return examine_nodes(one.capabilities()), ""
         if lacking:

@@ -39,11 +39,13 @@ class MachineCluster:
     Attributes:
         name: The cluster's name.
         nodes: In the order they were given.
+        endpoints: How SSH reaches each of them, by node name.
     """
 
     def __init__(self, name: str, machines: Sequence[Machine]) -> None:
         self.name = name
         self.nodes = tuple(machine.node for machine in machines)
+        self.endpoints = {machine.node.name: machine.endpoint for machine in machines}
         self._remotes = {machine.node.name: FabricRemote(machine.node.name, machine.endpoint) for machine in machines}
         self._capabilities: dict[str, Capabilities] | None = None
 
@@ -54,8 +56,12 @@ class MachineCluster:
     def capabilities(self) -> Mapping[str, Capabilities]:
         """Probes what each node can do, the first time it is asked."""
         if self._capabilities is None:
-            self._capabilities = on_all(self.nodes, lambda node: probe(self.remote(node), own_clock=True))
+            self._capabilities = self.probed(self.nodes)
         return self._capabilities
+
+    def probed(self, nodes: Sequence[Node]) -> dict[str, Capabilities]:
+        """Probes what some of the nodes can do, whenever it is asked."""
+        return on_all(nodes, lambda node: probe(self.remote(node), own_clock=True))
 
     def entered(self) -> AbstractContextManager[None]:
         """Does nothing: machines are reached from where we are."""

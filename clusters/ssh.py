@@ -10,8 +10,11 @@
     host = "n1.lab.example"                   # for SSH
     address = "10.20.0.11"                    # in the cluster's own network; `host` without it
     host_key = "ssh-ed25519 AAAAC3Nz..."      # goes before known_hosts
+    jump = "admin@gate.example:2222"          # the host that SSH goes through
 
-Host keys are always checked. Every mistake is refused with its file and key before anything is connected.
+What neither a host nor the file gives comes from `~/.ssh/config`: HostName, User, Port, IdentityFile, UserKnownHostsFile,
+ProxyJump and ProxyCommand. Host keys are always checked. Every mistake is refused with its file and key before anything is
+connected.
 """
 
 from __future__ import annotations
@@ -19,8 +22,11 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import paramiko
 
 from clusters.machines import Machine, MachineCluster, why_unusable
 from harness.documents import read_toml, shown
@@ -32,15 +38,17 @@ from harness.suggest import did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-SHARED_KEYS = frozenset({"user", "port", "key", "known_hosts"})
+SHARED_KEYS = frozenset({"user", "port", "key", "known_hosts", "jump"})
 TOP_KEYS = SHARED_KEYS | {"name", "hosts"}
 HOST_KEYS = SHARED_KEYS | {"name", "host", "address", "host_key"}
 # Names become names of directories, and parts of what systems are configured with.
-NODE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,30}")
+NODE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,62}")
 MAX_HOSTS = 99
 DEFAULT_USER = "root"
 DEFAULT_PORT = 22
 DEFAULT_KNOWN_HOSTS = "~/.ssh/known_hosts"
+SSH_CONFIG = "~/.ssh/config"
+JUMP = re.compile(r"(?!-)[^\s,]+")
 HOST_KEY = re.compile(r"[a-z0-9@.-]+ [A-Za-z0-9+/]+={0,2}( .*)?")
 
 
@@ -65,6 +73,11 @@ class _Table:
         self._place = place
         self._own = own
         self._shared = shared
+        self._usual: Mapping[str, Any] = {}
+
+    def fall_back(self, usual: Mapping[str, Any]) -> None:
+        """Takes what the host and the file do not give from `~/.ssh/config`."""
+        self._usual = usual
 
     def refuse_unknown(self, known: frozenset[str]) -> None:
         for key in self._own:
@@ -96,10 +109,10 @@ class _Table:
             raise self.error(key, "a path of a user of this machine", text) from None
 
     def has(self, key: str) -> bool:
-        return key in self._own or key in self._shared
+        return key in self._own or key in self._shared or key in self._usual
 
     def _get(self, key: str, default: object) -> object:
-        return self._own.get(key, self._shared.get(key, default))
+        return self._own.get(key, self._shared.get(key, self._usual.get(key, default)))
 
 
 def read_inventory(path: Path) -> tuple[str, Sequence[Machine]]:
@@ -124,7 +137,8 @@ def read_inventory(path: Path) -> tuple[str, Sequence[Machine]]:
         raise top.error("hosts", f"at most {MAX_HOSTS} tables", len(hosts))
     shared = {key: value for key, value in content.items() if key in SHARED_KEYS}
     tables = [_Table(path, f"hosts[{index}].", host, shared) for index, host in enumerate(hosts)]
-    machines = [_machine(table) for table in tables]
+    config = _ssh_config()
+    machines = [_machine(table, config) for table in tables]
     for what in ("name", "address"):
         values = [getattr(machine.node, what) for machine in machines]
         for index, value in enumerate(values):
@@ -144,13 +158,70 @@ def _is_host(text: str) -> bool:
     return True
 
 
-def _machine(table: _Table) -> Machine:
+def _ssh_config() -> paramiko.SSHConfig:
+    """Reads the user's configuration of SSH; an empty one where there is none.
+
+    Raises:
+        InputError: It cannot be read, or not be understood.
+    """
+    path = os.path.expanduser(SSH_CONFIG)  # noqa: PTH111 - without a home it stays as it is, and is not found
+    try:
+        return paramiko.SSHConfig.from_path(path)
+    except FileNotFoundError:
+        return paramiko.SSHConfig()
+    except (OSError, ValueError, paramiko.SSHException) as error:
+        raise InputError(f"{path}: expected a configuration of SSH; it cannot be read: {error}") from error
+
+
+def _usual(config: paramiko.SSHConfig, host: str) -> dict[str, Any]:
+    """Returns what the configuration of SSH says of a host, by the keys of an inventory, with `hostname` and `proxy`."""
+    said = config.lookup(host)
+    usual: dict[str, Any] = {"hostname": said["hostname"]}
+    if "user" in said:
+        usual["user"] = said["user"]
+    if "port" in said:
+        usual["port"] = int(said["port"]) if said["port"].isdecimal() else said["port"]
+    if said.get("identityfile"):
+        usual["key"] = said["identityfile"][0]
+    if "userknownhostsfile" in said:
+        usual["known_hosts"] = said["userknownhostsfile"].split()[0]
+    if said.get("proxyjump", "none").lower() != "none":
+        usual["jump"] = said["proxyjump"]
+    elif said.get("proxycommand") is not None:
+        usual["proxy"] = said["proxycommand"]
+    return usual
+
+
+def _proxy(table: _Table, usual: Mapping[str, Any], host: str, port: int) -> str | None:
+    """Returns the command whose input and output are the connection, where SSH goes through another host.
+
+    OpenSSH's own client makes the way to the jump host, so the user's configuration, agent and known hosts hold for it.
+    """
+    if not table.has("jump"):
+        proxy: str | None = usual.get("proxy")
+        return proxy
+    jumps = table.text("jump").split(",")
+    if not all(JUMP.fullmatch(jump) for jump in jumps):
+        raise table.error("jump", "hosts as [USER@]HOST[:PORT], with commas between", ",".join(jumps))
+    *before, last = jumps
+    through = ["-J", ",".join(before)] if before else []
+    user_host, colon, jump_port = last.rpartition(":")
+    if colon and jump_port.isdecimal():
+        last, through = user_host, [*through, "-p", jump_port]
+    target = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return shlex.join(["ssh", "-o", "BatchMode=yes", *through, "-W", target, last])
+
+
+def _machine(table: _Table, config: paramiko.SSHConfig) -> Machine:
     table.refuse_unknown(HOST_KEYS)
     name, host = table.text("name"), table.text("host")
     if not NODE_NAME.fullmatch(name):
-        raise table.error("name", "up to 31 letters, digits and underscores", name)
+        raise table.error("name", "up to 63 letters, digits, hyphens, dots and underscores, a letter first", name)
     if not _is_host(host):
         raise table.error("host", "a host's name or address", host)
+    usual = _usual(config, host)
+    table.fall_back(usual)
+    host = usual["hostname"]
     given = table.text("address", host)
     try:
         address = str(ipaddress.ip_address(given))
@@ -178,5 +249,6 @@ def _machine(table: _Table) -> Machine:
             key=key,
             known_hosts=known_hosts,
             host_key=host_key,
+            proxy=_proxy(table, usual, host, port),
         ),
     )

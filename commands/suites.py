@@ -1,7 +1,7 @@
 """Runs a suite: each case as a command of its own, with its results written down after every one.
 
 A case that crashes, hangs or is killed takes nothing with it but itself. After an interruption the suite goes on where it
-stopped, from the same folder: `store/suites/NAME/TIME/` with `suite.json`, `junit.xml`, and what each case said.
+stopped, from the same folder: `store/suites/NAME/TIME/` with `suite.json`, `junit.xml`, `summary.md`, and what each case said.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from commands.following import Following
+from commands.suite_markdown import suite_markdown
 from commands.suite_summary import COLOURS, outcome
 from harness import below
 from harness.errors import ExitCode, InputError, Terminated
@@ -127,6 +128,8 @@ class SuiteFolder:
         }
         write_text(self.path, self.path / "suite.json", json.dumps(document, indent=2, ensure_ascii=False) + "\n")
         write_text(self.path, self.path / "junit.xml", junit_xml([of_cases(suite.name, list(results.values()))]))
+        summary = suite_markdown(suite.name, suite.seed, list(results.values()), cases=len(suite.cases))
+        write_text(self.path, self.path / "summary.md", summary)
 
 
 def seed_of(folder: Path) -> int:

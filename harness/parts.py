@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from harness.errors import LabrysError, headline
 from harness.op import FINAL_PHASE, OpType
+from harness.pace import RECOVERY
 from harness.verdict import Part, Verdict
 from harness.workload import Observed
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from harness.faults import FaultRecord, PlannedFault
     from harness.op import Operation
+    from harness.pace import Pace
     from harness.recovery import Recovery
     from harness.replicas import Difference, Replicas
     from harness.run import RunResult, Test
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 MAX_EXAMPLES = 5
 MAX_LOG_LINE = 400
 EXCEPTION_ERROR = "exception"
+CONTROL_NODE = "control-node"
 
 
 def faults_effective(faults: Sequence[FaultRecord], plan: Sequence[PlannedFault]) -> Part:
@@ -86,8 +89,37 @@ def progress(operations: Iterable[Operation], faults: Sequence[FaultRecord], rec
     return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
 
 
-def recovered(recovery: Recovery | None) -> Part:
-    """Says whether the system worked again within the deadline after everything was healed."""
+def recovered(recovery: Recovery | None, pace: Pace | None = None) -> Part:
+    """Says whether the system worked again within the deadline after everything was healed.
+
+    A deadline that passed while the control node was behind says nothing about the system, so it is unknown.
+
+    Args:
+        recovery: How the system came back.
+        pace: Whether the control node kept up meanwhile; None if it is not known.
+    """
+    part = _recovered(recovery)
+    behind = pace.behind if pace is not None else None
+    if part.verdict is not Verdict.INVALID or behind is None:
+        return part
+    reason = f"{part.reason} The control node was behind meanwhile, so this is no finding: {behind}."
+    return replace(part, verdict=Verdict.UNKNOWN, reason=reason)
+
+
+def control_node(paces: Mapping[str, Pace]) -> Part:
+    """Says whether the control node kept up; an extra, because what hangs on timing looks at it by itself."""
+    behind = [f"in the stage {stage}, {pace.behind}" for stage, pace in paces.items() if pace.behind]
+    details = {stage: asdict(pace) for stage, pace in paces.items()}
+    if behind:
+        figures = "Latencies and availability of this run are not the system's."
+        reason = f"The control node was behind: {'; '.join(behind)}. {figures}"
+        return Part(name=CONTROL_NODE, verdict=Verdict.UNKNOWN, reason=reason, details=details, extra=True)
+    worst = max((pace.worst_lag_s for pace in paces.values()), default=0.0)
+    reason = f"The control node kept up; its event loop was late by {worst:.2f} s at most."
+    return Part(name=CONTROL_NODE, verdict=Verdict.VALID, reason=reason, details=details, extra=True)
+
+
+def _recovered(recovery: Recovery | None) -> Part:
     name = "recovered"
     if recovery is None:
         return Part(name=name, verdict=Verdict.UNKNOWN, reason="The run ended before its recovery was observed.")
@@ -254,7 +286,7 @@ def of_run(test: Test, result: RunResult, operations: Sequence[Operation]) -> li
     else:
         found.append(replicas_equal(result.replicas))
     found += [
-        recovered(result.recovery),
+        recovered(result.recovery, result.paces.get(RECOVERY)),
         faults_effective(result.faults, test.plan),
         progress(operations, result.faults, result.recovery),
         client_errors(operations),
@@ -272,6 +304,8 @@ def of_run(test: Test, result: RunResult, operations: Sequence[Operation]) -> li
             left_out=left_out,
         )
     )
+    if result.paces:
+        found.append(control_node(result.paces))
     return found
 
 

@@ -24,6 +24,7 @@ from harness.errors import InfrastructureError, LabrysError
 from harness.final_reads import FinalReads, read_nodes
 from harness.interpreter import drive
 from harness.load import ClosedLoop
+from harness.pace import RECOVERY, WORKLOAD, Pace, Pacer
 from harness.recovery import Recovery, recover
 from harness.replicas import Replicas, compare_replicas
 from harness.schedule import conduct
@@ -106,6 +107,7 @@ class RunResult:
         error: What broke the run off; None if nothing did.
         ready_s: Seconds from the run's start until the system served.
         workload_s: Seconds the workload ran.
+        paces: Whether the control node kept up, in the stages `workload` and `recovery`.
     """
 
     faults: list[FaultRecord] = field(default_factory=list)
@@ -121,6 +123,7 @@ class RunResult:
     error: str | None = None
     ready_s: float | None = None
     workload_s: float = 0.0
+    paces: dict[str, Pace] = field(default_factory=dict)
 
 
 class Observer(Protocol):
@@ -181,6 +184,8 @@ class _Run:
             self.result.final_reads = FinalReads(missing="The run ended before its final reads.")
         self.watching: asyncio.Task[None] | None = None
         self.nodes = tuple(test.cluster.nodes)
+        self.pacer = Pacer()
+        self.result.paces = self.pacer.stages
 
     async def go(self) -> RunResult:
         loop = asyncio.get_running_loop()
@@ -291,17 +296,18 @@ class _Run:
             )
         )
         try:
-            driven = await drive(
-                generator=time_limit(test.time_limit_s, generator),
-                clients=test.system.client,
-                nodes=self.nodes,
-                load=test.load,
-                seed=test.seed,
-                clock=self.clock,
-                history=self.history,
-                timeout_s=test.operation_timeout_s,
-                stop=self.stop,
-            )
+            with self.pacer.stage(WORKLOAD, self.clock):
+                driven = await drive(
+                    generator=time_limit(test.time_limit_s, generator),
+                    clients=test.system.client,
+                    nodes=self.nodes,
+                    load=test.load,
+                    seed=test.seed,
+                    clock=self.clock,
+                    history=self.history,
+                    timeout_s=test.operation_timeout_s,
+                    stop=self.stop,
+                )
             self.result.shed = driven.shed
             self.next_process = driven.next_process
         finally:
@@ -333,7 +339,8 @@ class _Run:
         test = self.test
         self.observer.phase("waiting for recovery")
         timeout_s = test.recovery_timeout_s
-        self.result.recovery = await recover(test.system, self.nodes, timeout_s=timeout_s, clock=self.clock)
+        with self.pacer.stage(RECOVERY, self.clock):
+            self.result.recovery = await recover(test.system, self.nodes, timeout_s=timeout_s, clock=self.clock)
         if self.result.recovery.error is not None:
             if test.final_reads:
                 self.result.final_reads = FinalReads(

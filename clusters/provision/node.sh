@@ -1,15 +1,13 @@
 #!/bin/sh
 # Makes a virtual machine a node: what systems and faults need, known keys, and a clock that only faults set.
 #
-# usage: node.sh LOGIN_KEY HOST_KEY NAME=ADDRESS...      as root, on Debian or Ubuntu
+# usage: node.sh [LOGIN_KEY HOST_KEY NAME=ADDRESS...]      as root, on Debian or Ubuntu
 #
-# LOGIN_KEY is a public key that may log in as root, HOST_KEY the file of the private key that sshd shows from now on; the names
+# Without arguments it only installs what is missing: a host of somebody's keeps its keys, its clock and its names. LOGIN_KEY is a public key that may log in as root, HOST_KEY the file of the private key that sshd shows from now on; the names
 # go into /etc/hosts. A second run changes nothing.
 set -eu
 
-[ $# -ge 3 ] || { echo "usage: node.sh LOGIN_KEY HOST_KEY NAME=ADDRESS..." >&2; exit 254; }
-login_key=$1 host_key=$2
-shift 2
+[ $# -eq 0 ] || [ $# -ge 3 ] || { echo "usage: node.sh [LOGIN_KEY HOST_KEY NAME=ADDRESS...]" >&2; exit 254; }
 
 # A program that is there needs no package, so a second run needs no network.
 missing=""
@@ -23,6 +21,12 @@ if [ -n "$missing" ]; then
     # shellcheck disable=SC2086 # a list of package names
     apt-get install -y -qq --no-install-recommends $missing >/dev/null
 fi
+if [ $# -eq 0 ]; then
+    echo "installed:$missing"
+    exit
+fi
+login_key=$1 host_key=$2
+shift 2
 
 # Whatever sets the clock from outside would undo a clock fault while it is on.
 for unit in systemd-timesyncd chrony chronyd ntp ntpsec vboxadd-service virtualbox-guest-utils; do

@@ -80,6 +80,7 @@ class Endpoint:
         key: The private key's file.
         known_hosts: The file with the node's host key. With neither this nor `host_key` the key is taken as it comes.
         host_key: The node's host key itself, as `ssh-ed25519 AAAA...`; it goes before `known_hosts`.
+        proxy: A command whose input and output are the connection, e.g. `ssh -W host:22 gate`; None connects directly.
     """
 
     host: str
@@ -88,6 +89,7 @@ class Endpoint:
     key: Path
     known_hosts: Path | None = None
     host_key: str | None = None
+    proxy: str | None = None
 
     def __str__(self) -> str:
         return f"{self.user}@{self.host}:{self.port}"
@@ -313,6 +315,7 @@ class FabricRemote:
             user=endpoint.user,
             port=endpoint.port,
             connect_timeout=CONNECT_TIMEOUT_S,
+            gateway=endpoint.proxy,
             config=fabric.Config(overrides={"load_ssh_configs": False}),
             connect_kwargs={
                 "key_filename": str(endpoint.key),
@@ -331,8 +334,9 @@ class FabricRemote:
             connection.client.close()
             raise
         transport = connection.transport
-        transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, DEAD_PEER_MS)
+        if isinstance(transport.sock, socket.socket):  # a proxy is a process, which has no socket of ours
+            transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, DEAD_PEER_MS)
         transport.set_keepalive(KEEPALIVE_S)
         return connection
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import shutil
 import stat
@@ -15,8 +16,10 @@ from clusters import vagrant as vagrant_module
 from clusters.capabilities import probe
 from clusters.errors import ClusterError
 from clusters.heal import heal
+from clusters.hosts import examine_hosts
 from clusters.local import namespaces
 from clusters.ssh import SshCluster
+from clusters.systems.dledger.system import DLedgerSystem
 from clusters.vagrant import VagrantCluster
 from harness import capabilities as cap
 from harness.cluster import on_all
@@ -145,6 +148,38 @@ def test_an_inventory_is_a_cluster(cluster: LocalCluster, tmp_path: Path) -> Non
             assert cap.IPTABLES in made.capabilities()["n1"].available
     finally:
         made.close()
+
+
+def test_hosts_behind_a_jump_host_are_looked_at(
+    cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The way goes through another host by `~/.ssh/config`; one host has another key, and the doctor says what helps."""
+    directory = cluster.endpoint(cluster.nodes[0]).key.parent
+    gate, far, other = cluster.nodes[:3]
+    own = f"IdentityFile {directory / 'id'}\nUserKnownHostsFile {directory / 'known_hosts'}\nUser root\n"
+    (tmp_path / "gate").write_text(f"Host gate\nHostName {gate.address}\n{own}")
+    (tmp_path / ".ssh").mkdir()
+    (tmp_path / ".ssh" / "config").write_text(
+        f"Host db-1.east\nHostName {far.address}\nProxyCommand ssh -F {tmp_path / 'gate'} -W %h:%p gate\n{own}"
+        f"Host db-2.east\nHostName {other.address}\n{own}"
+    )
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / "other"], check=True)
+    wrong = " ".join((tmp_path / "other.pub").read_text().split()[:2])
+    (tmp_path / "lab.toml").write_text(
+        f'[[hosts]]\nname = "db-1.east"\nhost = "db-1.east"\naddress = "{far.address}"\n'
+        f'[[hosts]]\nname = "db-2.east"\nhost = "db-2.east"\naddress = "{other.address}"\n'
+        f'host_key = "{wrong}"\n'
+    )
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with cluster.entered(), contextlib.closing(SshCluster.from_inventory(tmp_path / "lab.toml")) as made:
+        assert made.remote(made.nodes[0]).run("hostname").stdout == f"{far.name}\n"
+        findings, usable = examine_hosts(made, DLedgerSystem.programs)
+        assert cap.IPTABLES in made.probed(usable)["db-1.east"].available
+        assert made.remote(made.nodes[0]).run("who am i; echo $SSH_CONNECTION").stdout.split()[0] == gate.address
+    assert [node.name for node in usable] == ["db-1.east"]
+    (problem,) = [finding for finding in findings if not finding.ok]
+    assert (problem.what, problem.detail.startswith("db-2.east: ")) == ("SSH", True)
+    assert f"`ssh-keyscan {other.address}`" in problem.fix
 
 
 @pytest.fixture

@@ -16,8 +16,9 @@ HOST_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEXAMPLEEXAMPLEEXAMPLE"
 
 
 @pytest.fixture
-def directory(tmp_path: Path) -> Path:
-    """A directory with a private key and a file of known hosts."""
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with a private key and a file of known hosts; it is the home, and has no configuration of SSH yet."""
+    monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "id").write_text("private")
     (tmp_path / "id").chmod(0o600)
     (tmp_path / "known_hosts").write_text("")
@@ -91,7 +92,7 @@ HOST = '[[hosts]]\nname = "n1"\nhost = "192.0.2.1"\n'
         (GOOD + HOST + "x = 1", "there is no key hosts[0].x. Known are: address, host,"),
         (GOOD + "[[hosts]]\nhost = '192.0.2.1'", "hosts[0].name: expected a text, not nothing"),
         (GOOD + "[[hosts]]\nname = 7\nhost = '192.0.2.1'", "hosts[0].name: expected a text, not 7"),
-        (GOOD + "[[hosts]]\nname = '../n1'\nhost = '192.0.2.1'", "hosts[0].name: expected up to 31 letters, digits"),
+        (GOOD + "[[hosts]]\nname = '../n1'\nhost = '192.0.2.1'", "hosts[0].name: expected up to 63 letters, digits"),
         (GOOD + "[[hosts]]\nname = 'n1'\nhost = ''", "hosts[0].host: expected a text, not ''"),
         (
             GOOD + "[[hosts]]\nname = 'n1'\nhost = 'n1.example'",
@@ -123,6 +124,71 @@ def test_a_broken_inventory_names_file_key_and_expectation(directory: Path, text
 
     assert str(path) in str(caught.value)
     assert complaint in str(caught.value)
+
+
+def configure(directory: Path, text: str) -> None:
+    """Writes ~/.ssh/config."""
+    (directory / ".ssh").mkdir()
+    (directory / ".ssh" / "config").write_text(text)
+
+
+def test_what_the_inventory_does_not_give_comes_from_the_configuration_of_ssh(directory: Path) -> None:
+    """An alias, the user, the port, the key, the known hosts and the jump host; the inventory goes before it."""
+    (directory / "theirs").write_text("")
+    configure(
+        directory,
+        f"""
+        Host db-*
+            HostName %h.lab.example
+            User carol
+            Port 2200
+            IdentityFile {directory}/id
+            UserKnownHostsFile {directory}/theirs
+            ProxyJump gate.example
+        """,
+    )
+    hosts = """
+        [[hosts]]
+        name = "db-1.east"
+        host = "db-1"
+        address = "10.0.0.1"
+        [[hosts]]
+        name = "db-2.east"
+        host = "db-2"
+        address = "10.0.0.2"
+        user = "dave"
+        port = 22
+        known_hosts = "known_hosts"
+        jump = "eve@first.example,frank@second.example:2222"
+        """
+    _, (one, two) = read_inventory(write(directory, hosts))
+    assert (one.node.name, one.node.address) == ("db-1.east", "10.0.0.1")
+    assert (one.endpoint.host, one.endpoint.port, one.endpoint.user) == ("db-1.lab.example", 2200, "carol")
+    assert (one.endpoint.key, one.endpoint.known_hosts) == (directory / "id", directory / "theirs")
+    assert one.endpoint.proxy == "ssh -o BatchMode=yes -W db-1.lab.example:2200 gate.example"
+    assert (two.endpoint.port, two.endpoint.user) == (22, "dave")
+    assert two.endpoint.known_hosts == directory / "known_hosts"
+    assert two.endpoint.proxy == (
+        "ssh -o BatchMode=yes -J eve@first.example -p 2222 -W db-2.lab.example:22 frank@second.example"
+    )
+
+
+def test_a_proxy_command_is_taken_and_none_is_none(directory: Path) -> None:
+    """ProxyJump none and ProxyCommand none connect directly."""
+    configure(directory, "Host a\n ProxyCommand nc %h %p\nHost b\n ProxyJump none\nHost c\n ProxyCommand none\n")
+    hosts = "".join(
+        f'[[hosts]]\nname = "{name}"\nhost = "{name}"\naddress = "10.0.0.{number}"\n'
+        for number, name in enumerate("abc", 1)
+    )
+    _, machines = read_inventory(write(directory, GOOD + hosts))
+    assert [machine.endpoint.proxy for machine in machines] == ["nc a 22", None, None]
+
+
+@pytest.mark.parametrize("jump", ["-oProxyCommand=x", "a b", "", "a,,b"])
+def test_a_jump_that_is_no_host_is_refused(directory: Path, jump: str) -> None:
+    """An option of ssh is no host."""
+    with pytest.raises(InputError, match=r"jump: expected"):
+        read_inventory(write(directory, f"jump = '{jump}'\n" + GOOD + HOST))
 
 
 def test_a_key_that_others_can_read_is_refused(directory: Path) -> None:

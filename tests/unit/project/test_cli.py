@@ -686,3 +686,18 @@ def test_the_suites_that_are_shipped_can_be_planned(capsys: pytest.CaptureFixtur
     for case in suite.cases:
         arguments = case.arguments()
         assert plan(capsys, *arguments[1:])["plan"]["faults"], case.name
+
+
+def test_the_doctor_does_not_praise_hosts_that_it_cannot_reach(
+    capsys: pytest.CaptureFixture[str], elsewhere: Path
+) -> None:
+    """Nothing is said of what faults need where no host lets us in."""
+    (elsewhere / "id").touch(mode=0o600)
+    (elsewhere / "known_hosts").touch()
+    (elsewhere / "lab.toml").write_text(
+        'key = "id"\nknown_hosts = "known_hosts"\n[[hosts]]\nname = "db-1"\nhost = "127.0.0.1"\nport = 1\n'
+    )
+    code, out, _ = run(capsys, "doctor", "--inventory", "lab.toml", "--format", "json")
+    (finding,) = json.loads(out)["nodes"]
+    assert (code, finding["what"], finding["ok"]) == (ExitCode.INTERNAL, "SSH", False)
+    assert finding["fix"] == "`ssh -p 1 root@127.0.0.1 true` shows why"

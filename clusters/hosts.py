@@ -1,0 +1,201 @@
+"""What each host of an inventory lacks, and how to get it: looked at over SSH, all hosts at once, nothing changed."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import paramiko
+
+from clusters.doctor import Finding
+from harness.cluster import on_nodes
+from harness.errors import LabrysError, NodeError, NodeUnreachable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from clusters.machines import MachineCluster
+    from harness.node import Node
+    from harness.remote.fabric import Endpoint
+    from harness.system import Program
+
+LOOK_TIMEOUT_S = 30.0
+MAX_OFFSET_S = 1.0
+LEAST_FREE_KB = 1_048_576
+MAX_TOLD = 200
+
+# The clock comes first, so that nothing slow lies between the question and the answer. $@ are programs.
+SCRIPT = r"""
+PATH=$PATH:/usr/sbin:/sbin
+printf 'clock\t%s\n' "$(date +%s.%N)"
+printf 'user\t%s\n' "$(id -u)"
+printf 'disk\t%s\n' "$(df -Pk / | tail -n 1 | tr -s ' ' '\t' | cut -f 4)"
+for program in "$@"; do
+    path=$(command -v "$program") || continue
+    printf 'program\t%s\t%s\n' "$program" "$("$path" -version 2>&1 | tr '\n\t' '  ' | cut -c 1-200)"
+done
+:
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What a host said.
+
+    Attributes:
+        offset_s: How many seconds its clock is at least ahead of ours, negative if it is behind.
+        is_root: Whether commands run as root.
+        free_kb: Free kibibytes in `/`; None if it did not say.
+        programs: Each program that is there, with what it said of its version.
+    """
+
+    offset_s: float
+    is_root: bool
+    free_kb: int | None
+    programs: dict[str, str]
+
+
+def examine_hosts(cluster: MachineCluster, programs: Sequence[Program]) -> tuple[list[Finding], list[Node]]:
+    """Looks at each host.
+
+    Args:
+        cluster: The hosts.
+        programs: What the system under test needs on its nodes.
+
+    Returns:
+        A line for each thing that a host lacks, and one for each thing that all hosts have; and the hosts that can be used.
+    """
+    looks = on_nodes(cluster.nodes, lambda node: _look(cluster, node, programs))
+    problems: dict[str, list[Finding]] = {}
+    usable = []
+    for node in cluster.nodes:
+        look = looks[node.name]
+        endpoint = cluster.endpoints[node.name]
+        if isinstance(look, LabrysError):
+            problems.setdefault("SSH", []).append(_unreachable(look, endpoint))
+        elif isinstance(look, Exception):
+            raise look
+        else:
+            found = list(_problems(node.name, look, endpoint, programs))
+            for finding in found:
+                problems.setdefault(finding.what, []).append(finding)
+            if look.is_root:
+                usable.append(node)
+    names = ["SSH", "sudo", "clock", "disk", *(program.name for program in programs if not program.build_only)]
+    findings: list[Finding] = []
+    for name in names:
+        detail = f"{len(cluster.nodes)} of {len(cluster.nodes)} hosts"
+        unknown = [finding for finding in problems.get("SSH", ()) if name != "SSH"]
+        if name not in problems and not unknown:
+            findings.append(Finding(what=name, ok=True, needed=True, detail=detail))
+        findings += problems.get(name, [])
+    return findings, usable
+
+
+def _look(cluster: MachineCluster, node: Node, programs: Sequence[Program]) -> Look:
+    wanted = [program.name for program in programs if not program.build_only]
+    remote = cluster.remote(node)
+    remote.run("true", check=False)  # the connection is made before the clock is asked
+    before_s = time.time()
+    answer = remote.run(_with_arguments(wanted), timeout_s=LOOK_TIMEOUT_S, check=False)
+    after_s = time.time()
+    said: dict[str, str] = {}
+    found: dict[str, str] = {}
+    for line in answer.stdout.splitlines():
+        what, _, rest = line.partition("\t")
+        if what == "program":
+            name, _, version = rest.partition("\t")
+            found[name] = version
+        else:
+            said[what] = rest
+    if not said and answer.status != 0:  # `sudo` refused
+        return Look(offset_s=0.0, is_root=False, free_kb=None, programs={})
+    try:
+        clock_s = float(said["clock"])
+        is_root = int(said["user"]) == 0
+        free_kb = int(said["disk"]) if said["disk"] else None
+    except (KeyError, ValueError) as error:
+        raise NodeError(
+            node.name, f"expected a clock, a user and a disk, but it said {answer.stdout[:MAX_TOLD]!r}"
+        ) from error
+    offset_s = min(clock_s - before_s, 0.0) + max(clock_s - after_s, 0.0)
+    return Look(offset_s=offset_s, is_root=is_root, free_kb=free_kb, programs=found)
+
+
+def _with_arguments(words: Sequence[str]) -> str:
+    return f"set -- {shlex.join(words)}\n{SCRIPT}"
+
+
+def _unreachable(error: LabrysError, endpoint: Endpoint) -> Finding:
+    """Returns the line of a host that does not let us in; the fix depends on what SSH says."""
+    cause = error.__cause__
+    port = "" if endpoint.port == 22 else f" -p {endpoint.port}"
+    fix = f"`ssh{port} {endpoint.user}@{endpoint.host} true` shows why"
+    if isinstance(cause, paramiko.BadHostKeyException):
+        name = endpoint.host if endpoint.port == 22 else f"[{endpoint.host}]:{endpoint.port}"
+        fix = f"if the host was made again, `ssh-keygen -R '{name}' -f {endpoint.known_hosts}` and take its new key"
+        if endpoint.host_key is not None:
+            fix = f"if the host was made again, give the host_key that `ssh-keyscan{port} {endpoint.host}` shows"
+    elif isinstance(cause, paramiko.AuthenticationException):
+        fix = f"`ssh-copy-id -i {endpoint.key}{port} {endpoint.user}@{endpoint.host}`"
+    elif isinstance(cause, paramiko.SSHException) and "known_hosts" in str(cause):
+        fix = f"`ssh-keyscan{port} {endpoint.host} >>{endpoint.known_hosts}`, and compare the key with the host's own"
+    elif not isinstance(error, NodeUnreachable):
+        fix = f"`ssh{port} {endpoint.user}@{endpoint.host}` shows what its shell says"
+    return Finding(what="SSH", ok=False, needed=True, detail=str(error), fix=fix)
+
+
+def _problems(name: str, look: Look, endpoint: Endpoint, programs: Sequence[Program]) -> Iterator[Finding]:
+    if not look.is_root:
+        user = endpoint.user
+        yield Finding(
+            what="sudo",
+            ok=False,
+            needed=True,
+            detail=f"{name}: {user} cannot run commands as root without a password",
+            fix=f"`echo '{user} ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/labrys`, as root on the host",
+        )
+        return  # nothing else could be asked
+    if abs(look.offset_s) > MAX_OFFSET_S:
+        side = "ahead of" if look.offset_s > 0 else "behind"
+        yield Finding(
+            what="clock",
+            ok=False,
+            needed=False,
+            detail=f"{name}: its clock is {abs(look.offset_s):.1f} s {side} this machine's",
+            fix="`timedatectl set-ntp true` on the host, or `labrys cluster heal` after a clock fault",
+        )
+    if look.free_kb is not None and look.free_kb < LEAST_FREE_KB:
+        yield Finding(
+            what="disk",
+            ok=False,
+            needed=True,
+            detail=f"{name}: {look.free_kb // 1024} MiB are free in /, not {LEAST_FREE_KB // 1024}",
+            fix="remove files on the host",
+        )
+    for program in programs:
+        if program.build_only:
+            continue
+        why = _missing(program, look.programs.get(program.name))
+        if why:
+            yield Finding(
+                what=program.name,
+                ok=False,
+                needed=True,
+                detail=f"{name}: {why}; for {program.purpose}",
+                fix=f"`labrys cluster provision --inventory FILE`, or `apt-get install {program.package}` on the host",
+            )
+
+
+def _missing(program: Program, version: str | None) -> str:
+    if version is None:
+        return f"{program.name} is not on PATH"
+    if program.least_version is None:
+        return ""
+    match = re.search(program.version_pattern, version)
+    if match and int(match[1]) >= program.least_version:
+        return ""
+    return f"{program.name} is not {program.least_version} or later: {version.strip()[:MAX_TOLD]}"

@@ -1,0 +1,36 @@
+"""Provisioning of hosts that are there already: what is missing is installed, and nothing else is changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from harness.remote import Remote
+
+SCRIPT = Path(__file__).parent / "provision" / "node.sh"
+PROVISION_TIMEOUT_S = 900.0
+INSTALLED = "installed:"
+
+
+def provision_host(remote: Remote, *, told: Callable[[str, str], None]) -> list[str]:
+    """Installs on one host what systems and faults need.
+
+    Args:
+        remote: The shell on the host.
+        told: Gets the host's name and how far it is; called from the thread that provisions it.
+
+    Returns:
+        The packages that were installed; none if nothing was missing.
+
+    Raises:
+        NodeError: The host cannot be reached, or a package cannot be installed; the message has the end of what apt said.
+    """
+    told(remote.node, "begins")
+    done = remote.run("sh -s", stdin=SCRIPT.read_text(encoding="utf-8"), timeout_s=PROVISION_TIMEOUT_S)
+    said = [line.removeprefix(INSTALLED) for line in done.stdout.splitlines() if line.startswith(INSTALLED)]
+    packages = " ".join(said).split()
+    told(remote.node, f"installed {', '.join(packages)}" if packages else "lacked nothing")
+    return packages

@@ -1,0 +1,68 @@
+"""A suite's results as Markdown, which CI servers show beside a build.
+
+Names and reasons come from the system under test. GitHub and GitLab read markup, HTML, mentions (`@name`) and references (`#7`)
+in Markdown, so every text of others stands in `<code>` with its punctuation as character references.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from commands.suite_summary import SIGNS, outcome
+from harness.plain import name, one_line
+from results.spoken import seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from harness.suite import CaseResult
+
+MAX_ROWS = 100
+MAX_REASON = 300
+MAX_COMMAND = 2000
+_MARKUP = re.compile(r"[^A-Za-z0-9 .,=/-]")
+
+
+def suite_markdown(suite: str, seed: int, results: Sequence[CaseResult], *, cases: int) -> str:
+    """Returns a heading, a table with the cases that failed first, and the commands that run these again.
+
+    Args:
+        suite: The suite's name.
+        seed: Its root seed.
+        results: What is known of each case that has run.
+        cases: How many cases the suite has.
+    """
+    return "\n".join(_lines(suite, seed, results, cases)) + "\n"
+
+
+def _lines(suite: str, seed: int, results: Sequence[CaseResult], cases: int) -> Iterator[str]:
+    failed = [result for result in results if not result.passed]
+    passed = len(results) - len(failed)
+    yield f"## {_quoted(suite)}: {passed} of {cases} cases were as expected"
+    yield ""
+    left = cases - len(results)
+    yield f"The seed of the suite is {seed}." + (f" {left} of {cases} cases did not run." if left else "")
+    if results:
+        yield ""
+        yield "| | case | outcome | time | reason |"
+        yield "|---|---|---|---|---|"
+    shown = sorted(results, key=lambda result: result.passed)[:MAX_ROWS]
+    for result in shown:
+        yield (
+            f"| {SIGNS[result.passed]} | {_quoted(result.case.name)} | {outcome(result)} "
+            f"| {seconds(result.seconds)} | {_quoted(one_line(result.why), MAX_REASON)} |"
+        )
+    if len(results) > len(shown):
+        yield ""
+        yield f"The file junit.xml has {len(results) - len(shown)} more cases."
+    if failed:
+        yield ""
+        yield "These commands run the failed cases again:"
+        yield ""
+    for result in failed[:MAX_ROWS]:
+        yield f"- {_quoted(result.reproduce, MAX_COMMAND)}"
+
+
+def _quoted(text: str, most: int = MAX_REASON) -> str:
+    return f"<code>{_MARKUP.sub(lambda found: f'&#{ord(found[0])};', name(text, most))}</code>"

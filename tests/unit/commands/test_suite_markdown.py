@@ -1,0 +1,58 @@
+"""A suite as Markdown: failed cases first, how to run them again, and no markup of others."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commands.suite_markdown import MAX_ROWS, suite_markdown
+from harness.suite import Case, CaseResult
+from harness.verdict import Verdict
+
+
+def result(name: str, exit_code: int, reason: str = "Fine.") -> CaseResult:
+    """A case that expects valid, and how its command ended."""
+    case = Case(name=name, test=name, options={"nemesis": "kill"}, seed=7, expect=Verdict.VALID)
+    return CaseResult(case=case, exit_code=exit_code, reason=reason, seconds=61.0, run=None)
+
+
+def test_failed_cases_are_first_and_can_be_run_again() -> None:
+    """The heading counts, and cases that did not run are told."""
+    text = suite_markdown("smoke", 9, [result("good", 0), result("bad", 1, "Stale."), result("broken", 255)], cases=4)
+    lines = text.splitlines()
+    assert lines[0] == "## <code>smoke</code>: 1 of 4 cases were as expected"
+    assert lines[2] == "The seed of the suite is 9. 1 of 4 cases did not run."
+    assert [line.split(" | ")[1] for line in lines if line.startswith(("| ✓", "| ✗"))] == [
+        f"<code>{name}</code>" for name in ("bad", "broken", "good")
+    ]
+    assert "| invalid, expected valid |" in text
+    assert "| error 255 |" in text
+    assert lines[-2:] == ["- <code>labrys test --seed 7 --nemesis kill</code>"] * 2
+
+
+def test_a_suite_as_expected_has_no_commands() -> None:
+    """A suite without a result has no table either."""
+    assert "again" not in suite_markdown("s", 1, [result("a", 0)], cases=1)
+    assert suite_markdown("s", 1, [], cases=2).count("\n") == 3
+
+
+def test_a_long_suite_is_cut_and_says_so() -> None:
+    """An issue takes 65,536 characters."""
+    text = suite_markdown("s", 1, [result(f"c{number}", 0) for number in range(MAX_ROWS + 5)], cases=MAX_ROWS + 5)
+    assert "The file junit.xml has 5 more cases." in text
+    assert text.count("\n| ✓") == MAX_ROWS
+
+
+@given(st.text(), st.text())
+def test_no_text_of_others_is_markup(name: str, reason: str) -> None:
+    """No tag, cell, mention, reference, link, emphasis or line break but ours comes of any text."""
+    plain = suite_markdown("s", 1, [result("n", 1, "r")], cases=1)
+    text = suite_markdown("s", 1, [result(name, 1, reason)], cases=1)
+    assert len(text.splitlines()) == len(plain.splitlines())
+    row = next(line for line in text.splitlines() if line.startswith("| ✗"))
+    cells = re.findall(r"<code>(.*?)</code>", row)
+    assert len(cells) == 2
+    for cell in cells:
+        assert re.fullmatch(r"(?:[A-Za-z0-9 .,=/-]|&#\d+;)*", cell)

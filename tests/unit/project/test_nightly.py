@@ -1,0 +1,299 @@
+"""The nightly: its scripts do what docs/nightly.md says, and its workflows name what exists.
+
+actionlint reads the workflows where it is installed. The stand-ins for `labrys` and `gh` write down what they are asked.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tarfile
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import cli
+
+ROOT = Path(__file__).parents[3]
+TOOLS = ROOT / "tools" / "nightly"
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+SUITES = sorted(path.stem for path in (ROOT / "suites").glob("*.toml"))
+PAGE = (ROOT / "docs" / "nightly.md").read_text()
+
+
+def stand_in(folder: Path, name: str, script: str) -> Path:
+    """Makes a program that adds its arguments to a file `asked` beside it, and then does as the script says."""
+    folder.mkdir(exist_ok=True)
+    program = folder / name
+    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$*" >>"{folder}/asked"\n{script}\n')
+    program.chmod(0o755)
+    return program
+
+
+def asked(folder: Path) -> list[str]:
+    """What the stand-ins of a folder were asked."""
+    return (folder / "asked").read_text().splitlines()
+
+
+def run(
+    script: str, *arguments: object, cwd: Path, programs: Path, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Runs a script of the nightly with stand-ins."""
+    return subprocess.run(
+        ["sh", str(TOOLS / script), *map(str, arguments)],
+        cwd=cwd,
+        env={
+            **os.environ,
+            "PATH": f"{programs}:{os.environ['PATH']}",
+            "LABRYS": str(programs / "labrys"),
+            **environment,
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+
+
+@pytest.mark.parametrize(
+    ("regressions", "suite", "worst"),
+    [(0, 0, 0), (0, 2, 2), (255, 2, 255), (1, 255, 1), (2, 1, 1), (254, 0, 255), (None, 2, 2), (255, 0, 255)],
+)
+def test_a_night_begins_with_the_regressions_and_ends_with_the_worst(
+    tmp_path: Path, regressions: int | None, suite: int, worst: int
+) -> None:
+    """A wrong verdict goes before an error, and that before an unknown; both have the same seed."""
+    programs = tmp_path / "bin"
+    stand_in(programs, "labrys", f'case "$2" in regressions) exit {regressions} ;; esac\nexit {suite}')
+    if regressions is not None:
+        (tmp_path / "regressions").mkdir()
+    done = run("night.sh", "suites/smoke.toml", 77, "night/smoke", cwd=tmp_path, programs=programs)
+    assert done.returncode == worst, done.stderr
+    assert (tmp_path / "night/smoke/exit-code").read_text() == f"{worst}\n"
+    files = ["regressions", "suites/smoke.toml"] if regressions is not None else ["suites/smoke.toml"]
+    assert asked(programs) == [f"suite {file} --seed 77 --store night/smoke/store --format text" for file in files]
+    assert run("night.sh", "suites/smoke.toml", 77, "night/smoke", cwd=tmp_path, programs=programs).returncode == 254
+
+
+def test_an_interruption_ends_a_night(tmp_path: Path) -> None:
+    """The suite does not start after Ctrl-C in the regressions."""
+    programs = tmp_path / "bin"
+    stand_in(programs, "labrys", "exit 130")
+    (tmp_path / "regressions").mkdir()
+    assert run("night.sh", "suites/smoke.toml", 1, "night", cwd=tmp_path, programs=programs).returncode == 130
+    assert len(asked(programs)) == 1
+
+
+def test_what_a_killed_night_left_is_packed(tmp_path: Path) -> None:
+    """Without an exit code it is an error, and a night without a case says so."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    assert run("pack.sh", "none", cwd=tmp_path, programs=programs).returncode == 0
+    assert "No case ran to its end" in (tmp_path / "none/summary.md").read_text()
+    assert (tmp_path / "none/exit-code").read_text() == "255\n"
+
+    suite = tmp_path / "night/store/suites/smoke/20261122T010203.000Z"
+    suite.mkdir(parents=True)
+    (suite / "summary.md").write_text("## smoke\n")
+    (tmp_path / "night/exit-code").write_text("1\n")
+    assert run("pack.sh", "night", cwd=tmp_path, programs=programs).returncode == 0
+    assert (tmp_path / "night/summary.md").read_text() == "## smoke\n"
+    assert (tmp_path / "night/exit-code").read_text() == "1\n"
+    with tarfile.open(tmp_path / "night/store.tar.gz") as packed:
+        assert f"store/suites/smoke/{suite.name}/summary.md" in packed.getnames()
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+def test_an_issue_is_opened_once(tmp_path: Path, *, is_open: bool) -> None:
+    """Only a wrong verdict makes one; the body has the summary and leads to the run."""
+    programs = tmp_path / "bin"
+    stand_in(
+        programs,
+        "gh",
+        f'case "$1 $2" in "issue list") {"echo 12" if is_open else ":"} ;; *) while [ $# -gt 0 ]; do [ "$1" != --body-file ] '
+        f'|| cat "$2" >>"{programs}/body"; shift; done ;; esac',
+    )
+    for name, code in (("smoke", 1), ("nightly", 2), ("rip-59", 255), ("openchaos", 0)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "exit-code").write_text(f"{code}\n")
+        (tmp_path / name / "summary.md").write_text(f"{name}: labrys test --seed 4\n")
+    nights = ("smoke", "nightly", "rip-59", "openchaos")
+    done = run("issue.sh", "https://example.org/run/5", *nights, cwd=tmp_path, programs=programs)
+    assert done.returncode == 0, done.stderr
+    listed, written = asked(programs)
+    assert listed.startswith("issue list --state open")
+    title = "Labrys: wrong verdict in the suite smoke"
+    assert written.startswith("issue comment 12" if is_open else f"issue create --title {title}")
+    body = (programs / "body").read_text()
+    assert "smoke: labrys test --seed 4" in body
+    assert "https://example.org/run/5" in body
+
+
+@pytest.mark.parametrize(("code", "expected"), [(0, 0), (1, 0), (2, 0), (254, 254), (255, 255)])
+def test_the_trend_page_gets_each_night_with_a_store(tmp_path: Path, code: int, expected: int) -> None:
+    """A verdict is no error of the page; an error of the command is one."""
+    programs = tmp_path / "bin"
+    stand_in(programs, "labrys", f"exit {code}")
+    for name in ("smoke", "nightly"):
+        (tmp_path / name / "store").mkdir(parents=True)
+        with tarfile.open(tmp_path / name / "store.tar.gz", "w:gz") as packed:
+            packed.add(tmp_path / name / "store", "store")
+    (tmp_path / "nightly/store").rmdir()
+    (tmp_path / "empty").mkdir()
+    done = run("trend.sh", "trend", "smoke", "empty", "nightly", cwd=tmp_path, programs=programs)
+    assert done.returncode == expected
+    assert asked(programs) == ["analyze smoke/store nightly/store --out trend --incremental"]
+    assert (tmp_path / "nightly/store").is_dir()
+
+
+def test_no_store_at_all_leaves_the_trend_page(tmp_path: Path) -> None:
+    """`labrys analyze` is not asked."""
+    (tmp_path / "empty").mkdir()
+    done = run("trend.sh", "trend", "empty", cwd=tmp_path, programs=tmp_path)
+    assert (done.returncode, "stays as it was" in done.stderr) == (0, True)
+
+
+def test_the_newest_trend_page_is_fetched(tmp_path: Path) -> None:
+    """Nights that have none are passed over; the first night has none at all."""
+    programs = tmp_path / "bin"
+    stand_in(
+        programs,
+        "gh",
+        'case "$1 $2" in "run list") echo 9; echo 8; echo 7 ;; *) [ "$3" = 8 ] && mkdir -p trend ;; esac',
+    )
+    done = run("last-trend.sh", "nightly.yml", "main", "trend", cwd=tmp_path, programs=programs)
+    assert (done.returncode, done.stdout) == (0, "the trend page of run 8 goes on\n")
+    assert [line.split()[2] for line in asked(programs)[1:]] == ["9", "8"]
+    stand_in(programs, "gh", "exit 0")
+    done = run("last-trend.sh", "nightly.yml", "main", "other", cwd=tmp_path, programs=programs)
+    assert (done.returncode, "a new one begins" in done.stdout) == (0, True)
+
+
+def test_a_night_without_a_server(tmp_path: Path) -> None:
+    """It runs the suite, packs it and adds it to the trend page; the code is the suite's; once a day."""
+    programs = tmp_path / "bin"
+    stand_in(programs, "labrys", '[ "$1" = analyze ] || { mkdir -p "$6"; exit 2; }')
+    done = run("one-night.sh", "smoke", tmp_path / "var", cwd=tmp_path, programs=programs)
+    assert done.returncode == 2, done.stderr
+    assert [line.split()[0] for line in asked(programs)] == ["suite", "analyze"]
+    again = run("one-night.sh", "smoke", tmp_path / "var", cwd=tmp_path, programs=programs)
+    assert (again.returncode, "is there already" in again.stderr) == (254, True)
+
+
+@pytest.mark.parametrize("script", sorted(path.name for path in TOOLS.glob("*.sh")))
+def test_each_script_says_its_usage(tmp_path: Path, script: str) -> None:
+    """Without arguments it changes nothing."""
+    done = run(script, cwd=tmp_path, programs=tmp_path)
+    assert (done.returncode, done.stderr.startswith(f"usage: {script} ")) == (254, True)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(shutil.which("actionlint") is None, reason="actionlint is not installed; CI installs it")
+def test_actionlint_passes() -> None:
+    """It knows the syntax, the expressions and the well-known actions."""
+    done = subprocess.run(["actionlint", *map(str, WORKFLOWS)], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+@pytest.mark.parametrize("workflow", [*WORKFLOWS, TOOLS / "gitlab-ci.yml"], ids=lambda path: path.name)
+def test_a_workflow_names_what_exists(workflow: Path) -> None:
+    """Scripts, targets of make, and files; actions have a version."""
+    text = workflow.read_text()
+    for script in re.findall(r"tools/nightly/[\w-]+\.sh", text):
+        assert (ROOT / script).is_file(), script
+    makefile = (ROOT / "Makefile").read_text()
+    targets = re.findall(r"^ +(?:- |- run: ).*\bmake ([\w-]+)$", text, re.MULTILINE)
+    assert targets
+    for target in targets:
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+    for action in re.findall(r"uses: (\S+)", text):
+        assert re.fullmatch(r"[\w-]+/[\w-]+@v\d+", action), action
+
+
+def test_the_workflows_have_the_least_permissions() -> None:
+    """Reading, but for the one job that writes issues."""
+    for workflow in WORKFLOWS:
+        text = workflow.read_text()
+        assert "\npermissions:\n  contents: read\n\n" in text
+        wanted = re.findall(r"^ +(\S+): write$", text, re.MULTILINE)
+        assert wanted == (["issues"] if workflow.name == "nightly.yml" else [])
+        for expression in re.findall(r"run: .*", text):
+            assert "${{" not in expression, "a value of others in a shell line; give it by env"
+
+
+def test_gitlab_runs_every_suite() -> None:
+    """Its matrix cannot be made from the folder."""
+    (listed,) = re.findall(r"SUITE: \[(.*)\]", (TOOLS / "gitlab-ci.yml").read_text())
+    assert sorted(listed.split(", ")) == SUITES
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="this machine has no systemd")
+def test_systemd_takes_the_units() -> None:
+    """Every key is known, and every value is understood."""
+    units = [str(TOOLS / f"labrys-nightly.{kind}") for kind in ("service", "timer")]
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", *units], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert "labrys-nightly" not in done.stderr, done.stderr
+
+
+def commands() -> list[str]:
+    """Every line of the shell blocks of docs/nightly.md."""
+    return [line for block in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL) for line in block.splitlines()]
+
+
+@pytest.mark.parametrize("line", commands())
+def test_a_command_of_the_page_can_be_run(
+    line: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its files exist, and `labrys` knows its options. Other commands name files and artifacts that exist."""
+    words = shlex.split(line)
+    for word in words:
+        if word.startswith(("tools/", "suites/")) or word == "Containerfile":
+            assert (ROOT / word).is_file(), word
+    nightly = (ROOT / ".github" / "workflows" / "nightly.yml").read_text()
+    match words:
+        case ["make", target]:
+            assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+        case ["gh", "run", "download", "--name", artifact, *_]:
+            assert artifact.removeprefix("night-") in SUITES
+            assert "name: night-${{ matrix.suite }}" in nightly
+        case ["gh", "workflow", "run", workflow]:
+            assert (ROOT / ".github" / "workflows" / workflow).is_file()
+        case ["docker", "run", *rest]:
+            words = rest[rest.index("labrys") :]
+        case (
+            ["sh", *_]
+            | ["cp", *_]
+            | ["cat", *_]
+            | ["tar", *_]
+            | ["systemctl", *_]
+            | ["journalctl", *_]
+            | ["labrys", *_]
+        ):
+            pass
+        case ["docker", "build", *_]:
+            pass
+        case _:
+            pytest.fail(f"no rule for {line!r}")
+    if words[0] == "labrys":
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(SystemExit) as ended:
+            cli.main([*words[1:], "--help"])
+        assert (ended.value.code, "Usage: labrys" in capsys.readouterr().out) == (0, True)
+
+
+def test_the_version_stands_in_one_place() -> None:
+    """Cargo.toml has it; the package takes it from there, and the newest entry of CHANGELOG.md is of it."""
+    version = tomllib.loads((ROOT / "checker/kernel/Cargo.toml").read_text())["package"]["version"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert ("version" in project, project["dynamic"]) == (False, ["version"])
+    locked = tomllib.loads((ROOT / "checker/kernel/Cargo.lock").read_text())["package"]
+    assert [package["version"] for package in locked if package["name"] == "labrys-kernel"] == [version]
+    newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert newest is not None
+    assert newest[1] == version

@@ -1,0 +1,36 @@
+#!/bin/sh
+# Runs the regressions, if the folder `regressions` exists, and then one suite.
+#
+# usage: night.sh SUITE SEED OUT      as root, in the folder of the repository
+#
+# SUITE is a file such as suites/smoke.toml, SEED a whole number, and OUT a new folder. OUT gets
+#
+#   store/       the runs with their reports, and the folders of the suites
+#   exit-code    the worse one of both: 1 for a wrong verdict, 255 for an error, 2 for an unknown verdict, else 0
+#
+# The script ends with that code. LABRYS names the command; it is .venv/bin/labrys by default. FORMAT is that of `labrys suite`:
+# `github` annotates each case that failed.
+set -u
+
+[ $# -eq 3 ] || { echo "usage: night.sh SUITE SEED OUT" >&2; exit 254; }
+suite=$1 seed=$2 out=$3
+labrys=${LABRYS:-.venv/bin/labrys}
+mkdir -p "$(dirname "$out")" && mkdir "$out" || { echo "night.sh: $out must be a new folder" >&2; exit 254; }
+
+worst=0
+run() {
+    "$labrys" suite "$1" --seed "$seed" --store "$out/store" --format "${FORMAT:-text}"
+    code=$?
+    [ "$code" -ne 130 ] || { echo 130 >"$out/exit-code"; exit 130; }
+    case $code in
+        0) ;;
+        1) worst=1 ;;
+        2) [ "$worst" -ne 0 ] || worst=2 ;;
+        *) [ "$worst" -eq 1 ] || worst=255 ;;
+    esac
+}
+
+[ ! -d regressions ] || run regressions
+run "$suite"
+echo "$worst" >"$out/exit-code"
+exit "$worst"
