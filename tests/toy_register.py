@@ -18,6 +18,8 @@ from harness.op import Fail, Info, Ok
 from harness.system import NodeStatus
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from clusters.sim.host import Factory, Host
     from harness.node import Node
     from harness.op import Invocation, Outcome
@@ -67,9 +69,9 @@ class ToyProcess:
         self._entries: list[tuple[str, Any]] = []
 
     def start(self) -> None:
-        """Reads the log."""
+        """Reads the log; a line that is damaged is left out."""
         if LOG in self._host.disk.names():
-            self._entries = [tuple(json.loads(line)) for line in self._host.disk.read(LOG).splitlines()]
+            self._entries = [*_entries(self._host.disk.read(LOG))]
         self._beat()
 
     def _beat(self) -> None:
@@ -97,6 +99,17 @@ class ToyProcess:
             self._host.disk.sync(LOG)
         self._entries.append(entry)
         return body["value"]
+
+
+def _entries(log: bytes) -> Iterator[tuple[str, Any]]:
+    """Yields the entries of a log that can be read."""
+    for line in log.splitlines():
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(entry, list) and len(entry) == 2 and isinstance(entry[0], str):
+            yield entry[0], entry[1]
 
 
 class ToyClient:

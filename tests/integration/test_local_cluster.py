@@ -370,7 +370,7 @@ def test_a_missing_program_is_named_with_its_package(name: str, monkeypatch: pyt
     monkeypatch.setattr(
         namespaces, "find_program", lambda program: None if program in {"sshd", "iptables"} else real(program)
     )
-    with pytest.raises(InfrastructureError, match=r"needs sshd, iptables, .*`apt-get install iptables openssh-server`"):
+    with pytest.raises(InfrastructureError, match=r"lacks sshd, iptables, .*`apt-get install iptables openssh-server`"):
         LocalCluster.up(name)
 
     assert not traces(name)

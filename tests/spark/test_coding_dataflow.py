@@ -98,11 +98,11 @@ def test_rows_have_the_columns_that_are_described(spark: SparkSession) -> None:
     scan.release()
 
 
-def test_coding_is_compiled(spark: SparkSession) -> None:
+def test_coding_is_compiled(compiling: SparkSession) -> None:
     """What runs for each operation is small enough for the JVM to compile it; else it takes ten times as long."""
     coding = coding_of(model_of("cas-register", failed_cas="observe", nil_read="any"))
     assert coding is not None
-    rows = operations(spark, [("read", "ok", None, "5")]).localCheckpoint()
+    rows = operations(compiling, [("read", "ok", None, "5")]).localCheckpoint()
     made = coded(rows, coding, 0)._jdf.queryExecution().debug().codegenToSeq().iterator()
     sizes = []
     while made.hasNext():

@@ -174,9 +174,9 @@ def test_a_queue_up_to_a_return_is_what_the_search_says_of_it() -> None:
     ("name", "draw", "analyzers"),
     [
         ("fifo-queue", draw_queue(100), {"pairs", "flow"}),
-        ("unordered-queue", draw_queue(100), {"copies", "flow", "jit-dfs"}),
+        ("unordered-queue", draw_queue(100), {"copies", "flow", "jit-dfs", "wgl"}),
         ("set", draw_set(100, 0), {"elements", "flow"}),
-        ("counter", draw_counter([1, 2, 3, 5, 80, 700]), {"sums", "flow", "jit-dfs", "jit-bfs"}),
+        ("counter", draw_counter([1, 2, 3, 5, 80, 700]), {"sums", "flow", "jit-dfs", "jit-bfs", "wgl"}),
     ],
 )
 def test_long_histories_are_decided(
