@@ -235,15 +235,15 @@ def findings(ended: Ended) -> list[Finding]:
     """Returns what makes a history hard, the most important first."""
     load = _Load(ended)
     found = [_broken_condition(ended)]
-    if ended.states is not None and log2(max(ended.states, 1)) > load.bits + log2(max(load.operations, 1)):
-        found.append(Finding(reason="states", figures={"states": ended.states, "operations": load.operations}))
+    # Several searches share the states, and one may have gone further than the one that answered: all operations count.
+    operations = len(ended.events.members)
+    if ended.states is not None and log2(max(ended.states, 1)) > load.bits + log2(operations + 1):
+        found.append(Finding(reason="states", figures={"states": ended.states, "operations": operations}))
     by_bits = sorted(((load.crashed_bits, load.crashed), (load.open_bits, load.overlap)), key=lambda each: -each[0])
     found += [make() for bits, make in by_bits if bits >= _FEW_BITS]
     known = [finding for finding in found if finding is not None]
     if not known:
-        known.append(
-            Finding(reason="length", figures={"operations": len(ended.events.members), "reached": load.operations})
-        )
+        known.append(Finding(reason="length", figures={"operations": operations, "reached": load.operations}))
     return known[:_MOST]
 
 
