@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     Selection: TypeAlias = Callable[[str], bool]
+    _Reader: TypeAlias = Callable[[str, Sequence[str]], tuple[Selection, Sequence[str]]]
 
 MAX_WORDS = 200  # which also bounds the depth of brackets
 _WORDS = re.compile(r"[()]|[^\s()]+")
@@ -43,21 +44,23 @@ def read_selection(text: str) -> Selection:
 
 
 def _either(text: str, words: Sequence[str]) -> tuple[Selection, Sequence[str]]:
-    first, rest = _both(text, words)
-    parts = [first]
-    while rest and rest[0] == "or":
-        part, rest = _both(text, rest[1:])
-        parts.append(part)
+    parts, rest = _parts(text, words, _both, "or")
     return lambda candidate: any(part(candidate) for part in parts), rest
 
 
 def _both(text: str, words: Sequence[str]) -> tuple[Selection, Sequence[str]]:
-    first, rest = _one(text, words)
-    parts = [first]
-    while rest and rest[0] == "and":
-        part, rest = _one(text, rest[1:])
-        parts.append(part)
+    parts, rest = _parts(text, words, _one, "and")
     return lambda candidate: all(part(candidate) for part in parts), rest
+
+
+def _parts(text: str, words: Sequence[str], read: _Reader, operator: str) -> tuple[list[Selection], Sequence[str]]:
+    """Reads parts with an operator between them."""
+    first, rest = read(text, words)
+    parts = [first]
+    while rest and rest[0] == operator:
+        part, rest = read(text, rest[1:])
+        parts.append(part)
+    return parts, rest
 
 
 def _one(text: str, words: Sequence[str]) -> tuple[Selection, Sequence[str]]:

@@ -145,9 +145,11 @@ def _analyzed(options: AnalysisOptions, given: Mapping[str, Any], settings: dict
     asked = [f"--{name.replace('_', '-')}" for name in of_spark if given[name] is not None] + ["--conf"] * bool(
         settings
     )
+    if is_submitted():
+        asked.append("spark-submit")
     if given["with_spark"] is False and asked:
-        raise click.UsageError(f"{asked[0]} is a setting of Spark, and --no-spark says that Spark does not do the job")
-    if given["with_spark"] or asked or is_submitted():
+        raise click.UsageError(f"{asked[0]} asks for Spark, and --no-spark says that Spark does not do the job")
+    if given["with_spark"] or asked:
         return _with_spark(options, given, settings)
     console = open_console()
     try:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shutil
 from contextlib import contextmanager
-from glob import escape
 from glob import glob as matches_of
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -41,7 +40,7 @@ class LocalFiles:
         with _told(pattern):
             path = _path(pattern)
             found = [str(path)] if path.exists() else matches_of(str(path), include_hidden=True)  # noqa: PTH207 - an absolute pattern
-            return sorted((_entry(Path(each)) for each in found), key=lambda entry: entry.path)
+            return sorted((_entry(Path(each)) for each in found), key=_by_path)
 
     def folder(self, path: str) -> list[Entry]:
         """See `Files.folder`."""
@@ -110,11 +109,6 @@ class LocalFiles:
 def local(path: str) -> Path:
     """Returns the path of a file that `LocalFiles` has named."""
     return Path(path.removeprefix(SCHEME))
-
-
-def pattern_of(path: str) -> str:
-    """Returns a pattern that leads to this path alone."""
-    return escape(path)
 
 
 def _path(text: str) -> Path:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from checker.formats.etcd_log import EtcdLogEvents
 from checker.formats.jepsen_reader import JepsenEvents
@@ -27,7 +28,7 @@ from harness.op import NEMESIS, OpType
 from results.pipeline.errors import run_twice
 from results.pipeline.read.documents import event_row
 from results.pipeline.read.tables import Seen
-from results.pipeline.schema import MOST_NS, TYPES
+from results.pipeline.schema import MOST_NS, OPERATIONS, TYPES
 from results.pipeline.single.errors import NotSuited
 from results.pipeline.single.local_files import local
 
@@ -37,9 +38,7 @@ if TYPE_CHECKING:
     from harness.op import Op
     from results.pipeline.read.sources import Input
 
-LAYOUT: Final = pa.schema(
-    [pa.field(column.name, pa.int64() if column.kind == "int64" else pa.string()) for column in COLUMNS]
-)
+LAYOUT: Final = to_arrow_schema(OPERATIONS)
 _UNFIT: Final = (pa.ArrowException, ValueError, TypeError, OverflowError)
 
 

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from checker.checking import conventions_of, make_model
+from checker.independent import EXPLAINED
 from harness.verdict import Verdict
 from results.pipeline.decide.columns import ADDRESS
 from results.pipeline.decide.details import OBJECTS, TARGET, Work, examine
 from results.pipeline.decide.judges import decide
 from results.pipeline.decide.rows import groups
-from results.pipeline.decide.verdicts import VerdictOptions
 from results.pipeline.single.errors import NotSuited
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _decided(rows: pa.Table, work: Work) -> list[dict[str, Any]]:
     """Decides keys by a model; those that show their mistake earliest get a counterexample."""
     found = [examine(_target(group, {}), work) for group in _groups(rows, work)]
     invalid = sorted((row for row in found if row["verdict"] == str(Verdict.INVALID)), key=_order)
-    chosen = {row[ADDRESS]: row for row in invalid[: VerdictOptions().explained]}
+    chosen = {row[ADDRESS]: row for row in invalid[:EXPLAINED]}
     if chosen:
         again = rows.filter(pc.is_in(rows.column(ADDRESS), pa.array(chosen, pa.int64())))
         told = {

@@ -71,8 +71,7 @@ class RunPictures:
 
 def chosen(trends: Sequence[Mapping[str, Any]], limit: int = SHOWN_RUNS) -> list[Mapping[str, Any]]:
     """Returns the rows of the runs to show: those with a bad verdict first, then what became worse, then the latest."""
-    latest = sorted(sorted(trends, key=itemgetter("run")), key=_started, reverse=True)
-    return sorted(latest, key=lambda row: (-_severity(row["verdict"]), -len(row["regressions"])))[:limit]
+    return sorted(_latest(trends), key=lambda row: (-_severity(row["verdict"]), -len(row["regressions"])))[:limit]
 
 
 def _severity(verdict: str | None) -> int:
@@ -179,8 +178,7 @@ def of_tests(trends: Sequence[Mapping[str, Any]]) -> list[Picture]:
     several.sort(key=lambda test: (-len(tests[test]), test[0], test[1] or ""))
     pictures = []
     for number, (test, system) in enumerate(several[:SHOWN_TESTS], 1):
-        latest = sorted(sorted(tests[test, system], key=itemgetter("run")), key=_started, reverse=True)
-        rows = latest[:SHOWN_TRENDS][::-1]
+        rows = _latest(tests[test, system])[:SHOWN_TRENDS][::-1]
         figures = [
             overviews.Trend(
                 title=title,
@@ -205,8 +203,9 @@ def of_tests(trends: Sequence[Mapping[str, Any]]) -> list[Picture]:
     return pictures
 
 
-def _started(row: Mapping[str, Any]) -> str:
-    return row["started"] or ""
+def _latest(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Returns rows of trends, the run that started last first; those that do not say when they started are last."""
+    return sorted(sorted(rows, key=itemgetter("run")), key=lambda row: row["started"] or "", reverse=True)
 
 
 def of_faults(trends: Sequence[Mapping[str, Any]], bore: Sequence[Mapping[str, Any]]) -> list[Picture]:

@@ -156,7 +156,7 @@ def test_spark_does_the_job_where_it_is_asked_to(store: Path, options: list[str]
     assert isinstance(result.exception, NoSpark)
 
 
-def test_spark_does_what_one_process_cannot(store: Path) -> None:
+def test_spark_does_what_one_process_cannot(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A line says why; with --no-spark it is an error, and a setting of Spark's contradicts that."""
     (store / "torn.jsonl").write_text('{"format":"labrys-history","version":1}\n{\n')
     command = [str(store), "--out", str(store.parent / "out")]
@@ -167,7 +167,10 @@ def test_spark_does_what_one_process_cannot(store: Path) -> None:
     result = CliRunner().invoke(analyze, [*command, "--no-spark"])
     assert isinstance(result.exception, NotSuited)
     result = CliRunner().invoke(analyze, [*command, "--no-spark", "--scratch", "/"])
-    assert "--scratch is a setting of Spark" in result.output
+    assert "--scratch asks for Spark" in result.output
+    monkeypatch.setattr(session, "is_submitted", lambda: True)
+    result = CliRunner().invoke(analyze, [*command, "--no-spark"])
+    assert "spark-submit asks for Spark" in result.output
 
 
 def test_help_needs_no_spark() -> None:
