@@ -154,7 +154,7 @@ def _print(stream: TextIO, text: str) -> None:
 
 def _carry_out(command: Callable[[], int]) -> int:
     try:
-        code = command()
+        code = _interruptible(command)
     except LabrysError as error:
         say(message("\n  ".join([f"labrys: {sentence(error)}", *getattr(error, "__notes__", ())])))
         return int(error.exit_code)
@@ -171,6 +171,19 @@ def _carry_out(command: Callable[[], int]) -> int:
         say(in_full(error))
         return ExitCode.INTERNAL
     return code if 0 <= code <= LARGEST_CODE else ExitCode.INTERNAL
+
+
+def _interruptible(command: Callable[[], int]) -> int:
+    """Carries out a command; an interruption is one also where Python 3.11 hides it.
+
+    What a signal raises while a class is made, e.g. during an import, comes as a RuntimeError from it.
+    """
+    try:
+        return command()
+    except RuntimeError as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            raise error.__cause__ from None
+        raise
 
 
 def in_full(error: BaseException) -> str:

@@ -321,6 +321,27 @@ def test_no_error_is_a_verdict(capsys: pytest.CaptureFixture[str], error: BaseEx
     assert capsys.readouterr().out == ""
 
 
+def test_a_signal_while_a_class_is_made_is_an_interruption(capsys: pytest.CaptureFixture[str]) -> None:
+    """Up to Python 3.11 it comes as a RuntimeError from it; a RuntimeError of its own is a mistake of ours."""
+
+    class Named:
+        def __set_name__(self, owner: type, name: str) -> None:
+            raise KeyboardInterrupt
+
+    def interrupted() -> NoReturn:
+        type("Owner", (), {"named": Named()})
+        raise AssertionError
+
+    def mistaken() -> NoReturn:
+        raise RuntimeError
+
+    for command, code in ((interrupted, ExitCode.INTERRUPTED), (mistaken, ExitCode.INTERNAL)):
+        with pytest.raises(SystemExit) as left:
+            end_with(command)
+        assert left.value.code == code
+    assert "KeyboardInterrupt" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("code", [-9, 256, 257, 2**40])
 def test_a_code_that_no_process_can_have(code: int) -> None:
     """256 would leave as 0, and 257 as 1."""
