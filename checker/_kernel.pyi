@@ -1,9 +1,12 @@
 """The native part of the checker: see `checker/kernel/src/python.rs`."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NotRequired, Self, TypedDict
+from typing import Any, Final, Literal, NotRequired, Self, TypedDict
+
+from checker.models.base import Call, Model
 
 __version__: str
+REFUSED: Final = -1
 
 class Outcome(TypedDict):
     """What `solve` says of one problem; operations are positions in its columns."""
@@ -21,6 +24,38 @@ class Outcome(TypedDict):
     configs: list[tuple[list[int], int | None, list[int]]]
     stats: NotRequired[dict[str, int]]
 
+class Transitions:
+    """The table of a model that is written in Python: its states and operations as numbers, each transition asked for once.
+
+    The search of the kernel asks such a table, and so does the search for places in the order that a system tells
+    (`checker.placement`). State 0 is the initial one.
+
+    Attributes:
+        calls: By number: what the model sees of the operations that are alike.
+        states: How many states were seen.
+        entries: How many transitions are known.
+    """
+
+    def __new__(cls, model: Model) -> Self: ...
+    @property
+    def calls(self) -> list[Call]: ...
+    @property
+    def states(self) -> int: ...
+    @property
+    def entries(self) -> int: ...
+    def add(self, call: Call) -> int:
+        """Returns the number of operations that are alike, and that have none yet."""
+
+    def step(self, state: int, call: int) -> int:
+        """Returns the number of the next state, or `REFUSED`. The model is asked once.
+
+        Raises:
+            ModelError: The model has states that are not hashable.
+        """
+
+    def refusal(self, state: int, call: int) -> str | None:
+        """Returns why the model refuses operations in a state; None if it does not."""
+
 class Problem:
     """A history as columns (any contiguous buffers: f of uint8, the others of int64), and its model's family."""
 
@@ -36,7 +71,7 @@ class Problem:
         initial: Sequence[int],
         offsets: Any | None = None,
         flat: Any | None = None,
-        step: Callable[[int, int], int] | None = None,
+        step: Transitions | Callable[[int, int], int] | None = None,
         observers: bytes | None = None,
     ) -> Self: ...
     def __len__(self) -> int: ...

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from checker._kernel import Problem
+from checker._kernel import Problem, Transitions
 from checker.errors import ModelError
 from checker.identity import identity
 from checker.models import Call, Code, Model, NativeModel
 from checker.models.opcodes import CUSTOM, INFINITE
-from checker.transitions import Transitions
 from harness.op import OpType
 
 if TYPE_CHECKING:
@@ -186,7 +185,7 @@ def _problem(
         initial=initial,
         offsets=offsets,
         flat=flat,
-        step=coder.step,
+        step=coder.table,
         observers=coder.observers(),
     )
 

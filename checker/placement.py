@@ -29,8 +29,8 @@ from array import array
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from checker._kernel import REFUSED, Transitions
 from checker.models.opcodes import INFINITE
-from checker.transitions import REFUSED, Transitions
 from harness.op import OpType
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from array import array
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from checker._kernel import Problem
+from checker._kernel import REFUSED, Problem
 from checker.models.opcodes import CUSTOM, INFINITE
 from checker.solving import Limits, solve
 from harness.op import OpType
@@ -47,7 +47,6 @@ _MOST_STEPS: Final = 50_000  # of the model, to know all states in which the obj
 _STATES_S: Final = 0.3  # how long that may take
 _MOST_CONFIGS: Final = 10  # as many as the kernel reports; so many may not be all
 _WIDEST: Final = 512
-_ILLEGAL: Final = -1
 _FIRST: Final = -1  # the moment before everything
 
 
@@ -216,7 +215,7 @@ class _Reasons:
     def after(self, state: int, cls: int) -> int:
         """Returns the number of the state after an operation of a class, or -1."""
         step = self._encoded.coder.step
-        return _ILLEGAL if step is None else step(state, cls)
+        return REFUSED if step is None else step(state, cls)
 
     def closure(self, states: Iterable[int], classes: Sequence[int]) -> frozenset[int]:
         """Returns all states that operations of these classes lead to.
@@ -235,7 +234,7 @@ class _Reasons:
                 raise _TooMany
             for cls in classes:
                 after = self.after(state, cls)
-                if after != _ILLEGAL and after not in reached:
+                if after != REFUSED and after not in reached:
                     reached.add(after)
                     work.append(after)
         return frozenset(reached)
@@ -260,10 +259,10 @@ class _Relaxed:
     def step(self, state: int, cls: int) -> int:
         """Answers the kernel: the number of the next set, or -1."""
         after = self._closed(
-            found for each in self._sets[state] if (found := self._reasons.after(each, cls)) != _ILLEGAL
+            found for each in self._sets[state] if (found := self._reasons.after(each, cls)) != REFUSED
         )
         if not after:
-            return _ILLEGAL
+            return REFUSED
         number = self._numbers.setdefault(after, len(self._sets))
         if number == len(self._sets):
             self._sets.append(after)

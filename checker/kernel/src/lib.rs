@@ -9,6 +9,8 @@ pub mod ops;
 mod python;
 pub mod search;
 pub mod solve;
+#[cfg(feature = "python")]
+mod transitions;
 
 #[cfg(test)]
 mod tests;

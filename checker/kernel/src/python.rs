@@ -24,6 +24,7 @@ use crate::search::machine::{Oracle, ILLEGAL};
 use crate::search::reduce::Allowed;
 use crate::search::Progress;
 use crate::solve::{solve_all, solve_quickly, Algorithm, OracleSource, Outcome, Problem as Question};
+use crate::transitions::{Transitions, REFUSED};
 
 /// How often the caller's thread looks for signals.
 const POLL: Duration = Duration::from_millis(20);
@@ -69,11 +70,33 @@ struct Problem {
     custom: Option<CustomModel>,
 }
 
-/// A model in Python: `step(state, class)` gives the number of the next state or -1.
+/// A model in Python.
 struct CustomModel {
-    step: Py<PyAny>,
+    steps: Steps,
     observers: Vec<u8>,
     failure: Arc<Mutex<Option<PyErr>>>,
+}
+
+/// What gives the number of the next state, or `REFUSED`, for the numbers of a state and a class.
+enum Steps {
+    Table(Py<Transitions>),
+    Function(Py<PyAny>),
+}
+
+impl Steps {
+    fn of(given: Bound<'_, PyAny>) -> Self {
+        match given.cast_into::<Transitions>() {
+            Ok(table) => Self::Table(table.unbind()),
+            Err(other) => Self::Function(other.into_inner().unbind()),
+        }
+    }
+
+    fn ask(&self, py: Python<'_>, state: i64, class: u32) -> PyResult<i64> {
+        match self {
+            Self::Table(table) => table.get().step(py, u32::try_from(state)?, class),
+            Self::Function(step) => step.bind(py).call1((state, class))?.extract(),
+        }
+    }
 }
 
 #[pymethods]
@@ -91,7 +114,7 @@ impl Problem {
         initial: Vec<i64>,
         offsets: Option<&Bound<'_, PyAny>>,
         flat: Option<&Bound<'_, PyAny>>,
-        step: Option<Py<PyAny>>,
+        step: Option<Bound<'_, PyAny>>,
         observers: Option<Vec<u8>>,
     ) -> PyResult<Self> {
         let name = family;
@@ -105,7 +128,11 @@ impl Problem {
         };
         let custom = match step {
             Some(step) if family == Family::Custom => {
-                Some(CustomModel { step, observers: observers.unwrap_or_default(), failure: Arc::default() })
+                Some(CustomModel {
+                    steps: Steps::of(step),
+                    observers: observers.unwrap_or_default(),
+                    failure: Arc::default(),
+                })
             }
             None if family != Family::Custom => None,
             _ => return Err(PyValueError::new_err("expected a step function for family custom, and for no other")),
@@ -168,10 +195,8 @@ impl<'a> PythonOracle<'a> {
 impl Oracle for PythonOracle<'_> {
     fn ask(&mut self, state: u32, class: u32) -> Option<u32> {
         let known = self.theirs[state as usize];
-        let answer =
-            Python::attach(|py| -> PyResult<i64> { self.model.step.bind(py).call1((known, class))?.extract() });
-        match answer {
-            Ok(-1) => Some(ILLEGAL),
+        match Python::attach(|py| self.model.steps.ask(py, known, class)) {
+            Ok(REFUSED) => Some(ILLEGAL),
             Ok(next) if (0..i64::from(ILLEGAL) - 1).contains(&next) => {
                 let fresh = self.theirs.len() as u32;
                 let number = *self.ours.entry(next).or_insert(fresh);
@@ -419,6 +444,8 @@ fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<Problem>()?;
     module.add_class::<Cancellation>()?;
+    module.add_class::<Transitions>()?;
+    module.add("REFUSED", REFUSED)?;
     module.add_function(wrap_pyfunction!(solve, module)?)?;
     module.add_function(wrap_pyfunction!(sort_seconds, module)?)?;
     Ok(())

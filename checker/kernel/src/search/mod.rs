@@ -90,13 +90,15 @@ const FIRST_BUDGET: u64 = 64;
 const DEAR: u64 = 16;
 /// Work that those two have at least before anything else is tried, and at most for each operation.
 const RACE_LEAST: u64 = 1 << 18;
-const RACE_MOST: u64 = 256;
+const RACE_MOST: u64 = 1 << 12;
 /// They have that many times the work in which they came that much of the history further: where they are stuck, it may be at
 /// one place only.
 const RACE_SLOWER: u64 = 8;
 const RACE_STRIDE: f64 = 1.0 / 16.0;
 /// A turn is that part of what the search has taken so far.
 const RACE_TURNS: u64 = 4;
+/// When all searches take turns, the one that seems to come to its end with the least work has turns that many times as long.
+const LEAD: u64 = 4;
 /// Of how many steps one is spent on the model's automaton, as long as it is not known.
 const CLOSURE_SHARE: u64 = 4;
 /// How many times the steps so far a search may take that only has to find the first return.
@@ -144,21 +146,22 @@ struct Classical<'h> {
     keep: &'h [(u32, i64)],
     /// Once it has begun.
     wgl: Option<Wgl>,
+    pace: Pace,
 }
 
 impl<'h> Classical<'h> {
     fn new(plan: &'h Plan, ops: &'h Ops<'h>, keep: &'h [(u32, i64)]) -> Self {
-        Self { plan, ops, keep, wgl: None }
+        Self { plan, ops, keep, wgl: None, pace: Pace::default() }
     }
 
     /// Goes on for about that much work.
     fn run<M: Machine>(&mut self, machine: &mut M, meter: &mut Meter, budget: u64) -> Progress {
+        let before = meter.spent(machine);
         let begin = || Wgl::new(self.plan, self.ops, self.keep);
-        self.wgl.get_or_insert_with(begin).run(machine, meter, budget)
-    }
-
-    fn reached(&self) -> f64 {
-        self.wgl.as_ref().map_or(0.0, Wgl::reached)
+        let wgl = self.wgl.get_or_insert_with(begin);
+        let progress = wgl.run(machine, meter, budget);
+        self.pace.went(meter.spent(machine) - before, wgl.reached());
+        progress
     }
 
     fn bytes(&self) -> usize {
@@ -167,7 +170,7 @@ impl<'h> Classical<'h> {
 
     /// Tells what came of it.
     fn found<M: Machine>(&self, machine: &mut M, meter: &Meter, progress: Progress, want_order: bool) -> Found {
-        let &Self { plan, ops, keep, ref wgl } = self;
+        let &Self { plan, ops, keep, ref wgl, .. } = self;
         let wgl = wgl.as_ref().expect("it has begun");
         let order = if progress == Progress::Valid { wgl.order() } else { wgl.longest() };
         let furthest = wgl.furthest();
@@ -356,10 +359,15 @@ fn within<M: Machine, B: Bits>(
             (at_once, budget) = (true, all_from);
         }
     }
+    let (mut pace_dfs, mut pace_bfs) = (Pace::default(), Pace::default());
     loop {
         let classical_bytes = others.as_ref().map_or(0, |others| others.classical.bytes());
+        let pace_classical = others.as_ref().map_or(Pace::default(), |others| others.classical.pace);
+        let shares = shares([pace_dfs, pace_bfs, pace_classical]);
+        let mut before = meter.spent(machine);
         meter.beside = plan.bytes() + bfs.bytes() + classical_bytes;
-        let progress = if at_once { Progress::Pending } else { dfs.run(machine, meter, budget) };
+        let progress = if at_once { Progress::Pending } else { dfs.run(machine, meter, budget * shares[0]) };
+        pace_dfs.went(meter.spent(machine) - before, part(plan, dfs.furthest as usize));
         at_once = false;
         if progress != Progress::Pending || meter.steps >= end {
             return depth(&dfs, &bfs, machine, meter, progress, want_order);
@@ -368,8 +376,10 @@ fn within<M: Machine, B: Bits>(
             return depth(&dfs, &bfs, machine, meter, progress, false);
         }
         if budget >= all_from {
+            before = meter.spent(machine);
             meter.beside = plan.bytes() + dfs.bytes() + classical_bytes;
-            let progress = bfs.run(machine, meter, budget);
+            let progress = bfs.run(machine, meter, budget * shares[1]);
+            pace_bfs.went(meter.spent(machine) - before, part(plan, bfs.window.at));
             if progress != Progress::Pending {
                 let mut found = breadth(plan, &bfs, machine, meter, progress, "jit-bfs");
                 if matches!(progress, Progress::Stopped(_)) && dfs.furthest as usize > bfs.window.at {
@@ -381,7 +391,7 @@ fn within<M: Machine, B: Bits>(
             // In the order of the calls it may be lucky where the order of the returns is not. Registers do not need it.
             if let Some(others) = others.as_mut().filter(|_| machine.is_table()) {
                 meter.beside = plan.bytes() + dfs.bytes() + bfs.bytes();
-                let progress = others.classical.run(machine, meter, budget);
+                let progress = others.classical.run(machine, meter, budget * shares[2]);
                 if let Some(found) = classical(&dfs, &bfs, others, machine, meter, progress, want_order) {
                     return found;
                 }
@@ -408,34 +418,68 @@ fn race<M: Machine, B: Bits>(
     let mut least = first_turn.map_or(RACE_LEAST, |turn| RACE_SLOWER * turn);
     let most = least.max(first_turn.map_or(RACE_MOST * turn, |_| 0));
     let mut mark = 0.0;
-    // Of the depth-first search, and of the classical one.
-    let mut spent = [0, 0];
-    while spent[0] + spent[1] < least.min(most) {
-        let reached = [f64::from(dfs.furthest) / plan.returns.len().max(1) as f64, others.classical.reached()];
-        if reached[0].max(reached[1]) >= mark + RACE_STRIDE {
-            mark = reached[0].max(reached[1]);
-            least = least.max(RACE_SLOWER * (spent[0] + spent[1]));
+    let mut pace = Pace::default();
+    while pace.spent + others.classical.pace.spent < least.min(most) {
+        let reached = pace.reached.max(others.classical.pace.reached);
+        if reached >= mark + RACE_STRIDE {
+            mark = reached;
+            least = least.max(RACE_SLOWER * (pace.spent + others.classical.pace.spent));
         }
-        let expected = |one: usize| spent[one] as f64 / reached[one].max(f64::MIN_POSITIVE);
-        let one = usize::from(expected(1) < expected(0));
-        let budget = turn.max(spent[one] / RACE_TURNS);
-        let before = meter.spent(machine);
-        if one == 0 {
+        if pace.expected() <= others.classical.pace.expected() {
+            let before = meter.spent(machine);
             meter.beside = plan.bytes() + others.classical.bytes();
-            let progress = dfs.run(machine, meter, budget);
+            let progress = dfs.run(machine, meter, turn.max(pace.spent / RACE_TURNS));
             if progress != Progress::Pending {
                 return Some(depth(dfs, bfs, machine, meter, progress, want_order));
             }
+            pace.went(meter.spent(machine) - before, part(plan, dfs.furthest as usize));
         } else {
             meter.beside = plan.bytes() + dfs.bytes();
+            let budget = turn.max(others.classical.pace.spent / RACE_TURNS);
             let progress = others.classical.run(machine, meter, budget);
             if let Some(found) = classical(dfs, bfs, others, machine, meter, progress, want_order) {
                 return Some(found);
             }
         }
-        spent[one] += meter.spent(machine) - before;
     }
     None
+}
+
+/// What part of the history lies before a return.
+fn part(plan: &Plan, at: usize) -> f64 {
+    at as f64 / plan.returns.len().max(1) as f64
+}
+
+/// How fast a search comes to its end.
+#[derive(Clone, Copy, Default)]
+struct Pace {
+    /// The work it took.
+    spent: u64,
+    /// What part of the history it has come through at most.
+    reached: f64,
+    /// Whether its last turn brought it further.
+    advances: bool,
+}
+
+impl Pace {
+    /// Counts a turn.
+    fn went(&mut self, work: u64, reached: f64) {
+        self.advances = reached > self.reached;
+        self.spent += work;
+        self.reached = self.reached.max(reached);
+    }
+
+    /// The work until it comes to its end, if it goes on as it has; nothing, if it has not begun.
+    fn expected(&self) -> f64 {
+        self.spent as f64 / self.reached.max(f64::MIN_POSITIVE)
+    }
+}
+
+/// How long a turn of each search is, in budgets.
+fn shares(paces: [Pace; 3]) -> [u64; 3] {
+    let work = |pace: &Pace| if pace.advances { pace.expected() } else { f64::INFINITY };
+    let least = paces.iter().map(work).fold(f64::INFINITY, f64::min);
+    paces.map(|pace| if pace.advances && work(&pace) <= least { LEAD } else { 1 })
 }
 
 /// What the classical search found, if it has come to an end. Where a limit ended it, the depth-first one tells how far it came.

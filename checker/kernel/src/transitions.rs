@@ -1,0 +1,201 @@
+//! The table of a model that is written in Python: its states and operations as numbers, each transition asked for once.
+//!
+//! States are numbered by their identity, which `checker.identity` defines. Most states are numbers, strings, None, and lists and
+//! tuples of these: of them the key is made here, and is often the state itself. All others are asked for theirs; `OTHER` is
+//! before it, so that it equals no state of the first sort.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pyo3::exceptions::{PyIndexError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use pyo3::types::{PyDict, PyInt, PyList, PyString, PyTuple, PyType};
+
+use crate::hash::FastHasher;
+
+/// What `step` answers if the model refuses the operation.
+pub const REFUSED: i64 = -1;
+/// How deep a state may be nested of which the key is made here.
+const DEEPEST: usize = 32;
+
+/// See `checker/_kernel.pyi`.
+#[pyclass(frozen, module = "checker._kernel")]
+pub struct Transitions {
+    #[pyo3(get)]
+    calls: Py<PyList>,
+    name: Py<PyAny>,
+    step: Py<PyAny>,
+    refusal: Py<PyType>,
+    identity: Py<PyAny>,
+    model_error: Py<PyType>,
+    other: Py<PyAny>,
+    /// Two searches of one history may ask at once.
+    known: Mutex<Known>,
+}
+
+struct Known {
+    states: Vec<Py<PyAny>>,
+    /// By key: the number of the state.
+    numbers: Py<PyDict>,
+    /// By state and call.
+    after: HashMap<u64, i64, FastHasher>,
+}
+
+#[pymethods]
+impl Transitions {
+    #[new]
+    fn new(py: Python<'_>, model: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let found = |module: &str, name: &str| py.import(module)?.getattr(name);
+        let known = Known { states: Vec::new(), numbers: PyDict::new(py).unbind(), after: HashMap::default() };
+        let table = Self {
+            calls: PyList::empty(py).unbind(),
+            name: model.getattr("name")?.unbind(),
+            step: model.getattr("step")?.unbind(),
+            refusal: found("checker.models.base", "Inconsistent")?.cast_into::<PyType>()?.unbind(),
+            identity: found("checker.identity", "identity")?.unbind(),
+            model_error: found("checker.errors", "ModelError")?.cast_into::<PyType>()?.unbind(),
+            other: py.eval(c"object()", None, None)?.unbind(),
+            known: Mutex::new(known),
+        };
+        table.number(py, &mut table.lock(py), &model.getattr("initial")?)?;
+        Ok(table)
+    }
+
+    /// How many states were seen.
+    #[getter]
+    fn states(&self, py: Python<'_>) -> usize {
+        self.lock(py).states.len()
+    }
+
+    /// How many transitions are known.
+    #[getter]
+    fn entries(&self, py: Python<'_>) -> usize {
+        self.lock(py).after.len()
+    }
+
+    /// Returns the number of operations that are alike, and that have none yet.
+    fn add(&self, call: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let calls = self.calls.bind(call.py());
+        calls.append(call)?;
+        Ok(calls.len() - 1)
+    }
+
+    /// Returns the number of the next state, or `REFUSED`. The model is asked once.
+    pub fn step(&self, py: Python<'_>, state: u32, call: u32) -> PyResult<i64> {
+        let known = &mut *self.lock(py);
+        let key = u64::from(state) << 32 | u64::from(call);
+        if let Some(&after) = known.after.get(&key) {
+            return Ok(after);
+        }
+        let before = of(&known.states, state)?.clone_ref(py).into_bound(py);
+        let after = self.step.bind(py).call1((&before, self.calls.bind(py).get_item(call as usize)?))?;
+        let number = if self.refuses(&after)? {
+            REFUSED
+        } else if after.is(&before) {
+            i64::from(state)
+        } else {
+            self.number(py, known, &after)?
+        };
+        known.after.insert(key, number);
+        Ok(number)
+    }
+
+    /// Returns why the model refuses operations in a state; None if it does not.
+    fn refusal<'py>(&self, py: Python<'py>, state: u32, call: u32) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let before = of(&self.lock(py).states, state)?.clone_ref(py);
+        let after = self.step.bind(py).call1((before, self.calls.bind(py).get_item(call as usize)?))?;
+        self.refuses(&after)?.then(|| after.getattr("message")).transpose()
+    }
+}
+
+impl Transitions {
+    /// A thread that waits lets go of the interpreter, as the one that it waits for may need it.
+    fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Known> {
+        self.known.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn refuses(&self, after: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let refusal = self.refusal.bind(after.py());
+        Ok(after.get_type().is(refusal) || after.is_instance(refusal)?)
+    }
+
+    /// Returns the number of a state, which is new or not.
+    fn number(&self, py: Python<'_>, known: &mut Known, state: &Bound<'_, PyAny>) -> PyResult<i64> {
+        let key = self.key(state, DEEPEST)?;
+        let numbers = known.numbers.bind(py);
+        let found = numbers.get_item(&key).map_err(|error| self.unhashable(&error, state))?;
+        if let Some(number) = found {
+            return number.extract();
+        }
+        let number = known.states.len();
+        numbers.set_item(key, number)?;
+        known.states.push(state.clone().unbind());
+        Ok(number as i64)
+    }
+
+    /// Returns something that is equal for the same values and for no others.
+    fn key<'py>(&self, value: &Bound<'py, PyAny>, deepest: usize) -> PyResult<Bound<'py, PyAny>> {
+        if is_atom(value) {
+            return Ok(value.clone());
+        }
+        if deepest > 0 {
+            if let Ok(tuple) = value.cast::<PyTuple>() {
+                let exact = tuple.is_exact_instance_of::<PyTuple>();
+                if exact && tuple.iter_borrowed().all(|each| is_atom(&each)) {
+                    return Ok(value.clone());
+                }
+                return self.key_of_each(value.py(), tuple.iter(), deepest);
+            }
+            if let Ok(list) = value.cast_exact::<PyList>() {
+                return self.key_of_each(value.py(), list.iter(), deepest);
+            }
+        }
+        let form = self.identity.bind(value.py()).call1((value,))?;
+        if deepest > 0 && is_list(&form)? {
+            // A sequence of another type is the same as a list.
+            let values: Vec<_> = value.try_iter()?.collect::<PyResult<_>>()?;
+            return self.key_of_each(value.py(), values.into_iter(), deepest);
+        }
+        Ok(PyTuple::new(value.py(), [self.other.bind(value.py()), &form])?.into_any())
+    }
+
+    fn key_of_each<'py>(
+        &self,
+        py: Python<'py>,
+        values: impl Iterator<Item = Bound<'py, PyAny>>,
+        deepest: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let keys: Vec<_> = values.map(|each| self.key(&each, deepest - 1)).collect::<PyResult<_>>()?;
+        Ok(PyTuple::new(py, keys)?.into_any())
+    }
+
+    fn unhashable(&self, error: &PyErr, state: &Bound<'_, PyAny>) -> PyErr {
+        let py = state.py();
+        if !error.is_instance_of::<PyTypeError>(py) {
+            return error.clone_ref(py);
+        }
+        let message = || -> PyResult<String> {
+            Ok(format!("model {}: expected hashable states, found {}", self.name.bind(py).str()?, state.repr()?))
+        };
+        let refused = message().map(|message| PyErr::from_type(self.model_error.bind(py).clone(), message));
+        let refused = refused.unwrap_or_else(|failed| failed);
+        refused.set_cause(py, Some(error.clone_ref(py)));
+        refused
+    }
+}
+
+/// Whether something is equal to nothing of another type.
+fn is_atom(value: &Bound<'_, PyAny>) -> bool {
+    value.is_exact_instance_of::<PyInt>() || value.is_exact_instance_of::<PyString>() || value.is_none()
+}
+
+/// Whether a form that `identity` gave is that of a sequence.
+fn is_list(form: &Bound<'_, PyAny>) -> PyResult<bool> {
+    form.cast::<PyTuple>().map_or(Ok(false), |form| form.get_item(0)?.eq("list"))
+}
+
+fn of(states: &[Py<PyAny>], number: u32) -> PyResult<&Py<PyAny>> {
+    let count = states.len();
+    states.get(number as usize).ok_or_else(|| PyIndexError::new_err(format!("state {number}: there are {count}")))
+}
