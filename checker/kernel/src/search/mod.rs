@@ -97,7 +97,8 @@ const RACE_SLOWER: u64 = 8;
 const RACE_STRIDE: f64 = 1.0 / 16.0;
 /// A turn is that part of what the search has taken so far.
 const RACE_TURNS: u64 = 4;
-/// When all searches take turns, the one that seems to come to its end with the least work has turns that many times as long.
+/// When all searches of a table take turns, the one that seems to come to its end with the least work has turns that many times
+/// as long.
 const LEAD: u64 = 4;
 /// Of how many steps one is spent on the model's automaton, as long as it is not known.
 const CLOSURE_SHARE: u64 = 4;
@@ -363,7 +364,8 @@ fn within<M: Machine, B: Bits>(
     loop {
         let classical_bytes = others.as_ref().map_or(0, |others| others.classical.bytes());
         let pace_classical = others.as_ref().map_or(Pace::default(), |others| others.classical.pace);
-        let shares = shares([pace_dfs, pace_bfs, pace_classical]);
+        let paces = [pace_dfs, pace_bfs, pace_classical];
+        let shares = if machine.is_table() { shares(paces) } else { [1; 3] };
         let mut before = meter.spent(machine);
         meter.beside = plan.bytes() + bfs.bytes() + classical_bytes;
         let progress = if at_once { Progress::Pending } else { dfs.run(machine, meter, budget * shares[0]) };
