@@ -21,6 +21,7 @@ without one are placed by a search, within a budget (`checker.placement`).
 
 from __future__ import annotations
 
+import math
 import time
 from array import array
 from dataclasses import dataclass, replace
@@ -33,7 +34,7 @@ from checker.certificate import replay
 from checker.deciding import Objects, decide_all
 from checker.errors import Disagreement
 from checker.models.base import Inconsistent
-from checker.placement import Placed, end_of, place
+from checker.placement import Allowance, Placed, end_of, place
 from checker.solving import AUTO
 from checker.words import sentence, span
 from harness.verdict import Part, Verdict
@@ -132,14 +133,15 @@ def solve_by_hints(
     """
     began_s = time.monotonic()
     limit_s = LIMIT_S if limits.time_limit_s is None else min(LIMIT_S, limits.time_limit_s / 2)
+    wall_end_s = math.inf if limits.time_limit_s is None else began_s + limits.time_limit_s / 2
     kernel = partial(decide_all, want_order=want_order, fail_fast=fail_fast)
     hints: list[Hints | None] = [None] * len(histories)
     found: dict[int, Outcome] = {}
 
     def look(places: Iterable[int], budget_s: float) -> None:
-        end_s = time.thread_time() + budget_s
+        allowance = Allowance.of(budget_s, wall_end_s)
         for i in places:
-            hints[i] = examine(model, *histories[i], limit_s=max(end_s - time.thread_time(), 0.0))
+            hints[i] = examine(model, *histories[i], allowance)
 
     look(range(len(histories)), min(_MOMENT_S, limit_s))
     unclear = [i for i, known in enumerate(hints) if known is not None and known.agrees is Verdict.UNKNOWN]
@@ -164,14 +166,14 @@ def solve_by_hints(
     return [(found[i], known) for i, known in enumerate(hints)]
 
 
-def examine(model: Model, operations: Sequence[Operation], encoded: Encoded, *, limit_s: float) -> Hints | None:
+def examine(model: Model, operations: Sequence[Operation], encoded: Encoded, allowance: Allowance) -> Hints | None:
     """Looks for a linearization in the order that the system tells.
 
     Args:
         model: What the object does.
         operations: The history of one object.
         encoded: The same for the kernel.
-        limit_s: For how many seconds of processor time to look.
+        allowance: How long to look.
 
     Returns:
         What is known; None if no operation that counts has an order.
@@ -183,13 +185,11 @@ def examine(model: Model, operations: Sequence[Operation], encoded: Encoded, *, 
     if orders.count(None) == len(orders):
         return None
     hinted = [i for i, order in enumerate(orders) if order is not None]
-    began_s, end_s = time.monotonic(), time.thread_time() + limit_s
+    began_s = time.monotonic()
     steps = _steps(model, encoded, hinted)
     found = _against_time(encoded, steps)
     if found is None:
-        placed = _straight(model, encoded, steps, limit_s) or place(
-            model, encoded, steps, limit_s=max(end_s - time.thread_time(), 0.0)
-        )
+        placed = _straight(model, encoded, steps, allowance) or place(model, encoded, steps, allowance)
         found = _told(encoded, placed, len(encoded.operations) - len(hinted))
     if found.order is not None:
         replay(model, operations, [encoded.operations[i] for i in found.order])
@@ -228,11 +228,10 @@ def _against_time(encoded: Encoded, steps: Sequence[Sequence[int]]) -> Hints | N
     return None
 
 
-def _straight(model: Model, encoded: Encoded, steps: Sequence[Sequence[int]], limit_s: float) -> Placed | None:
+def _straight(model: Model, encoded: Encoded, steps: Sequence[Sequence[int]], allowance: Allowance) -> Placed | None:
     """Replays an order of all operations as it is; None if that does not decide."""
     if sum(map(len, steps)) < len(encoded.operations):
         return None
-    end_s = time.thread_time() + limit_s
     state = model.initial
     order = [i for step in steps for i in step]
     if not _in_time(encoded, order):
@@ -243,7 +242,7 @@ def _straight(model: Model, encoded: Encoded, steps: Sequence[Sequence[int]], li
             # Another order of what has the same place may be possible.
             is_forced = all(len(step) == 1 for step in steps)
             return Placed(refused=i, message=after.message, done=done) if is_forced else None
-        if time.thread_time() > end_s:
+        if allowance.is_over():
             return Placed(exhausted=False)
         state = after
     return Placed(order=order)

@@ -24,10 +24,11 @@ end. So there are never more of them than processes, and what is done beyond tha
 
 from __future__ import annotations
 
+import math
 import time
 from array import array
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeAlias
 
 from checker._kernel import REFUSED, Transitions
 from checker.models.opcodes import INFINITE
@@ -44,6 +45,37 @@ CONFIGURATIONS_PER_OPERATION: Final = 20
 IN_A_ROW: Final = (1, 2, 4, 2**63)  # of one round after the other
 
 Path: TypeAlias = "tuple[int, Path] | None"
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """How long to search: for some processor time, so that a busy machine changes no answer, and not beyond a wall-clock limit.
+
+    Attributes:
+        processor_end_s: The end by the clock of this thread.
+        wall_end_s: The end by the monotonic clock.
+    """
+
+    processor_end_s: float
+    wall_end_s: float = math.inf
+
+    @classmethod
+    def of(cls, limit_s: float, wall_end_s: float = math.inf) -> Self:
+        """Returns an allowance of so many seconds of processor time from now on."""
+        return cls(time.thread_time() + limit_s, wall_end_s)
+
+    @property
+    def left_s(self) -> float:
+        """How many seconds of processor time are left."""
+        return max(self.processor_end_s - time.thread_time(), 0.0)
+
+    def part(self, share: float) -> Allowance:
+        """Returns a part of what is left."""
+        return self.of(self.left_s * share, self.wall_end_s)
+
+    def is_over(self) -> bool:
+        """Says whether nothing is left."""
+        return time.thread_time() > self.processor_end_s or time.monotonic() > self.wall_end_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,8 +164,8 @@ def _running(by_end: Sequence[int], first: int, starts: array[int], ends: array[
 class _Search:
     """A search and its memory."""
 
-    def __init__(self, model: Model, encoded: Encoded, chain: Sequence[Sequence[int]], deadline_s: float) -> None:
-        self._deadline_s = deadline_s
+    def __init__(self, model: Model, encoded: Encoded, chain: Sequence[Sequence[int]], allowance: Allowance) -> None:
+        self._allowance = allowance
         self._starts = array("q", [op.invoke_index for op in encoded.operations])
         self._ends = array("q", [end_of(encoded, i) for i in range(len(encoded.operations))])
         in_chain = {position for step in chain for position in step}
@@ -146,7 +178,7 @@ class _Search:
         self._crashed = self._by_kind([i for i in others if self._ends[i] == INFINITE])
         self._most = CONFIGURATIONS + CONFIGURATIONS_PER_OPERATION * len(encoded.operations)
         self._left = 0
-        self._until_s = deadline_s
+        self._of_round = allowance
         self._in_a_row = 0
         self._cut = False
         self._furthest: tuple[int, int] = (-1, 0)
@@ -164,9 +196,8 @@ class _Search:
         """Searches, in rounds that share the budget; each but the last one takes half of the time that is left."""
         found = Placed()
         for done, self._in_a_row in enumerate(IN_A_ROW):
-            now_s = time.thread_time()
             self._left = self._most // len(IN_A_ROW)
-            self._until_s = now_s + (self._deadline_s - now_s) / (2 if done + 1 < len(IN_A_ROW) else 1)
+            self._of_round = self._allowance.part(0.5 if done + 1 < len(IN_A_ROW) else 1.0)
             self._cut = False
             found = self._round()
             if found.order is not None or (found.exhausted and not self._cut):
@@ -182,7 +213,7 @@ class _Search:
             at, path, attempts = stack[-1]
             if self._finished(at):
                 return Placed(order=_unlinked(path))
-            if self._left < 0 or time.thread_time() > self._until_s:
+            if self._left < 0 or self._of_round.is_over():
                 return self._failed(exhausted=False)
             for operation, after in attempts:
                 entered, its_path = self._absorbed(after, (operation, path))
@@ -289,19 +320,19 @@ class _Search:
         return Placed(exhausted=exhausted)
 
 
-def place(model: Model, encoded: Encoded, chain: Sequence[Sequence[int]], *, limit_s: float) -> Placed:
+def place(model: Model, encoded: Encoded, chain: Sequence[Sequence[int]], allowance: Allowance) -> Placed:
     """Looks for a linearization that follows a chain of steps.
 
     Args:
         model: What the object does.
         encoded: The history.
         chain: The steps, as positions in the history. No operation of a step ended before one of an earlier step began.
-        limit_s: For how many seconds of processor time to search, so that a busy machine changes no answer.
+        allowance: How long to search.
 
     Raises:
         ModelError: The model has states that are not hashable.
     """
-    return _Search(model, encoded, chain, time.thread_time() + limit_s).run()
+    return _Search(model, encoded, chain, allowance).run()
 
 
 def end_of(encoded: Encoded, position: int) -> int:

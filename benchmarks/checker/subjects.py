@@ -325,7 +325,7 @@ class CasListSubject(Subject):
 
 
 class BankSubject(Subject):
-    """A bank of which four of five operations are transfers."""
+    """A bank of which four of five operations are transfers, all of even amounts."""
 
     model = Bank()
     porcupine = "bank"
@@ -338,7 +338,7 @@ class BankSubject(Subject):
         if random.random() < 0.2:
             return "read", random.choice([None, *range(ACCOUNTS)])
         source, target = random.sample(range(ACCOUNTS), 2)
-        return "transfer", [source, target, random.randint(1, BALANCE // 2)]
+        return "transfer", [source, target, 2 * random.randint(1, BALANCE // 4)]
 
     def apply(self, f: str, value: Any) -> tuple[str, Any]:
         """See `Subject`."""
@@ -353,11 +353,10 @@ class BankSubject(Subject):
         return "ok", True
 
     def mistake(self, operations: Sequence[Operation], order: Sequence[int]) -> tuple[int, Any]:
-        """A read gives more than all accounts hold together."""
+        """A read gives odd balances, which come to the right total: all balances are even at any time."""
         for position, op in _returned(operations, order, "read"):
-            if op.value is None:
-                return position, [op.result[0] + 1, *op.result[1:]]
-            return position, ACCOUNTS * BALANCE + 1
+            if op.value is None and op.result[1] > 0:
+                return position, [op.result[0] + 1, op.result[1] - 1, *op.result[2:]]
         raise ValueError("nothing reads")
 
 

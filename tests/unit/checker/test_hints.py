@@ -27,6 +27,7 @@ from checker.identity import identity
 from checker.independent import check_keys
 from checker.linearizable import linearizability
 from checker.models import Call, Inconsistent, Model, names
+from checker.placement import Allowance
 from checker.presentation import as_edn, as_json, as_text
 from harness.event_lines import LineEncoder
 from harness.op import Operation, OpType
@@ -334,17 +335,18 @@ def test_a_history_that_the_search_cannot_decide_is_decided_by_its_order() -> No
             assert (plain.valid, plain.cause, plain.order_agrees) == (*expected, None)
 
 
-def test_a_budget_that_ends_says_so_and_leaves_time_for_the_verdict() -> None:
+@pytest.mark.parametrize("allowance", [Allowance.of(0.0), Allowance.of(60.0, wall_end_s=0.0)])
+def test_a_budget_that_ends_says_so_and_leaves_time_for_the_verdict(allowance: Allowance) -> None:
     """Where the search for an order is cut short, what is known about it is `unknown`, and the verdict comes without it."""
     subject = BankSubject()
     model, history = subject.model, subject.history(count=500, processes=20, crashed=50, seed="bank", told=True)
     encoded = encode(model, history)
-    found = examine(model, history, encoded, limit_s=0.0)
+    found = examine(model, history, encoded, allowance)
     assert found is not None
     assert found.agrees is Verdict.UNKNOWN
     assert found.reason.startswith("It is not known whether the system's own order is a legal one: the budget ended")
     register = [_operation(0, "write", OpType.OK, 0, 1, value=1, order=5)]
-    [only] = [examine(MaxRegister(), without_hints(register), encode(MaxRegister(), []), limit_s=0.0)]
+    [only] = [examine(MaxRegister(), without_hints(register), encode(MaxRegister(), []), Allowance.of(0.0))]
     assert only is None
 
 
@@ -369,7 +371,7 @@ def test_an_order_that_is_hard_to_follow_takes_no_time_from_an_easy_verdict() ->
     subject = MaxRegisterSubject(60)
     told = subject.history(count=20_000, processes=20, crashed=0, seed="max-register", told=True)
     for history, verdict in ((told, Verdict.VALID), (subject.with_mistake(told, 0.5), Verdict.INVALID)):
-        found = analysis(subject.model, history, counterexample=False, time_limit=3)
+        found = analysis(subject.model, history, counterexample=False, time_limit=8)
         assert found.valid is verdict
         assert found.order_agrees in {Verdict.UNKNOWN, verdict}
 
