@@ -31,19 +31,19 @@ from harness.terminal import PlainFormatter
 
 # Each command with the place that it is imported from, and its line in `labrys --help`.
 COMMANDS = {
-    "analyze": ("results.pipeline.command:analyze", "Check and plot many or large histories with Spark."),
+    "analyze": ("results.pipeline.command:analyze", "Check and plot many histories, with Spark if they are large."),
     "check": ("checker.command:check", "Check a history."),
     "cluster": ("clusters.command:cluster", "Make, show, heal and remove local clusters."),
     "doctor": ("clusters.command:doctor", "Show what this machine and its nodes lack."),
     "faults": ("commands.listing:faults", "List the kinds of faults."),
-    "hunt": ("commands.hunt:hunt", "Run many seeds in the simulator until one finds something."),
-    "new": ("commands.new:new", "Write a package with a system or a workload."),
-    "plan": ("commands.plan:show_plan", "Print the operations and faults of a seed."),
+    "hunt": ("commands.hunt:hunt", "Run many seeds in the simulator until a run is invalid."),
+    "new": ("commands.new:new", "Make a package for a system or a workload of your own."),
+    "plan": ("commands.plan:show_plan", "Print the faults and first operations of a seed."),
     "replay": ("commands.replay:replay_run", "Run the plan of a run again."),
     "report": ("results.command:report", "Write the report of a run again."),
     "serve": ("results.command:serve", "Show the store in a browser."),
-    "shrink": ("commands.shrink:shrink_run", "Make a run that found something smaller."),
-    "suite": ("commands.suite:run_whole_suite", "Run all tests in a file."),
+    "shrink": ("commands.shrink:shrink_run", "Find a smaller run that fails in the same way."),
+    "suite": ("commands.suite:run_whole_suite", "Run all tests of a file."),
     "systems": ("commands.listing:systems", "List the systems."),
     "test": ("commands.test:run_test", "Run a test."),
     "workloads": ("commands.listing:workloads", "List the workloads."),
@@ -102,14 +102,14 @@ def _config_file(_ctx: click.Context, _option: click.Parameter, value: Path | No
     type=existing_file(),
     callback=_config_file,
     is_eager=True,
-    help=f"A TOML file with default options, in a table for each command; plan uses the table [test].  "
+    help=f"A TOML file with default options. It has a table for each command; plan uses the table [test].  "
     f"[default: {CONFIG_FILE}, if it exists]",
 )
 def labrys(config: Path | None) -> None:
     """Finds consistency bugs in replicated systems.
 
-    Labrys runs concurrent clients against a cluster of real nodes and injects faults. It records every operation, and checks
-    whether the history is linearizable.
+    Labrys runs concurrent clients against a cluster, and injects faults. It records every operation, and checks whether the
+    history is linearizable.
     """
 
 

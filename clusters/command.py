@@ -1,6 +1,6 @@
-"""`labrys cluster` and `labrys doctor`: local clusters made, looked at, healed and taken down, and what nodes can take.
+"""The commands `labrys cluster` and `labrys doctor`.
 
-What is asked for goes to standard output, one record a line or one JSON document; everything else to standard error.
+Results go to standard output, as one record a line or as one JSON document. Everything else goes to standard error.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ DEFAULT_NAME = "labrys"
 CHECK_TIMEOUT_S = 5.0
 
 _name = click.argument("name", default=DEFAULT_NAME, required=False)
-_format = click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+_format = click.option(
+    "--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format."
+)
 
 
 def _elsewhere(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -52,9 +54,9 @@ def _elsewhere(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.group(cls=Group)
 def cluster() -> None:
-    """Makes, shows, heals and removes clusters of local nodes.
+    """Makes, shows, heals and removes local clusters.
 
-    NAME is `labrys` unless it is given; clusters of different names live side by side.
+    The default NAME of a cluster is `labrys`. Clusters with different names can run at the same time.
     """
 
 
@@ -62,7 +64,7 @@ def cluster() -> None:
 @_name
 @click.option("--nodes", type=Whole(1, 9), default=5, show_default=True, help="The number of nodes.")
 def up(name: str, nodes: int) -> None:
-    """Makes a cluster of local nodes, and leaves it up."""
+    """Starts a cluster of local nodes."""
     from clusters.local import LocalCluster
 
     began_s = time.monotonic()
@@ -83,9 +85,9 @@ def up(name: str, nodes: int) -> None:
 @click.argument("name", required=False)
 @_format
 def status(name: str | None, output: str) -> None:
-    """Shows local clusters, or the one called NAME: its nodes, their addresses, and whether they answer SSH.
+    """Shows all local clusters, or the cluster NAME.
 
-    The exit code is 0 only if every node answers.
+    The output has the nodes, their addresses, and whether they answer over SSH. The exit code is 0 if every node answers.
     """
     from clusters.local import LocalCluster, list_clusters
 
@@ -122,7 +124,10 @@ def _status_rows(one: LocalCluster) -> list[dict[str, str | None]]:
 @click.argument("node")
 @_name
 def shell(node: str, name: str) -> None:
-    """Gives the terminal to a shell on NODE, e.g. `n3`; ends with the shell's exit status."""
+    """Opens a shell on NODE, such as n3.
+
+    The exit code is that of the shell.
+    """
     from clusters.local import LocalCluster
 
     one = LocalCluster.attach(name)
@@ -144,7 +149,7 @@ def _find(one: Cluster, name: str) -> Node:
 @_name
 @_elsewhere
 def heal(name: str, inventory: Path | None, *, vagrant: bool) -> None:
-    """Removes what faults left on the nodes, such as packet rules and stopped processes."""
+    """Undoes what faults left on the nodes, such as packet rules and stopped processes."""
     from clusters.heal import heal as heal_node
     from harness.cluster import on_nodes
 
@@ -167,16 +172,16 @@ def heal(name: str, inventory: Path | None, *, vagrant: bool) -> None:
 @cluster.command()
 @click.option("--inventory", type=existing_file(), required=True, help="The file with the hosts.")
 def provision(inventory: Path) -> None:
-    """Installs what systems and faults need on each host of an inventory, on all at once.
+    """Installs what systems and faults need on the hosts of an inventory, on all hosts at once.
 
-    Only what is missing is installed, so a second run changes nothing. It needs Debian or Ubuntu there.
+    The command installs only what is missing, so a second run changes nothing. The hosts need Debian or Ubuntu.
     """
     from clusters.provisioning import provision_host
     from clusters.ssh import SshCluster
     from harness.cluster import on_nodes
 
     with contextlib.closing(SshCluster.from_inventory(inventory)) as hosts:
-        results = on_nodes(hosts.nodes, lambda node: provision_host(hosts.remote(node), told=_progress))
+        results = on_nodes(hosts.nodes, lambda node: provision_host(hosts.remote(node), report=_progress))
     failures = [result for result in results.values() if isinstance(result, Exception)]
     for failure in failures:
         if not isinstance(failure, LabrysError):
@@ -195,7 +200,10 @@ def _progress(node: str, text: str) -> None:
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Remove all local clusters of this machine.")
 def down(names: tuple[str, ...], *, everything: bool) -> None:
-    """Removes local clusters, whatever their state. Does nothing if there is none."""
+    """Removes local clusters.
+
+    A cluster can be in any state. The command succeeds if there is no such cluster.
+    """
     from clusters.local import list_clusters, take_down
 
     if everything and names:
@@ -242,7 +250,7 @@ def _opened(name: str, inventory: Path | None, *, vagrant: bool) -> Iterator[Clu
 def doctor(inventory: Path | None, output: str, system: str, *, vagrant: bool) -> None:
     """Shows what this machine and its nodes lack, what needs it, and how to install it.
 
-    Labrys makes a local node for this, if this user can make one. The exit code is 0 if nothing essential is missing.
+    The command starts a local node for this, if this user may do so. The exit code is 0 if nothing essential is missing.
     """
     from clusters.doctor import as_lines, examine_machine
 
@@ -261,7 +269,7 @@ def doctor(inventory: Path | None, output: str, system: str, *, vagrant: bool) -
         echo("this machine")
         for line in as_lines(machine):
             echo(f"  {line}")
-        echo("nodes" if not why_not else f"nodes: not looked at: {why_not}")
+        echo("nodes" if not why_not else f"nodes: not examined: {why_not}")
         for line in as_lines(nodes):
             echo(f"  {line}")
     here = [] if inventory is not None or vagrant else machine

@@ -1,4 +1,4 @@
-"""What can be chosen about where a test runs, as options of the command line."""
+"""The options of the command line that choose where a test runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SIMULATED = "sim"
 CLUSTERS = ("local", "vagrant", "ssh", SIMULATED)
-COUNTED = ("local", SIMULATED)  # those that have as many nodes as they are asked for
+COUNTED = ("local", SIMULATED)  # the clusters whose size is the option --nodes
 
 INVENTORY_OPTION = click.option(
     "--inventory",
@@ -35,53 +35,55 @@ OPTIONS = (
         type=click.Choice(CLUSTERS),
         default="local",
         show_default=True,
-        help="Where nodes come from; sim is the simulator, which needs no root and no machines.",
+        help="The kind of cluster; sim is the simulator, which needs neither root nor machines.",
     ),
     click.option(
         "--nodes",
         type=Whole(1, 9),
         default=5,
         show_default=True,
-        help="How many nodes a local or a simulated cluster has.",
+        help="The number of nodes of a local or simulated cluster.",
     ),
     INVENTORY_OPTION,
 )
 
-# They say nothing about what is tested, so they are not repeated in a reproduce line.
+# They do not change what is tested, so the reproduce line leaves them out.
 PLACE_OPTIONS = (
     click.option(
-        "--cluster-name", default=None, help="A local cluster that is up already, or the name of the one to make."
+        "--cluster-name",
+        default=None,
+        help="The name of a local cluster; if no such cluster runs, the test starts one.",
     ),
-    click.option("--keep-cluster", is_flag=True, help="Leave a local cluster up at the end."),
+    click.option("--keep-cluster", is_flag=True, help="Do not remove the local cluster at the end."),
 )
 
 
 def settle_nodes(
     options: dict[str, Any], given: Mapping[str, Origin], *, assume: bool = False
 ) -> tuple[tuple[str, ...], list[str]]:
-    """Finds out what the nodes are called, without starting or asking any of them.
+    """Finds the names of the nodes, without starting or contacting any of them.
 
     Args:
-        options: All options by parameter name; those that say nothing about this cluster are set to what it is.
-        given: Where values come from that are not built-in defaults, by parameter name.
-        assume: Whether nodes n1 to nN are assumed where Vagrant's nodes are not known.
+        options: All options by parameter name. Options that do not apply to this cluster are set to its actual values.
+        given: The origins of values that are not built-in defaults, by parameter name.
+        assume: If Vagrant's nodes are unknown, assume n1 to nN.
 
     Returns:
-        The nodes' names, and a line for each option that has no effect, and for what is assumed.
+        The names of the nodes, and a line for each option that has no effect and for each assumption.
 
     Raises:
-        InputError: The command line contradicts itself, or the nodes cannot be known.
+        InputError: The options contradict each other, or the nodes are unknown.
     """
     kind, lines = options["cluster_kind"], []
     inventory = given.get("inventory")
     if kind != "ssh" and inventory is not None:
         if inventory.typed:
-            raise InputError(f"{inventory.words} goes with --cluster ssh, not with --cluster {kind}")
-        lines.append(f"{inventory.words} is not used with --cluster {kind}")
+            raise InputError(f"{inventory.words} needs --cluster ssh, and this is --cluster {kind}")
+        lines.append(f"{inventory.words} has no effect with --cluster {kind}")
         options["inventory"] = None
     if kind == SIMULATED:
         lines += [
-            f"--{flag} is not used with --cluster sim: simulated nodes live inside their run"
+            f"--{flag} has no effect with --cluster sim: simulated nodes end with their run"
             for flag in ("cluster-name", "keep-cluster")
             if options.get(flag.replace("-", "_"))
         ]
@@ -97,7 +99,7 @@ def settle_nodes(
         if asked is not None and asked.typed:
             raise InputError(f"{asked.words} contradicts the cluster, which has {len(names)}: {', '.join(names)}")
         if asked is not None:
-            lines.append(f"{asked.words} is not used: the cluster has {len(names)} nodes, {', '.join(names)}")
+            lines.append(f"{asked.words} has no effect: the cluster has {len(names)} nodes, {', '.join(names)}")
     options["nodes"] = len(names) if kind in COUNTED else None
     return names, lines
 
@@ -130,7 +132,7 @@ def _inventory(options: Mapping[str, Any]) -> Path:
 
 @contextlib.contextmanager
 def open_cluster(options: Mapping[str, Any]) -> Iterator[Cluster]:
-    """Gives the cluster that the options name; one that was made for this is taken down at the end."""
+    """Opens the cluster that the options name. A cluster that this function starts is removed at the end."""
     kind = options["cluster_kind"]
     if kind == "local":
         with _local(options) as cluster:

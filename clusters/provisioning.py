@@ -15,12 +15,12 @@ PROVISION_TIMEOUT_S = 900.0
 INSTALLED = "installed:"
 
 
-def provision_host(remote: Remote, *, told: Callable[[str, str], None]) -> list[str]:
+def provision_host(remote: Remote, *, report: Callable[[str, str], None]) -> list[str]:
     """Installs on one host what systems and faults need.
 
     Args:
         remote: The shell on the host.
-        told: Gets the host's name and how far it is; called from the thread that provisions it.
+        report: Gets the name of the host and the progress. The thread that provisions the host calls it.
 
     Returns:
         The packages that were installed; none if nothing was missing.
@@ -28,9 +28,9 @@ def provision_host(remote: Remote, *, told: Callable[[str, str], None]) -> list[
     Raises:
         NodeError: The host cannot be reached, or a package cannot be installed; the message has the end of what apt said.
     """
-    told(remote.node, "begins")
+    report(remote.node, "begins")
     done = remote.run("sh -s", stdin=SCRIPT.read_text(encoding="utf-8"), timeout_s=PROVISION_TIMEOUT_S)
     said = [line.removeprefix(INSTALLED) for line in done.stdout.splitlines() if line.startswith(INSTALLED)]
     packages = " ".join(said).split()
-    told(remote.node, f"installed {', '.join(packages)}" if packages else "lacked nothing")
+    report(remote.node, f"installed {', '.join(packages)}" if packages else "lacked nothing")
     return packages

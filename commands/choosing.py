@@ -42,7 +42,7 @@ OPTIONS = (
         metavar="NAME|MODULE:CLASS",
         default="dledger",
         show_default=True,
-        help="What is tested; `labrys systems` lists them.",
+        help="The system under test; `labrys systems` lists them.",
     ),
     click.option(
         "--workload",
@@ -51,7 +51,7 @@ OPTIONS = (
         metavar="NAME|MODULE:CLASS",
         default="register",
         show_default=True,
-        help="What clients do; `labrys workloads` lists them.",
+        help="The workload of the clients; `labrys workloads` lists them.",
     ),
 )
 

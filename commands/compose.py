@@ -1,4 +1,4 @@
-"""Puts a test together from the rooms: settles what options leave open, and refuses early what cannot be."""
+"""Builds a test from options: fills in what they leave open, and refuses impossible options early."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 MAX_NAME = 100
 
-# What decides a run, in the order of `--help`; the reproduce line repeats it. Options of the system and the workload follow.
+# The options that determine a run, in the order of `--help` and of the reproduce line. Those of system and workload follow.
 RUN_OPTIONS = (
     *clusters.options.OPTIONS,
     *choosing.OPTIONS,
@@ -61,18 +61,18 @@ FORMAT_OPTION = click.option(
     help="Format of standard output; github writes annotations for GitHub Actions.",
 )
 
-# What says only where things are and go.
+# The options that do not determine a run: where it takes place, and where the output goes.
 OUTPUT_OPTIONS = (
     *clusters.options.PLACE_OPTIONS,
     click.option("--name", "test_name", default=None,
-                 help="The name of the test, which is its folder in the store.  [default: system, workload and faults]"),
+                 help="The name of the test, and of its folder in the store.  [default: system, workload and faults]"),
     STORE_OPTION,
     FORMAT_OPTION,
 )  # fmt: skip
 OUTPUT_FLAGS = frozenset({"cluster-name", "keep-cluster", "name", "store", "format"})
 NOT_REPRODUCED = frozenset({"seed", "cluster_name", "keep_cluster", "test_name", "store_dir", "output"})
 
-# What a replay never takes from the run that it replays: its folder may come from anyone.
+# The options that a replay never takes from the replayed run, since its folder may come from anyone.
 PLACES = (NOT_REPRODUCED - {"seed"}) | {"inventory", nemesis.choices.PLAN_FILE}
 
 
@@ -89,12 +89,12 @@ def with_options(options: Iterable[Callable[[Command], Command]]) -> Callable[[C
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
-    """What follows from the options before anything is opened.
+    """What follows from the options alone.
 
     Attributes:
         nodes: The names of the nodes.
         roles: Role to the names of the nodes that run a process of it.
-        given: The plan that is carried out instead of a drawn one; None: one is drawn.
+        given: The plan from a file; None: the plan is drawn.
     """
 
     nodes: tuple[str, ...]
@@ -103,12 +103,12 @@ class Settled:
 
 
 def settle(ctx: click.Context, options: dict[str, Any], *, assume_nodes: bool = False) -> Settled:
-    """Settles what the options leave open, and refuses what cannot be before anything is opened.
+    """Fills in what the options leave open, and refuses impossible options, before it opens anything.
 
-    A line on standard error tells each option that has no effect, and each that overrides a plan.
+    Prints a line on standard error for each option that has no effect, and for each option that overrides a plan.
 
     Raises:
-        InputError: The options cannot be had together.
+        InputError: The options contradict each other.
     """
     origins = opt.origins(ctx)
     names, lines = clusters.options.settle_nodes(options, origins, assume=assume_nodes)
@@ -136,7 +136,7 @@ def compose(
     *,
     defaults: Mapping[str, Value] | None,
 ) -> tuple[Test, TestInfo, str]:
-    """Puts a test together from the rooms, or refuses it before anything is done."""
+    """Builds a test on an open cluster, or refuses it before it starts."""
     from importlib.metadata import version
 
     from harness.run import Test
@@ -198,7 +198,7 @@ def _test_name(options: Mapping[str, Any]) -> str:
 
 
 def reproduce_line(ctx: click.Context, options: Mapping[str, Any]) -> str:
-    """Returns the command that runs the same again, after all options are settled."""
+    """Returns the command that runs the same test again. All options must be settled."""
     planned = options[nemesis.choices.PLAN_FILE] is not None
     without = NOT_REPRODUCED | (nemesis.choices.DRAWING if planned else frozenset())
     words = opt.command_line(ctx, options, without=without, always={"time_limit"} if planned else ())

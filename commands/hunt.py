@@ -71,21 +71,33 @@ class Tried:
 
 @click.command("hunt", cls=ChoosingCommand)
 @with_options(RUN_OPTIONS)
-@click.option("--runs", type=Whole(1, 10_000_000), default=1000, show_default=True, help="The most runs.")
-@click.option("--minutes", type=Number(0, 100_000, above=True), default=10.0, show_default=True, help="The most time.")
-@click.option("--finds", type=Whole(1, 1_000_000), default=1, show_default=True, help="Stop after so many finds.")
+@click.option("--runs", type=Whole(1, 10_000_000), default=1000, show_default=True, help="The maximum number of runs.")
 @click.option(
-    "--jobs", type=Whole(1, 1024), default=None, help="Processes at a time.  [default: as many as processors]"
+    "--minutes", type=Number(0, 100_000, above=True), default=10.0, show_default=True, help="The time limit in minutes."
 )
-@click.option("--guided/--blind", default=True, help="Whether faults are chosen by what was new in earlier runs.")
+@click.option(
+    "--finds", type=Whole(1, 1_000_000), default=1, show_default=True, help="Stop after this many invalid runs."
+)
+@click.option(
+    "--jobs",
+    type=Whole(1, 1024),
+    default=None,
+    help="The number of processes that run at the same time.  [default: the number of processors]",
+)
+@click.option(
+    "--guided/--blind",
+    default=True,
+    show_default=True,
+    help="Prefer kinds of faults that showed something new in earlier runs, or draw all kinds evenly.",
+)
 @STORE_OPTION
 @click.pass_context
 def hunt(ctx: click.Context, /, **options: Any) -> None:
-    """Runs many seeds in the simulator, and stops at the first that finds something.
+    """Runs many seeds in the simulator, and stops at the first invalid run.
 
-    Without --nemesis each run has other kinds of faults, drawn from all that the simulator has. With it, only seeds differ, and
-    the part of runs that find something is told with its confidence interval. A find is carried out once more, as `labrys test`
-    would, and its report is in the store. The exit code is 1 if something was found, 2 if no run was valid, and 0 otherwise.
+    Without --nemesis, each run draws its own kinds of faults. With --nemesis, runs differ only in the seed, and the output has
+    the share of invalid runs with its confidence interval. `labrys hunt` repeats the first invalid run as `labrys test` does,
+    and puts it into the store. Exit codes: 0 no run is invalid, 1 a run is invalid, 2 no run is valid.
     """
     from commands.hunting import Chooser, interval
 
@@ -109,17 +121,17 @@ def hunt(ctx: click.Context, /, **options: Any) -> None:
     valid, unknown, refused = (sum(each.verdict == word for each in tried) for word in (VALID, UNKNOWN, REFUSED))
     judged = len(tried) - refused
     console.print(
-        f"{len(tried)} runs in {seconds:.1f} s, {len(tried) * 60 / seconds:.0f} a minute: {len(found)} found something, "
-        f"{valid} are valid, {unknown} unknown, {refused} seeds had no room for their faults"
+        f"{len(tried)} runs in {seconds:.1f} s, {len(tried) * 60 / seconds:.0f} a minute: {len(found)} invalid, "
+        f"{valid} valid, {unknown} unknown, {refused} without time for their faults"
     )
     if not kinds:
         low, high = interval(len(found), judged)
-        console.print(f"{len(found)} of {judged} runs find something: {low:.1%} to {high:.1%} with 95 % confidence")
+        console.print(f"{len(found)} of {judged} runs are invalid: {low:.1%} to {high:.1%} with 95 % confidence")
     for each in found:
         echo(f"{each.draw.seed}\t{','.join(each.blamed)}\t{_line(ctx, options, each.draw)}")
     if found:
         first = found[0]
-        console.print(f"run {first.draw.number + 1} found: {first.reason}", soft_wrap=True)
+        console.print(f"run {first.draw.number + 1} is invalid: {first.reason}", soft_wrap=True)
         _again(ctx, options, first.draw, own["store_dir"])
         ctx.exit(ExitCode.INVALID)
     ctx.exit(ExitCode.VALID if valid else ExitCode.UNKNOWN)
@@ -205,7 +217,7 @@ def _tried(
                     return tried
                 if time.monotonic() - told_s > TELL_S:
                     told_s = time.monotonic()
-                    console.print(f"· {len(tried)} runs, {len(chooser.seen)} things seen", style="dim")
+                    console.print(f"· {len(tried)} runs, {len(chooser.seen)} features seen", style="dim")
     return tried
 
 

@@ -1,4 +1,4 @@
-"""The commands `labrys systems`, `labrys workloads` and `labrys faults`: what there is, and what goes with what."""
+"""The commands `labrys systems`, `labrys workloads` and `labrys faults`."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _format = click.option(
 @click.command("systems", cls=ToldCommand)
 @_format
 def systems(*, output: str) -> None:
-    """Lists the systems, with the workloads that each one supports."""
+    """Lists the systems, each with the workloads that it supports."""
     _show([_system(name, found) for name, found in installed(plugins.SYSTEMS)], output)
 
 
 @click.command("workloads", cls=ToldCommand)
 @_format
 def workloads(*, output: str) -> None:
-    """Lists the workloads, with the operations of each one and the systems that support it."""
+    """Lists the workloads, each with its operations and the systems that support it."""
     serving = {
         name: getattr(found.type, "serves", {})
         for name, found in installed(plugins.SYSTEMS)
@@ -60,7 +60,7 @@ def workloads(*, output: str) -> None:
 def faults(*, kind: str | None, output: str) -> None:
     """Lists the kinds of faults, or describes KIND.
 
-    The description has the target, the options, what the nodes need, and how Labrys proves that the fault took effect.
+    The description has the target, the options, the needs on the nodes, and the proof that the fault took effect.
     """
     from nemesis.kinds import all_kinds, find_kind, registry
 

@@ -1,6 +1,6 @@
-"""The command `labrys new`: writes a small package that adds a system or a workload, whose tests pass at once.
+"""The command `labrys new`: makes a small package that adds a system or a workload, with tests that pass.
 
-The package is a copy of a folder of `commands/templates`, with the names replaced. The templates are whole packages that run.
+The package is a copy of a folder of `commands/templates`, with other names. The templates are complete packages.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 # The plug-in, the module and the class that each template is written with.
 WRITTEN = {"system": ("kv-store", "kv_store", "KvStore"), "workload": ("unique-ids", "unique_ids", "UniqueIds")}
 
-# Modules that a package of such a name would hide.
+# Modules that a package of the same name would hide.
 TAKEN = frozenset(
     {"checker", "cli", "clusters", "commands", "harness", "labrys", "nemesis", "results", "tests", "workloads"}
 )
@@ -37,7 +37,7 @@ TAKEN = frozenset(
 
 @click.group("new", cls=Group)
 def new() -> None:
-    """Writes a small package with a system or a workload of your own."""
+    """Makes a small package for a system or a workload of your own."""
 
 
 _into = click.option(
@@ -49,9 +49,9 @@ _into = click.option(
 @click.argument("name")
 @_into
 def system(*, name: str, into: Path) -> None:
-    """Writes a package with a system under test named NAME, e.g. my-database.
+    """Makes a package with a system under test called NAME, such as my-database.
 
-    Its tests pass at once. Comments that begin with CHANGE say what to do to test a system of your own.
+    The tests of the package pass. Comments that begin with CHANGE mark what to change for a system of your own.
     """
     _write("system", name, into)
 
@@ -60,19 +60,19 @@ def system(*, name: str, into: Path) -> None:
 @click.argument("name")
 @_into
 def workload(*, name: str, into: Path) -> None:
-    """Writes a package with a workload named NAME, e.g. bank-accounts.
+    """Makes a package with a workload called NAME, such as bank-accounts.
 
-    Its tests pass at once. Comments that begin with CHANGE say what to do for a workload of your own.
+    The tests of the package pass. Comments that begin with CHANGE mark what to change for a workload of your own.
     """
     _write("workload", name, into)
 
 
 def _write(kind: str, name: str, into: Path) -> None:
-    """Writes the package and says what to do next.
+    """Writes the package, and prints the next steps.
 
     Raises:
-        InputError: The name cannot be used, or there is such a folder.
-        InfrastructureError: The files cannot be written; what was written is removed.
+        InputError: The name is not allowed, or the folder exists.
+        InfrastructureError: A file cannot be written.
     """
     module = _check_name(kind, name)
     target = into / name
@@ -80,7 +80,7 @@ def _write(kind: str, name: str, into: Path) -> None:
     try:
         target.mkdir(parents=True)
     except FileExistsError:
-        raise InputError(f"{target} is there already; choose another name, or another folder by --into") from None
+        raise InputError(f"{target} exists already; choose another name, or another folder with --into") from None
     except OSError as error:
         raise InfrastructureError(f"{target} cannot be made: {error.strerror or error}") from error
     template = TEMPLATES / kind
@@ -98,23 +98,23 @@ def _write(kind: str, name: str, into: Path) -> None:
 
 
 def _check_name(kind: str, name: str) -> str:
-    """Returns the module that a package of this name has.
+    """Returns the name of the module of a package.
 
     Raises:
-        InputError: There cannot be such a package.
+        InputError: The name of the package is not allowed.
     """
     module = name.replace("-", "_")
     if not NAME.fullmatch(name) or len(name) > MAX_NAME:
         raise InputError(
-            f"expected a name of small letters, digits and hyphens, {MAX_NAME} characters at most, e.g. my-database; "
-            f"not {plain_name(name)!r}"
+            f"expected a name of lower-case letters, digits and hyphens, at most {MAX_NAME} characters, e.g. my-database; "
+            f"found {plain_name(name)!r}"
         )
     group = plugins.SYSTEMS if kind == "system" else plugins.WORKLOADS
     if name in plugins.plugins(group):
         package = plugins.plugins(group)[name].package
         raise InputError(f"the package {package} has a {kind} named {name} already; choose another name")
     if keyword.iskeyword(module) or module in sys.stdlib_module_names or module in TAKEN:
-        raise InputError(f"{module} is the name of a module that is there already; choose another name")
+        raise InputError(f"a module {module} exists already; choose another name")
     return module
 
 

@@ -28,8 +28,8 @@ PREVIEW_OPERATIONS = 20
 def show_plan(ctx: click.Context, /, **options: Any) -> None:
     """Prints the faults of a seed, and the first operations of each stream.
 
-    The same seed and options always give the same output, byte for byte. The command starts nothing, so it cannot know what the
-    nodes can take: `all` is every kind. The defaults are those of `labrys test`.
+    The same seed and options always give the same output, byte for byte. The command contacts no node, so `all` includes faults
+    that the nodes may not support. The defaults are those of `labrys test`.
     """
     from nemesis.planfile import to_json
 

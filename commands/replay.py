@@ -37,7 +37,7 @@ SYSTEM_OPTION = click.option(
     choosing.SYSTEM,
     type=PluginName(plugins.SYSTEMS),
     metavar="NAME|MODULE:CLASS",
-    help="The system, if the run names it as MODULE:CLASS; a replay never imports a module that a run names.",
+    help="The system, if the run names it as MODULE:CLASS; labrys never imports a module that a run names.",
 )
 WORKLOAD_OPTION = click.option(
     "--workload",
@@ -55,7 +55,7 @@ WORKLOAD_OPTION = click.option(
     type=click.Choice(["role", "name"]),
     default="role",
     show_default=True,
-    help="role aims a fault on the leader at the leader of the new run; name aims it at the node that it hit.",
+    help="role: a fault on the leader hits the leader of the new run. name: it hits the same node again.",
 )
 @SYSTEM_OPTION
 @WORKLOAD_OPTION
@@ -64,9 +64,9 @@ WORKLOAD_OPTION = click.option(
 def replay_run(ctx: click.Context, /, run: str, targets: str, store_dir: Path, **more: Any) -> None:
     """Runs the plan of RUN again, with its seed and options.
 
-    RUN is a run's folder, or a run in the store: `latest`, `<test>`, `<test>/<time>`, or an index. The run decides what is
-    tested: the options in its test.json and the faults in its plan.json, which you can edit. You decide where: a replay never
-    takes --config, --inventory, --cluster-name or --store from the run.
+    RUN is the folder of a run, or a run in the store: `latest`, `<test>`, `<test>/<time>`, or an index. The options come from
+    the test.json of the run, and the faults from its plan.json, which you can edit. A replay never takes --config, --inventory,
+    --cluster-name or --store from the run.
     """
     words, _ = recalled(ctx, run, store_dir=store_dir, targets=targets, more=more)
     with run_test.make_context("test", words, parent=ctx.find_root()) as test:

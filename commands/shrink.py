@@ -25,16 +25,19 @@ if TYPE_CHECKING:
 
 @click.command("shrink", cls=RunCommand)
 @click.argument("run", type=RunName(), default="latest")
-@click.option("--minutes", type=Number(0, 100_000, above=True), default=5.0, show_default=True, help="The most time.")
+@click.option(
+    "--minutes", type=Number(0, 100_000, above=True), default=5.0, show_default=True, help="The time limit in minutes."
+)
 @SYSTEM_OPTION
 @WORKLOAD_OPTION
 @STORE_OPTION
 @click.pass_context
 def shrink_run(ctx: click.Context, /, run: str, minutes: float, store_dir: Path, **more: Any) -> None:
-    """Makes RUN smaller, as long as it finds the same: fewer faults, shorter ones, fewer targets, fewer operations.
+    """Searches for a smaller version of RUN that is still invalid.
 
-    RUN is a run in the simulator, named as for `labrys replay`. The result is a plan in the run's folder, and the line on
-    standard output that carries it out. The exit code is 1 if the run finds something again, and 2 if it does not.
+    Smaller means fewer faults, shorter faults, fewer targets, and fewer operations. RUN is a run in the simulator, named as for
+    `labrys replay`. The result is a plan in the folder of the run; standard output has the command that runs it. The exit code
+    is 1 if RUN is invalid again, and 2 if it is not.
     """
     from commands.shrinking import Candidate, shrink
     from commands.trial import attempt
@@ -50,7 +53,7 @@ def shrink_run(ctx: click.Context, /, run: str, minutes: float, store_dir: Path,
         if options["cluster_kind"] != clusters.options.SIMULATED:
             raise InputError(
                 f"{found.path} is a run on --cluster {options['cluster_kind']}; "
-                "only runs in the simulator can be made smaller yet"
+                "`labrys shrink` supports only runs in the simulator"
             )
         open_loop = options["load_kind"] == "open"
 
@@ -66,9 +69,7 @@ def shrink_run(ctx: click.Context, /, run: str, minutes: float, store_dir: Path,
         )
         parts = blamed_by(whole)
         if not parts:
-            console.print(
-                f"{found.path} finds nothing when it is carried out again, so there is nothing to make smaller"
-            )
+            console.print(f"{found.path} is not invalid when it runs again, so there is nothing to shrink")
             ctx.exit(ExitCode.UNKNOWN)
         runs = 0
         until_s = time.monotonic() + minutes * 60
@@ -83,8 +84,8 @@ def shrink_run(ctx: click.Context, /, run: str, minutes: float, store_dir: Path,
         smaller = replace(plan, faults=best.faults, time_limit_s=best.time_limit_s)
         found.write_text(path, to_json(smaller))
         console.print(f"{parts[0]} is invalid in both, after {runs} runs", soft_wrap=True)
-        console.print(f"before  {whole.said()}", soft_wrap=True)
-        console.print(f"after   {best.said()}", soft_wrap=True)
+        console.print(f"before  {whole.describe()}", soft_wrap=True)
+        console.print(f"after   {best.describe()}", soft_wrap=True)
         values = {**options, "time_limit": best.time_limit_s, "plan_file": path}
         if best.rate is not None:
             values["rate"] = best.rate

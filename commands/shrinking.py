@@ -1,8 +1,8 @@
-"""How a run that found something is made smaller: fewer faults, shorter ones, fewer targets, a shorter run, fewer operations.
+"""Shrinks an invalid run: fewer faults, shorter faults, fewer targets, a shorter run, fewer operations.
 
-Greedy, as in delta debugging (A. Zeller and R. Hildebrandt, "Simplifying and isolating failure-inducing input", 2002): the
-largest step is tried first, each step that keeps the finding is taken, and all are tried again until none is left. In the
-simulator a candidate either has the finding or does not, so what is left is smallest with regard to these steps.
+The algorithm is greedy, as in delta debugging (A. Zeller and R. Hildebrandt, "Simplifying and isolating failure-inducing
+input", 2002). It tries the largest step first and keeps each step whose run is still invalid. It ends when no step is left. A
+simulated run always gives the same verdict, so no single step can make the result smaller.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DECIMALS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """What is made smaller.
+    """A run that can be made smaller.
 
     Attributes:
         faults: The faults.
@@ -40,15 +40,15 @@ class Candidate:
     time_limit_s: float
     rate: float | None
 
-    def said(self) -> str:
+    def describe(self) -> str:
         """Returns its size in words."""
         broken_s = sum(fault.end_s - fault.start_s for fault in self.faults)
-        rate = "" if self.rate is None else f", {self.rate:g} operations a second and node"
-        return f"{len(self.faults)} faults of {broken_s:.1f} s together, {self.time_limit_s:g} s of workload{rate}"
+        rate = "" if self.rate is None else f", {self.rate:g} operations per second and node"
+        return f"{len(self.faults)} faults, {broken_s:.1f} s in total; {self.time_limit_s:g} s of workload{rate}"
 
 
 def shrink(whole: Candidate, has_finding: Callable[[Candidate], bool], *, enough: Callable[[], bool]) -> Candidate:
-    """Returns the smallest candidate that was found to have the finding.
+    """Returns the smallest candidate that has the finding.
 
     Args:
         whole: A candidate that has it.
@@ -85,7 +85,7 @@ def steps(candidate: Candidate) -> Iterator[Candidate]:
 
 
 def _without_faults(candidate: Candidate) -> Iterator[Candidate]:
-    """Yields the candidate without all, without half, and so on, down to without one of its faults."""
+    """Yields the candidate without all of its faults, then without a half, a quarter, and so on down to one fault."""
     faults = candidate.faults
     size = len(faults)
     while size:
@@ -111,7 +111,7 @@ def _shorter_fault(fault: PlannedFault) -> Iterator[PlannedFault]:
 
 
 def _fewer_targets(fault: PlannedFault) -> Iterator[PlannedFault]:
-    """Yields the fault with one of its named targets less, where its kind can be aimed so."""
+    """Yields the fault without one of its named targets, if its kind can have these targets."""
     if isinstance(fault.target, str) or len(fault.target) < 2:
         return
     for left_out in fault.target:

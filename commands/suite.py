@@ -32,7 +32,12 @@ FEW = 5
 
 @click.command("suite", cls=opt.ToldCommand)
 @click.argument("file", type=SuiteFile(exists=True, dir_okay=False, path_type=Path))
-@click.option("--seed", type=Whole(0, MAX_SEED), default=None, help="The root of all cases' seeds.  [default: random]")
+@click.option(
+    "--seed",
+    type=Whole(0, MAX_SEED),
+    default=None,
+    help="The seed from which each case draws its own seed.  [default: random]",
+)
 @click.option("--exit-first", is_flag=True, help="Stop at the first case that fails.")
 @click.option(
     "--resume",
@@ -60,10 +65,10 @@ def run_whole_suite(
     store_dir: Path,
     output: str,
 ) -> None:
-    """Runs each test in FILE, and sums up the results.
+    """Runs each test of FILE, and prints a summary.
 
-    The exit code is the worst of all cases: 1 if a verdict is wrong or a threshold is crossed, 255 if a case did not run to its
-    end, 2 if a verdict is unknown, 0 if all cases end as expected.
+    The exit code is the worst of all cases. Exit codes, the worst first: 1 an unexpected verdict or a crossed threshold,
+    255 a case that broke off, 2 an unknown verdict, 0 all cases as expected.
     """
     from commands.suite_summary import cases_json, github_lines, print_cases, print_summary, summary_json
     from commands.suites import SuiteFolder, run_suite, seed_of, workload_s

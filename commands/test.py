@@ -19,7 +19,7 @@ from harness.terminal import annotation, echo, open_console
 @with_options((*RUN_OPTIONS, *OUTPUT_OPTIONS))
 @click.pass_context
 def run_test(ctx: click.Context, /, **options: Any) -> None:
-    """Runs a test, and checks what it recorded."""
+    """Runs a test, and checks its history."""
     from commands.session import carry_out
     from harness.plain import one_line
     from harness.verdict import Verdict

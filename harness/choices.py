@@ -1,4 +1,4 @@
-"""What can be chosen about the load and the times of a run, as options of the command line."""
+"""The options of the command line that set the load and the time limits of a run."""
 
 from __future__ import annotations
 
@@ -47,21 +47,21 @@ OPTIONS = (
         type=Number(1, MAX_RUN_S),
         default=60.0,
         show_default=True,
-        help="How many seconds the workload runs.",
+        help="The duration of the workload in seconds.",
     ),
     click.option(
         "--operation-timeout",
         type=Number(0.1, MAX_WAIT_S),
         default=5.0,
         show_default=True,
-        help="Seconds after which an operation counts as indeterminate (info).",
+        help="The time limit in seconds for one operation; after it, the result is indeterminate (info).",
     ),
     click.option(
         "--recovery-timeout",
         type=Number(1, MAX_WAIT_S),
         default=30.0,
         show_default=True,
-        help="Seconds within which the system has to recover after all faults are healed.",
+        help="The time limit in seconds for the system to recover after all faults are healed.",
     ),
     click.option(
         "--final-reads/--no-final-reads",
@@ -74,14 +74,14 @@ OPTIONS = (
         type=Number(1, MAX_WAIT_S),
         default=60.0,
         show_default=True,
-        help="Time limit in seconds for the final reads through one node.",
+        help="The time limit in seconds for the final reads through one node.",
     ),
     click.option(
         "--lead-timeout",
         type=Number(1, MAX_WAIT_S),
         default=15.0,
         show_default=True,
-        help="Time limit in seconds for a node to become the leader for its final reads, if the system needs that.",
+        help="The time limit in seconds for a node to become the leader, if its final reads need that.",
     ),
     click.option(
         "--seed",

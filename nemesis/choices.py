@@ -1,4 +1,4 @@
-"""What can be chosen about faults, as options of the command line, and the plan that follows from them."""
+"""The options of the command line about faults, and the plan that they give."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def kinds_like(text: str) -> list[str]:
-    """Returns what a list of kinds may become whose last one is not finished, for the completion of a shell."""
+    """Returns the completions of a list of kinds whose last kind is incomplete."""
     from nemesis.kinds import ALL_KINDS, NO_KIND, all_kinds  # noqa: PLC0415 - only a shell asks
 
     before, comma, _ = text.rpartition(",")
@@ -40,29 +40,28 @@ OPTIONS = (
         default="",
         metavar="KIND[:TARGET],...",
         help="The kinds of faults, e.g. kill,pause:leader,kill:broker+minority; `labrys faults` lists them. "
-        "`all` is every kind that heals and that the nodes can take.  [default: none]",
+        "`all` is every kind that heals and that the nodes support.  [default: none]",
     ),
     click.option(
         "--fault-on",
         default="6-15",
         show_default=True,
         metavar="SECONDS,...",
-        help="How many seconds a fault lasts; a kind can have its own range, e.g. 6-15,pause=0.2-2.",
+        help="The duration of a fault in seconds; a kind can have its own range, e.g. 6-15,pause=0.2-2.",
     ),
     click.option(
         "--fault-off",
         default="4-12",
         show_default=True,
         metavar="SECONDS,...",
-        help="How many seconds pass after a fault, in the same form.",
+        help="The seconds between two faults, in the same form.",
     ),
     click.option(
         "--fault-quiet",
         default="5-10",
         show_default=True,
         metavar="BEFORE-AFTER",
-        help="Seconds without faults at the start and at the end of the workload; fewer for a simulated system that recovers "
-        "fast.",
+        help="The seconds without faults at the start and at the end of the workload.",
     ),
     click.option(
         "--fault-options",
@@ -70,25 +69,25 @@ OPTIONS = (
         metavar="KIND.OPTION=VALUE,...",
         help="Options of kinds, e.g. packet-loss.probability=0.5,partition-leader.side=alone; `labrys faults KIND` lists them.",
     ),
-    click.option("--in-turn/--no-in-turn", default=False, help="Make one fault of each kind, one after the other."),
+    click.option("--in-turn/--no-in-turn", default=False, help="Inject one fault of each kind, one after the other."),
     click.option(
-        "--keep-majority/--no-keep-majority", default=False, help="Always leave a majority of the nodes working."
+        "--keep-majority/--no-keep-majority", default=False, help="Leave a majority of the nodes working at all times."
     ),
     click.option(
         "--take-majority/--no-take-majority",
         default=False,
-        help="Stop or cut off a majority of the nodes with each fault.",
+        help="Hit a majority of the nodes with each fault.",
     ),
     click.option(
         "--plan",
         "plan_file",
         type=existing_file(),
-        help="Run the faults of this plan.json, with its seed and time limit, and draw none.",
+        help="Run the faults of this plan.json, with its seed and time limit, instead of drawing faults.",
     ),
 )
 
 PLAN_FILE = "plan_file"
-# The parameters that a plan is drawn with. They say nothing where a plan is given.
+# The parameters that a plan is drawn with. They have no effect with a plan from a file.
 DRAWING = frozenset(
     {"nemesis", "fault_on", "fault_off", "fault_quiet", "fault_options", "in_turn", "keep_majority", "take_majority"}
 )
@@ -101,7 +100,7 @@ def parse_options(text: str) -> dict[str, dict[str, Value]]:
         Kind, as it is named there, to option to value.
 
     Raises:
-        InputError: A part has another form, or says an option twice.
+        InputError: A part has another form, or repeats an option.
     """
     options: dict[str, dict[str, Value]] = {}
     for part in (part.strip() for part in text.split(",")):
@@ -111,7 +110,7 @@ def parse_options(text: str) -> dict[str, dict[str, Value]]:
         kind, dot, option = name.strip().partition(".")
         if not (equals and dot and kind and option):
             raise InputError(
-                f"expected KIND.OPTION=VALUE among the options of faults, e.g. packet-loss.probability=0.5; not {shown(part)}"
+                f"expected KIND.OPTION=VALUE in --fault-options, e.g. packet-loss.probability=0.5; found {shown(part)}"
             )
         if option in options.setdefault(kind, {}):
             raise InputError(f"the option {kind}.{option} is given twice")
@@ -125,10 +124,10 @@ def parse_options(text: str) -> dict[str, dict[str, Value]]:
 def given_plan(
     options: Mapping[str, Any], nodes: Sequence[str], roles: Mapping[str, Sequence[str]] | None = None
 ) -> Plan | None:
-    """Reads the plan from the file that the options name; None if they name none.
+    """Reads the plan from the file that the options name; None if they name no file.
 
     Raises:
-        InputError: The file cannot be read, or these nodes cannot have its plan.
+        InputError: The file is unreadable, or its plan does not fit these nodes.
     """
     from nemesis.planfile import MAX_BYTES, from_json  # noqa: PLC0415 - `--help` needs no fault
 
@@ -141,35 +140,33 @@ def given_plan(
 def follow_plan(
     plan: Plan, options: dict[str, Any], *, given: Mapping[str, Origin], built_in: Mapping[str, Any]
 ) -> list[str]:
-    """Makes the options follow a plan that is given: its seed, its time limit, and nothing that draws another plan.
+    """Sets the options to the seed and the time limit of a plan, and resets the options that draw a plan.
 
     Args:
         plan: The plan.
-        options: All options by parameter name; those that the plan decides are changed.
-        given: Where values come from that are not built-in defaults, by parameter name.
+        options: All options by parameter name. The function changes those that the plan determines.
+        given: The origins of values that are not built-in defaults, by parameter name.
         built_in: The built-in defaults by parameter name.
 
     Returns:
-        A line for each option that overrides the plan, or that the plan leaves without effect.
+        A line for each option that overrides the plan, and for each option that has no effect with a plan.
 
     Raises:
-        InputError: The command line asks for another plan as well.
+        InputError: The command line also has options that draw a plan.
     """
     path = options[PLAN_FILE]
     drawing = [name for name in given if name in DRAWING and options[name] != built_in[name]]
     typed = [given[name].words for name in drawing if given[name].typed]
     if typed:
-        raise InputError(
-            f"{given[PLAN_FILE].words} excludes {', '.join(typed)}: a plan says which faults there are, and when"
-        )
-    lines = [f"{given[name].words} is not used: {path} says which faults there are" for name in drawing]
+        raise InputError(f"{given[PLAN_FILE].words} excludes {', '.join(typed)}: the faults come from the plan")
+    lines = [f"{given[name].words} has no effect: the faults come from {path}" for name in drawing]
     options.update({name: built_in[name] for name in DRAWING})
     for name, value, unit in (("seed", plan.seed, ""), ("time_limit", plan.time_limit_s, " s")):
         if value is None or value == options[name]:
             continue
         if name in given:
-            said = as_written(value) + unit if unit else f"seed {value}"
-            lines.append(f"{given[name].words} overrides {said} of {path}")
+            planned = as_written(value) + unit if unit else f"seed {value}"
+            lines.append(f"{given[name].words} overrides {planned} of {path}")
         else:
             options[name] = value
     return lines
@@ -184,15 +181,15 @@ def check(
     given: Plan | None,
     roles: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
-    """Refuses what cannot be planned on nodes of these names, whatever they can do.
+    """Refuses options that give no plan on nodes with these names, whatever the nodes support.
 
     Raises:
-        InputError: There can be no such plan.
+        InputError: There is no such plan.
     """
     from nemesis.kinds import asks_for_all  # noqa: PLC0415 - `--help` needs no fault
 
     if given is None and asks_for_all(options["nemesis"]):
-        _chosen(options, nodes, None, roles)  # which kinds share the time is known only with the nodes
+        _chosen(options, nodes, None, roles)  # the kinds that share the time depend on the nodes
     else:
         make_plan(options, nodes=nodes, seed=seed, time_limit_s=time_limit_s, given=given, roles=roles)
 
@@ -207,22 +204,22 @@ def make_plan(
     given: Plan | None = None,
     roles: Mapping[str, Sequence[str]] | None = None,
 ) -> Plan:
-    """Draws the plan that the options ask for, or settles the one that is given.
+    """Draws the plan of the options, or completes the given plan.
 
     Args:
         options: The values of `OPTIONS` by parameter name.
         nodes: The names of all nodes.
         seed: The run's root seed.
-        time_limit_s: How long the workload runs.
-        capabilities: What the nodes can do, where it is known; then `all` leaves out what they cannot have.
-        given: The plan that is carried out instead of a drawn one.
+        time_limit_s: The duration of the workload.
+        capabilities: The capabilities of the nodes, if known; then `all` leaves out the kinds that they do not support.
+        given: The plan to run instead of a drawn one.
         roles: Role to the names of the nodes that run it; see `harness.system.System.roles`.
 
     Returns:
-        The plan, with the run's own seed and time limit, and with what `all` left out.
+        The plan, with the seed and the time limit of the run, and with the kinds that `all` left out.
 
     Raises:
-        InputError: There can be no such plan.
+        InputError: There is no such plan.
     """
     from nemesis.kinds import LeftOut, asks_for_all, left_out  # noqa: PLC0415 - `--help` needs no fault
     from nemesis.plan import draw_plan  # noqa: PLC0415
@@ -235,8 +232,8 @@ def make_plan(
     left = left_out(capabilities) if all_kinds and capabilities else ()
     choices, each = _chosen(options, nodes, capabilities, roles)
     if all_kinds and not choices:
-        told = "\n  ".join(f"{item.kind}: {item.reason}" for item in left)
-        raise InputError(f"these nodes can take no kind of fault, so `all` leaves nothing to do:\n  {told}")
+        reasons = "\n  ".join(f"{item.kind}: {item.reason}" for item in left)
+        raise InputError(f"`all` includes no fault, because these nodes support none:\n  {reasons}")
     faults = draw_plan(
         choices,
         nodes,
@@ -250,7 +247,7 @@ def make_plan(
     )
     placed = {fault.kind for fault in faults}
     idle = [name for name in dict.fromkeys(choice.kind.name for choice in choices) if name not in placed]
-    no_room = f"there is no room for it in {time_limit_s:g} s beside the other faults"
+    no_room = f"{time_limit_s:g} s are too short for it and the other faults"
     left += tuple(LeftOut(kind=name, nodes=(), missing=no_room) for name in idle)
     return Plan(
         nodes=tuple(nodes),
@@ -268,7 +265,7 @@ def _chosen(
     capabilities: Mapping[str, Capabilities] | None,
     roles: Mapping[str, Sequence[str]] | None,
 ) -> tuple[tuple[Choice, ...], dict[str, Rhythm]]:
-    """Returns the kinds that were asked for, and their rhythms."""
+    """Returns the requested kinds, and their rhythms."""
     from nemesis.kinds import choose_all  # noqa: PLC0415 - `--help` needs no fault
     from nemesis.rhythm import rhythms  # noqa: PLC0415
 
@@ -279,13 +276,13 @@ def _chosen(
 
 
 def refuse_impossible(plan: Plan, capabilities: Mapping[str, Capabilities], nodes: Sequence[Any]) -> None:
-    """Refuses a plan whose faults the nodes cannot take.
+    """Refuses a plan with faults that the nodes do not support.
 
     Raises:
-        InputError: It names each kind, node, and what the node lacks.
+        InputError: The message names each kind and node, and what the node lacks.
     """
     from nemesis.kinds import missing_capabilities  # noqa: PLC0415 - `--help` needs no fault
 
     lacking = missing_capabilities(plan.faults, capabilities, nodes)
     if lacking:
-        raise InputError("these nodes cannot take the faults of the plan:\n  " + "\n  ".join(lacking))
+        raise InputError("these nodes do not support the faults of the plan:\n  " + "\n  ".join(lacking))

@@ -377,8 +377,8 @@ def _lacking(
     kind: Kind, capabilities: Mapping[str, Capabilities], nodes: Sequence[Node] = (), *, at_role: bool = False
 ) -> list[str]:
     return [
-        f"{kind.name} needs {gap.capability} on every node, and {gap.node} lacks it: {gap.said}"
-        + (f"; nor {gap.instead} instead: {gap.instead_said}" if gap.instead else "")
+        f"{gap.node} lacks {gap.capability}, which {kind.name} needs: {gap.said}"
+        + (f"; it also lacks the alternative {gap.instead}: {gap.instead_said}" if gap.instead else "")
         for gap in _gaps(kind, capabilities, nodes, at_role=at_role)
     ]
 

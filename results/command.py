@@ -27,8 +27,8 @@ _STORE = click.option(
 def report(run: str, store: Path) -> None:
     """Writes the report of RUN again from its files, and prints its path.
 
-    RUN is a run's folder, or a run in the store: `latest`, `<test>`, `<test>/<time>`, or an index, where 0 is the newest run
-    and -1 the oldest.
+    RUN is the folder of a run, or a run in the store: `latest`, `<test>`, `<test>/<time>`, or an index. Index 0 is the newest
+    run and -1 the oldest.
     """
     from results.document import build
     from results.load import load_record
@@ -39,7 +39,7 @@ def report(run: str, store: Path) -> None:
     found = Store(store).open_run(run)
     if found.is_running():
         raise InputError(
-            f"{found.path} is still running and writes its report at its end; `labrys serve` shows it live, at /live"
+            f"{found.path} is still running, and writes its report at the end; `labrys serve` shows it live at /live"
         )
     record = load_record(found)
     document = build(record)
@@ -52,7 +52,7 @@ def report(run: str, store: Path) -> None:
 @_STORE
 @click.option("--port", type=Whole(0, 65535), default=8080, show_default=True, help="The port; 0 chooses a free one.")
 def serve(store: Path, port: int) -> None:
-    """Shows the store in a web browser, on this machine only."""
+    """Serves the store to web browsers on this machine."""
     from results.serve import StoreServer
     from results.store import Store
 

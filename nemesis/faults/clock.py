@@ -209,10 +209,15 @@ class Skew(ClockFault):
     """`clock-skew`."""
 
     SUMMARY: ClassVar[str] = "Sets the target's wall clock forward or back."
-    PROOF: ClassVar[str] = "the wall clock against the node's uptime, before, during and after"
+    PROOF: ClassVar[str] = "the wall clock compared with the uptime of the node, before, during and after the fault"
     SIMULATED: ClassVar[type[Effect] | None] = machine.ClockAside
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
-        "offset_ms": opt.integer(None, -86_400_000, 86_400_000, "How far; drawn between 50 ms and 288 s, either way.")
+        "offset_ms": opt.integer(
+            None,
+            -86_400_000,
+            86_400_000,
+            "The size of the jump; drawn from 50 ms to 288 s, forward or back, if not given.",
+        )
     }
 
     @classmethod
@@ -251,11 +256,11 @@ class Strobe(ClockFault):
     """`clock-strobe`."""
 
     SUMMARY: ClassVar[str] = "Makes the target's wall clock jump forward and back, again and again."
-    PROOF: ClassVar[str] = "the clock, read many times, shows both the jump and the true time"
+    PROOF: ClassVar[str] = "many readings of the clock show both the jump and the true time"
     SIMULATED: ClassVar[type[Effect] | None] = machine.ClockToAndFro
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
-        "delta_ms": opt.integer(None, 4, 86_400_000, "How far it jumps; drawn between 64 ms and 262 s."),
-        "period_ms": opt.integer(None, 5, 60_000, "How long it stays; drawn between 5 ms and 1 s."),
+        "delta_ms": opt.integer(None, 4, 86_400_000, "The size of the jump; drawn from 64 ms to 262 s if not given."),
+        "period_ms": opt.integer(None, 5, 60_000, "The time between two jumps; drawn from 5 ms to 1 s if not given."),
     }
 
     @classmethod

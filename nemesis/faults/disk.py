@@ -31,7 +31,7 @@ class PowerLoss(Kill):
     """`power-loss`."""
 
     SUMMARY: ClassVar[str] = "Kills the process and loses all data that it wrote but did not sync."
-    PROOF: ClassVar[str] = "as kill; a file written just before is lost, a file synced before is whole"
+    PROOF: ClassVar[str] = "as for kill; a file written just before is lost, and a file synced before is whole"
     NEEDS: ClassVar[frozenset[str]] = frozenset({ROOT, LOOP_DEVICES})
     GROUPS: ClassVar[frozenset[str]] = frozenset({PROCESS, DISK})
     PREPARES: ClassVar[bool] = True
@@ -82,7 +82,7 @@ class DiskFull(Fault):
     """`disk-full`."""
 
     SUMMARY: ClassVar[str] = "Fills the volume of the data directory."
-    PROOF: ClassVar[str] = "no byte is free there and a small file cannot be written; at the end it can"
+    PROOF: ClassVar[str] = "no byte is free, and writing a small file fails; at the end, it succeeds"
     NEEDS: ClassVar[frozenset[str]] = frozenset({ROOT, LOOP_DEVICES})
     GROUPS: ClassVar[frozenset[str]] = frozenset({DISK})
     WHOLE_NODE: ClassVar[str | None] = None

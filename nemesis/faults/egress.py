@@ -72,7 +72,7 @@ class Sample:
 class Egress(Fault):
     """A queueing discipline on the targets. Subclasses say which, and what must be seen of it."""
 
-    PROOF: ClassVar[str] = "connection times and datagrams that arrive at the other nodes, before and during"
+    PROOF: ClassVar[str] = "connection times and datagrams that arrive at the other nodes, before and during the fault"
     NEEDS: ClassVar[frozenset[str]] = frozenset({ROOT, NETEM})
     GROUPS: ClassVar[frozenset[str]] = frozenset({EGRESS})
     WHOLE_NODE: ClassVar[str | None] = "it shapes all that a node sends, whichever process sends it"
@@ -207,7 +207,7 @@ class Delay(Egress):
     SIMULATED: ClassVar[type[Effect] | None] = network.Delay
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
         "delay_ms": opt.number(100, 1, 10_000, "The mean delay."),
-        "jitter_ms": opt.number(50, 0, 10_000, "How much it varies."),
+        "jitter_ms": opt.number(50, 0, 10_000, "The variation of the delay."),
     }
 
     def discipline(self) -> str:
@@ -226,9 +226,11 @@ class Delay(Egress):
 class Duplicate(Egress):
     """`packet-duplicate`."""
 
-    SUMMARY: ClassVar[str] = "Delivers a part of the packets that the target sends twice."
+    SUMMARY: ClassVar[str] = "Duplicates a random part of the packets that the target sends."
     SIMULATED: ClassVar[type[Effect] | None] = network.Duplicate
-    OPTIONS: ClassVar[Mapping[str, opt.Option]] = {"percent": opt.number(20, 1, 100, "The part that is doubled.")}
+    OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
+        "percent": opt.number(20, 1, 100, "The share of packets that is duplicated.")
+    }
 
     def discipline(self) -> str:
         """Returns netem's duplication."""
@@ -245,7 +247,9 @@ class Corrupt(Egress):
 
     SUMMARY: ClassVar[str] = "Flips a bit in a part of the packets that the target sends."
     SIMULATED: ClassVar[type[Effect] | None] = network.Corrupt
-    OPTIONS: ClassVar[Mapping[str, opt.Option]] = {"percent": opt.number(5, 1, 100, "The part that is damaged.")}
+    OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
+        "percent": opt.number(5, 1, 100, "The share of packets that is corrupted.")
+    }
     DATAGRAMS: ClassVar[int] = 400
 
     def discipline(self) -> str:
@@ -265,8 +269,8 @@ class Reorder(Egress):
     SUMMARY: ClassVar[str] = "Delays most of the packets that the target sends, so that the rest overtake them."
     SIMULATED: ClassVar[type[Effect] | None] = network.Reorder
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
-        "percent": opt.number(25, 1, 99, "The part that goes at once."),
-        "delay_ms": opt.number(20, 1, 10_000, "How late the rest is."),
+        "percent": opt.number(25, 1, 99, "The share of packets without a delay."),
+        "delay_ms": opt.number(20, 1, 10_000, "The delay of the other packets."),
     }
 
     def discipline(self) -> str:
@@ -288,7 +292,7 @@ class Rate(Egress):
     NEEDS: ClassVar[frozenset[str]] = frozenset({ROOT, TBF})
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
         "kbit": opt.number(1000, 64, 1_000_000, "The rate in kbit/s."),
-        "latency_ms": opt.number(50, 1, 10_000, "How long a packet may wait before it is dropped."),
+        "latency_ms": opt.number(50, 1, 10_000, "The maximum time that a packet waits before it is dropped."),
     }
     DATAGRAMS: ClassVar[int] = 200
     SIZE: ClassVar[int] = 1400

@@ -101,7 +101,7 @@ class Damage:
 class FileFault(Kill):
     """Common to faults of files."""
 
-    PROOF: ClassVar[str] = "as kill; the damaged file is read back"
+    PROOF: ClassVar[str] = "as for kill; the damaged file, read back"
     GROUPS: ClassVar[frozenset[str]] = frozenset({PROCESS, DISK})
     DAMAGES: ClassVar[bool] = True
     SIMULATED: ClassVar[type[Effect] | None] = process.Damaged
@@ -175,9 +175,9 @@ class Truncate(FileFault):
     HOW: ClassVar[str] = "truncate"
     AMOUNT: ClassVar[str] = "drop_bytes"
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
-        "drop_bytes": opt.integer(1024, 1, 2**40, "How many written bytes are cut off, with all zeros behind them."),
-        "file": opt.text("*", "A pattern of file names or paths under the data directory."),
-        "pick": opt.number(None, 0, MOST, "Which of the matching files, from 0 to 1; drawn."),
+        "drop_bytes": opt.integer(1024, 1, 2**40, "The number of written bytes to cut off; zeros after them go too."),
+        "file": opt.text("*", "A glob pattern of file names or paths in the data directory."),
+        "pick": opt.number(None, 0, MOST, "Selects one of the matching files, from 0 to 1; drawn if not given."),
     }
 
     def damaged(self, damage: Damage) -> tuple[bool, str]:
@@ -193,10 +193,10 @@ class BitFlip(FileFault):
     HOW: ClassVar[str] = "flip"
     AMOUNT: ClassVar[str] = "flips"
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
-        "flips": opt.integer(8, 1, 100_000, "How many bytes get one wrong bit."),
-        "file": opt.text("*", "A pattern of file names or paths under the data directory."),
-        "pick": opt.number(None, 0, MOST, "Which of the matching files, from 0 to 1; drawn."),
-        "seed": opt.integer(None, 0, SEEDS, "Which bytes and bits; drawn."),
+        "flips": opt.integer(8, 1, 100_000, "The number of bytes in which one bit flips."),
+        "file": opt.text("*", "A glob pattern of file names or paths in the data directory."),
+        "pick": opt.number(None, 0, MOST, "Selects one of the matching files, from 0 to 1; drawn if not given."),
+        "seed": opt.integer(None, 0, SEEDS, "Selects the bytes and bits; drawn if not given."),
     }
 
     def damaged(self, damage: Damage) -> tuple[bool, str]:

@@ -23,7 +23,7 @@ class Transfer(Fault):
     """`leadership-transfer`."""
 
     SUMMARY: ClassVar[str] = "Asks the system to make the target the leader."
-    PROOF: ClassVar[str] = "another node led before, in a lower term; the target says that it leads"
+    PROOF: ClassVar[str] = "another node led before, in a lower term; the target reports that it leads"
     NEEDS: ClassVar[frozenset[str]] = frozenset()
     GROUPS: ClassVar[frozenset[str]] = frozenset({LEADERSHIP})
     WHOLE_NODE: ClassVar[str | None] = "a system moves the leadership of a node, whichever process has it"

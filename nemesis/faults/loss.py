@@ -61,7 +61,7 @@ class Loss(RuleFault):
 
     SUMMARY: ClassVar[str] = "Drops a random part of the packets that other nodes send to the target."
     PROOF: ClassVar[str] = (
-        "datagrams sent by the other nodes against those the target's kernel counts; the rules' counters"
+        "datagrams that the other nodes send, compared with those that the kernel of the target counts; counters of the rules"
     )
     NEEDS: ClassVar[frozenset[str]] = frozenset({ROOT, IPTABLES_STATISTIC})
     GROUPS: ClassVar[frozenset[str]] = frozenset({INGRESS})
@@ -70,7 +70,7 @@ class Loss(RuleFault):
     )
     SIMULATED: ClassVar[type[Effect] | None] = network.Loss
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
-        "probability": opt.number(0.8, 0.01, 1.0, "The part of the packets that is lost.")
+        "probability": opt.number(0.8, 0.01, 1.0, "The share of the packets that is lost.")
     }
 
     def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:

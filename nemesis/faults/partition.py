@@ -65,8 +65,8 @@ class Partition(RuleFault):
     WHOLE_NODE: ClassVar[str | None] = None
     SIMULATED: ClassVar[type[Effect] | None] = Cut
     PROOF: ClassVar[str] = (
-        "TCP probes along every pair: none may pass a cut one, each whole one must answer; and the chain's own packet "
-        "counters in each direction"
+        "TCP probes between all pairs of nodes: all probes across the cut fail, and all others succeed; packet counters of "
+        "the firewall chain in each direction"
     )
 
     def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:

@@ -123,7 +123,7 @@ class Leader(Partition):
     SUMMARY: ClassVar[str] = "Cuts the leader off: alone, with a minority, or with a majority."
     TARGETS: ClassVar[tuple[str, ...]] = (tgt.LEADER,)
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
-        "side": opt.choice(None, SIDES, "What the leader is left with: drawn for each fault where it is not given.")
+        "side": opt.choice(None, SIDES, "The side that the leader is on; drawn for each fault if not given.")
     }
 
     @classmethod
@@ -164,8 +164,8 @@ class Fixed(Partition):
     SUMMARY: ClassVar[str] = "Splits the nodes as the options say: by sides, components, or a grudge."
     TARGETS: ClassVar[tuple[str, ...]] = (tgt.ALL,)
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
-        "components": opt.groups("Groups of nodes that talk only among themselves; nodes in none are alone."),
-        "grudge": opt.mapping("Node to the nodes whose packets it drops; nodes that are left out drop none."),
+        "components": opt.groups("Groups of nodes that reach only each other; a node in no group is alone."),
+        "grudge": opt.mapping("Node to the nodes whose packets it drops; a node that is not in it drops none."),
     }
 
     @classmethod

@@ -144,7 +144,7 @@ class Kill(ProcessFault):
 
     SUMMARY: ClassVar[str] = "Kills the process (SIGKILL), and starts it again at the end."
     PROOF: ClassVar[str] = (
-        "the pid is gone and nobody listens on the system's ports; at the end another pid listens on the same ports"
+        "the pid is gone and no process listens on the system's ports; at the end, another pid listens on the same ports"
     )
     SIMULATED: ClassVar[type[Effect] | None] = Killed
 
@@ -257,7 +257,7 @@ class Crash(Kill):
     SUMMARY: ClassVar[str] = (
         "Kills the process and drops the node's clean page cache, so that the restart reads from disk."
     )
-    PROOF: ClassVar[str] = "as kill, and the size of the page cache before and after"
+    PROOF: ClassVar[str] = "as for kill; the size of the page cache before and after"
     NEEDS: ClassVar[frozenset[str]] = frozenset({ROOT, DROP_CACHES})
 
     def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
@@ -291,8 +291,8 @@ class Pause(ProcessFault):
 
     SUMMARY: ClassVar[str] = "Stops the process (SIGSTOP), and continues it at the end (SIGCONT)."
     PROOF: ClassVar[str] = (
-        "the process, found by its pid and by the sockets on its ports, is in state T, and uses no processor time; at the end "
-        "it is in state T no more"
+        "the process with the pid and the ports of the system is in state T and uses no processor time; at the end, it has "
+        "left state T"
     )
     SIMULATED: ClassVar[type[Effect] | None] = Paused
 

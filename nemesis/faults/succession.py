@@ -42,7 +42,7 @@ class KillLeaders(Kill):
     SIMULATED: ClassVar[type[Effect] | None] = KilledLeaders
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
         "after": opt.number(
-            None, 0.0, 60.0, "Seconds from an election to the kill of who was elected; drawn if not given."
+            None, 0.0, 60.0, "The seconds from an election to the kill of the new leader; drawn if not given."
         )
     }
 

@@ -24,39 +24,45 @@ OPERATIONS_SHOWN = 10
 DRIVER_MEMORY = "4g"
 
 
-@click.command(cls=ToldCommand, short_help="Judge and draw any number of histories with Spark.")
+@click.command(cls=ToldCommand, short_help="Check and plot many histories, with Spark if they are large.")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option(
     "--spark/--no-spark",
     "with_spark",
     default=None,
-    help="Whether Spark does the job, or this process.  [default: this process up to a million operations in files here]",
+    help="Use Spark, or only this process.  [default: this process, up to a million operations in local files]",
 )
-@click.option("--master", help="Spark's master.  [default: local[*], or what spark-submit says]")
 @click.option(
-    "--out", default="analysis", show_default=True, metavar="DIR", help="Where tables, pages and pictures go."
+    "--master", metavar="URL", help="The master of Spark.  [default: local[*], or the master of spark-submit]"
+)
+@click.option(
+    "--out", default="analysis", show_default=True, metavar="DIR", help="The folder for tables, pages and pictures."
 )
 @click.option(
     "--model",
     type=PluginName(MODELS),
-    help="What the objects do; MODULE:CLASS names a model of your own.  [default: that of each run's workload]",
+    help="The model of the objects; MODULE:CLASS is a class of your own.  [default: the model of each run's workload]",
 )
-@click.option("--workload", metavar="NAME", help="The workload whose checker decides.  [default: each run's own]")
 @click.option(
-    "--workload-option", "workload_options", multiple=True, metavar="NAME=VALUE", help="As in `labrys check`."
+    "--workload",
+    metavar="NAME",
+    help="Check with the checker of this workload.  [default: the workload of each run]",
 )
-@click.option("--initial", metavar="EDN", help="The objects' state at the beginning.")
-@click.option("--nil-read", type=click.Choice(["any", "exact"]), help="As in `labrys check`.")
-@click.option("--failed-cas", type=click.Choice(["drop", "observe"]), help="As in `labrys check`.")
-@click.option("--crashed-dequeue", type=click.Choice(["takes", "never"]), help="As in `labrys check`.")
-@click.option("--keyed/--no-keyed", default=None, help="As in `labrys check`.")
+@click.option(
+    "--workload-option", "workload_options", multiple=True, metavar="NAME=VALUE", help="As for `labrys check`."
+)
+@click.option("--initial", metavar="EDN", help="The initial state of the objects, e.g. 0 or '{:x 0 :y 0}'.")
+@click.option("--nil-read", type=click.Choice(["any", "exact"]), help="As for `labrys check`.")
+@click.option("--failed-cas", type=click.Choice(["drop", "observe"]), help="As for `labrys check`.")
+@click.option("--crashed-dequeue", type=click.Choice(["takes", "never"]), help="As for `labrys check`.")
+@click.option("--keyed/--no-keyed", default=None, help="As for `labrys check`.")
 @click.option(
     "--time-limit",
     type=Number(0, MAX_TIME_LIMIT_S, above=True),
     default=60.0,
     show_default=True,
     metavar="S",
-    help="Seconds for the search of each key; then it is unknown.",
+    help="Stop the search after S seconds for each key, with the verdict unknown.",
 )
 @click.option(
     "--memory-limit",
@@ -64,30 +70,38 @@ DRIVER_MEMORY = "4g"
     default=1024,
     show_default=True,
     metavar="MIB",
-    help="Memory for each key in a worker; then it is unknown.",
+    help="Stop a search at this much memory for each key, with the verdict unknown.",
 )
 @click.option(
-    "--strict", is_flag=True, help="End with an error if a row does not fit, rather than put it into quarantine."
+    "--strict",
+    is_flag=True,
+    help="Stop with an error at malformed rows, instead of moving them to the quarantine table.",
 )
-@click.option("--incremental", is_flag=True, help="Read only what is new or has changed since the last time.")
-@click.option("--keep-operations", is_flag=True, help="Write all operations as a table, those from Parquet too.")
-@click.option("--pictures/--no-pictures", default=True, show_default=True, help="Draw a page and pictures.")
-@click.option("--driver-memory", help="The driver's heap; local masters work in it.  [default: 4g]")
-@click.option("--scratch", type=folder(), help="Where shuffles spill.  [default: Spark's own]")
-@click.option("--conf", multiple=True, metavar="NAME=VALUE", help="A setting of Spark; may be repeated.")
+@click.option("--incremental", is_flag=True, help="Read only the runs that are new or changed since the last analysis.")
 @click.option(
-    "--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to say it."
+    "--keep-operations", is_flag=True, help="Write a table of all operations, also of those read from Parquet."
+)
+@click.option("--pictures/--no-pictures", default=True, show_default=True, help="Write a page with plots.")
+@click.option(
+    "--driver-memory", metavar="SIZE", help="The heap of the Spark driver; a local master works in it.  [default: 4g]"
+)
+@click.option(
+    "--scratch", type=folder(), help="The folder to which Spark spills shuffles.  [default: Spark's own folder]"
+)
+@click.option("--conf", multiple=True, metavar="NAME=VALUE", help="A setting of Spark; can be repeated.")
+@click.option(
+    "--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format."
 )
 @click.pass_context
 def analyze(ctx: click.Context, /, **given: Any) -> None:
-    """Judges and draws any number of histories, of any size, with Spark.
+    """Checks and plots many histories of any size.
 
-    A PATH is a run's folder, a whole store, a pattern, a table of operations in Parquet, or a history in JSONL or EDN (.gz
-    too), wherever Spark reads: file:, hdfs:, s3a:. What does not fit goes into a table of its own, with the reason. A run
-    that cannot be read, or that holds no operation, is unknown with the reason, and all others are judged.
+    A PATH is the folder of a run, a store, a glob pattern, a Parquet table of operations, or a history in JSONL or EDN, plain
+    or compressed with gzip. Spark also reads from hdfs: and s3a:. Malformed rows go to the quarantine table, each with the
+    reason. A run that is unreadable or empty gets the verdict unknown; the other runs are still checked.
 
-    Up to a million operations in files of this machine are judged in this process, in seconds. It starts no Spark and needs no
-    Java. Spark judges more of them, those on other file systems, and those of which some rows do not fit.
+    This process checks up to a million operations in local files, within seconds and without Java. Spark checks larger inputs,
+    other file systems, and inputs with malformed rows.
 
     Exit codes: 0 all valid, 1 some invalid, 2 some unknown, 254 bad input.
     """
@@ -103,7 +117,7 @@ def analyze(ctx: click.Context, /, **given: Any) -> None:
         by_place=said_by_person(ctx, "model" if given["model"] is not None else "workload"),
     )
     if wanted.model or wanted.workload:
-        wanted.of_history()  # what is wrong with it is said before anything is started
+        wanted.of_history()  # reports its errors before anything is started
     settings = _settings(given["conf"])
     conventions = {
         name: given[name] for name in ("nil_read", "failed_cas", "crashed_dequeue") if given[name] is not None
@@ -148,7 +162,7 @@ def _analyzed(options: AnalysisOptions, given: Mapping[str, Any], settings: dict
     if is_submitted():
         asked.append("spark-submit")
     if given["with_spark"] is False and asked:
-        raise click.UsageError(f"{asked[0]} asks for Spark, and --no-spark says that Spark does not do the job")
+        raise click.UsageError(f"{asked[0]} is for Spark, and --no-spark excludes Spark; give one of them")
     if given["with_spark"] or asked:
         return _with_spark(options, given, settings)
     console = open_console()
@@ -158,7 +172,7 @@ def _analyzed(options: AnalysisOptions, given: Mapping[str, Any], settings: dict
     except NotSuited as error:
         if given["with_spark"] is False:
             raise
-        steps.note(f"Spark does the job: {error}")
+        steps.note(f"using Spark: {error}")
     return _with_spark(options, given, settings)
 
 
@@ -205,7 +219,7 @@ def _with_spark(options: AnalysisOptions, given: Mapping[str, Any], settings: di
             steps = SparkSteps(spark, console)
             found = analyze_with_spark(spark, options, steps)
     except (JobFailed, NoSpark) as error:
-        error.add_note(f"Spark's own words are in {log}")
+        error.add_note(f"the log of Spark is {log}")
         raise
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
@@ -225,7 +239,7 @@ def _settings(given: tuple[str, ...]) -> dict[str, str]:
 
 
 def as_document(found: Summary, steps: Steps) -> dict[str, Any]:
-    """Returns an analysis as JSON says it, with how long its steps took."""
+    """Returns an analysis as a JSON document, with the time of each step."""
     return {
         "format": "labrys-analysis-summary",
         "version": 1,
@@ -258,9 +272,8 @@ def _refused(refusal: Refusal) -> str:
     rows = "1 row" if refusal.rows == 1 else f"{refusal.rows:,} rows"
     more = refusal.sources - 1
     others = f" and {more:,} other file{'' if more == 1 else 's'}" if more else ""
-    # Where the reason names the file already, once is enough.
-    said = refusal.reason.removeprefix(f"{refusal.source}: ")
-    return f"{rows} of {refusal.source}{others}: {said}"
+    reason = refusal.reason.removeprefix(f"{refusal.source}: ")  # the line names the file already
+    return f"{rows} of {refusal.source}{others}: {reason}"
 
 
 def _where(row: Mapping[str, Any]) -> str:
@@ -268,13 +281,11 @@ def _where(row: Mapping[str, Any]) -> str:
 
 
 def as_text(found: Summary) -> str:
-    """Returns an analysis as a person reads it."""
+    """Returns an analysis as text for the terminal."""
     from harness.plain import one_line
 
-    said = ", ".join(f"{found.counts.get(name, 0):,} {name}" for name in ("valid", "invalid", "unknown"))
-    lines = [
-        f"{found.runs:,} runs ({found.read:,} read now), {found.operations:,} operations; of all runs' keys are {said}"
-    ]
+    verdicts = ", ".join(f"{found.counts.get(name, 0):,} {name}" for name in ("valid", "invalid", "unknown"))
+    lines = [f"{found.runs:,} runs ({found.read:,} read now), {found.operations:,} operations; keys: {verdicts}"]
     for word, rows in (("invalid", found.refuted), ("unknown", found.undecided)):
         lines += [
             one_line(f"{word}  {_where(row)}: {row['explanation'] or row['cause'] or ''}")
@@ -286,9 +297,7 @@ def as_text(found: Summary) -> str:
     if (more := found.orders.get("invalid", 0) - OPERATIONS_SHOWN) > 0:
         lines.append(f"order  ... and {more:,} more in the table of verdicts")
     if unknown := found.orders.get("unknown", 0):
-        lines.append(
-            f"order  of {unknown:,} {'key' if unknown == 1 else 'keys'} it is not known whether it is a legal one"
-        )
+        lines.append(f"order  {unknown:,} {'key has' if unknown == 1 else 'keys have'} an order that was not checked")
     lines += [one_line(f"quarantine  {_refused(each)}") for each in found.reasons]
     lines.append(f"tables of {', '.join(found.tables)}: {found.out}")
     return "\n".join(lines)

@@ -28,7 +28,7 @@ class BrokerIdWorkload(GroupWorkload):
     """
 
     name = "broker-id"
-    summary = "Brokers of independent groups ask for ids; a model of the group judges every answer, refusals too."
+    summary = "Brokers of independent groups request ids; a model of the group checks every answer, also refusals."
     Options = BrokerIdOptions
     functions: ClassVar[Mapping[str, str]] = MappingProxyType(
         {f: FUNCTIONS[f] for f in ("apply", "next", "replica", "state")}

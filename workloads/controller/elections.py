@@ -36,7 +36,7 @@ class ElectWorkload(GroupWorkload):
     model: ClassVar[str | None] = "workloads.controller.uncertain:UncertainGroup"
     rules = UncertainGroup()
     name = "elect"
-    summary = "Brokers of independent groups stand for election; a model of the group judges every answer."
+    summary = "Brokers of independent groups run for master; a model of the group checks every answer."
     Options = ElectOptions
     functions: ClassVar[Mapping[str, str]] = MappingProxyType(
         {f: FUNCTIONS[f] for f in ("apply", "heartbeat", "elect", "next", "replica", "state")}

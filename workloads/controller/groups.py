@@ -27,12 +27,12 @@ FUNCTIONS: Mapping[str, str] = {
     "register": "{id, address} -> {code, ...}; code 0 with the sync set, and with the master if it is alive",
     "alter": (
         "{master, master_epoch, sync_set, sync_epoch} -> {code, ...}; code 0: the sync set is changed, "
-        "2000, 2001, 2002: the master or an epoch is another one"
+        "2000, 2001, 2002: the master or an epoch differs"
     ),
-    "heartbeat": "{id, epoch, max_offset, priority} -> {code}; from now on the broker is alive to the controllers it reaches",
-    "leave": "{id} -> {code}; the connections of the broker's heartbeats are closed",
-    "next": "null -> {code, next}; the id that is proposed next",
-    "replica": "null -> {code, ...}; master and sync set of the group, 2008 where there is no group",
+    "heartbeat": "{id, epoch, max_offset, priority} -> {code}; the controllers that it reaches take the broker for alive",
+    "leave": "{id} -> {code}; closes the connections of the broker's heartbeats",
+    "next": "null -> {code, next}; the next free id",
+    "replica": "null -> {code, ...}; master and sync set of the group; code 2008: there is no group",
     "state": "null -> {code, known, ...}; the whole group",
 }
 

@@ -61,7 +61,7 @@ class SyncStateSetWorkload(MemberWorkload):
     """
 
     name = "sync-state-set"
-    summary = "Brokers alter the sync sets of independent groups by compare-and-set; a model judges every answer."
+    summary = "Brokers alter the sync sets of independent groups by compare-and-set; a model checks every answer."
     Options = SyncStateSetOptions
     functions: ClassVar[Mapping[str, str]] = MappingProxyType(
         {f: FUNCTIONS[f] for f in ("apply", "heartbeat", "leave", "elect", "alter", "next", "replica", "state")}
@@ -82,7 +82,7 @@ class ControllerWorkload(MemberWorkload):
     """
 
     name = "controller"
-    summary = "Brokers of independent groups come and go, and ask all that brokers ask; a model judges every answer."
+    summary = "Brokers of independent groups join, leave and send all requests of brokers; a model checks every answer."
     Options = MixedOptions
     functions: ClassVar[Mapping[str, str]] = FUNCTIONS
 

@@ -1,4 +1,4 @@
-"""What can be chosen about the workloads on broker groups."""
+"""The options of the workloads on broker groups."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ MOST: Final = 0.95
 
 _SHARES: Final[Mapping[str, str]] = {
     "heartbeat": "that are heartbeats",
-    "leave": "by which a broker ends its heartbeats",
-    "apply": "by which brokers ask for their ids",
-    "register": "by which brokers tell their addresses",
+    "leave": "that end the heartbeats of a broker",
+    "apply": "that request an id",
+    "register": "that register the address of a broker",
     "elect": "that are elections",
-    "next": "that ask for the next id",
+    "next": "that read the next id",
     "replica": "that read the master and the sync set",
     "state": "that read the whole group",
 }
@@ -35,7 +35,7 @@ def _share(f: str, default: float, *, low: float = 0, more: str = "") -> Any:
 def _ops_per_group(default: int) -> Any:
     return option(
         default,
-        "The most operations on each broker group; groups come one after the other.",
+        "The maximum number of operations on each broker group; one group follows the other.",
         low=1,
         high=1_000_000_000,
     )
@@ -45,7 +45,9 @@ def _ops_per_group(default: int) -> Any:
 class BrokerIdOptions:
     """The options of the workload of broker ids."""
 
-    ids: int = option(5, "Ids that brokers ask for, from 1 on; the fewer, the more they contend.", low=1, high=1000)
+    ids: int = option(
+        5, "The number of ids that brokers request; with fewer ids, brokers contend more.", low=1, high=1000
+    )
     next_share: float = _share("next", 0.3)
     replica_share: float = _share("replica", 0.1)
     ops_per_group: int = _ops_per_group(40)
@@ -55,8 +57,8 @@ class BrokerIdOptions:
 class ElectOptions:
     """The options of the workload of elections."""
 
-    brokers: int = option(3, "Brokers of a group, which stand for master.", low=2, high=1000)
-    heartbeat_share: float = _share("heartbeat", 0.0, more="; without any, a group keeps its first master")
+    brokers: int = option(3, "The number of brokers in a group.", low=2, high=1000)
+    heartbeat_share: float = _share("heartbeat", 0.0, more="; with 0, a group keeps its first master")
     apply_share: float = _share("apply", 0.3, low=0.01)
     replica_share: float = _share("replica", 0.3)
     ops_per_group: int = _ops_per_group(40)
@@ -64,14 +66,14 @@ class ElectOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberOptions:
-    """The options of the workloads whose brokers come and go; each has the share of every function but `alter`."""
+    """The options of the workloads whose brokers join and leave: the share of every function except `alter`."""
 
-    brokers: int = option(3, "Brokers of a group, each of which comes and goes.", low=2, high=1000)
+    brokers: int = option(3, "The number of brokers in a group.", low=2, high=1000)
     ops_per_group: int = _ops_per_group(60)
 
     @property
     def shares(self) -> Mapping[str, float]:
-        """Function to its share of all operations, in the order of the fields; what is left are alters."""
+        """Function to its share of all operations, in the order of the fields. The rest are alters."""
         names = (field.name for field in fields(self) if field.name.endswith(_SHARE))
         return {name.removesuffix(_SHARE): getattr(self, name) for name in names}
 
@@ -105,14 +107,14 @@ class MixedOptions(MemberOptions):
 
 
 def check_shares(shares: Mapping[str, float]) -> None:
-    """Holds the shares of all functions but one to what is left for that one.
+    """Checks that the shares of the other functions leave a share for alters.
 
     Raises:
-        InputError: They leave nothing for alters.
+        InputError: They leave too little.
     """
     if sum(shares.values()) > MOST:
-        said = " + ".join(f"{share:g}" for share in shares.values())
+        terms = " + ".join(f"{share:g}" for share in shares.values())
         raise InputError(
-            f"expected shares that leave at least {1 - MOST:.0%} of the operations for alters, got {said} = "
+            f"expected shares that leave at least {1 - MOST:.0%} of the operations for alters, found {terms} = "
             f"{sum(shares.values()):g}; lower one of {', '.join(f'--{f}-share' for f in shares)}"
         )

@@ -1,4 +1,4 @@
-"""What can be chosen about the counter workload."""
+"""The options of the counter workload."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from harness.errors import InputError
 class CounterOptions:
     """The options of the counter workload."""
 
-    keys: int = option(1, "Independent counters. Where there is one, operations have no key.", low=1, high=10_000)
+    keys: int = option(1, "The number of independent counters; with 1, operations have no key.", low=1, high=10_000)
     read_share: float = option(0.5, "The share of operations that are reads.", low=0, high=1)
     negative_share: float = option(0.25, "The share of adds that have a negative amount.", low=0, high=1)
-    largest: int = option(5, "The largest amount; the smallest is 1.", low=1, high=1_000_000_000)
+    largest: int = option(5, "The largest amount of an add; the smallest is 1.", low=1, high=1_000_000_000)
 
     def __post_init__(self) -> None:
         if not 0 < self.read_share < 1:

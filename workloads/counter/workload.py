@@ -38,13 +38,13 @@ class CounterWorkload:
 
     name = "counter"
     summary = (
-        "Adds of positive and negative amounts; each read must lie between the least and the greatest possible count."
+        "Adds of positive and negative amounts; each read must lie between the lowest and the highest possible count."
     )
     Options = CounterOptions
     functions: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "add": "an integer, which may be negative -> the same",
-            "read": "null -> the count, an integer; 0 where nothing was added",
+            "read": "null -> the count, an integer; 0 at first",
         }
     )
     model = None

@@ -1,4 +1,4 @@
-"""What can be chosen about the lock workload."""
+"""The options of the lock workload."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class LockOptions:
 
     lease_s: float | None = option(
         None,
-        "Seconds after which the system frees a lock by itself, counted from the request; without it, it never does so.",
+        "The lease of a lock in seconds, from the request on.  [default: locks have no lease]",
         low=0,
         high=86_400,
         above=True,
@@ -22,35 +22,31 @@ class LockOptions:
     )
     sessions: bool = option(
         default=True,
-        help="Whether the system frees the locks of a client whose connection ends, so that a lock may be free though nobody "
-        "released it.",
+        help="The system frees the locks of a client whose connection ends.",
         judges=True,
     )
-    locks: int = option(3, "Locks that are used at a time, each by all clients.", low=1, high=10_000)
+    locks: int = option(3, "The number of locks in use at a time; all clients use each of them.", low=1, high=10_000)
     ops_per_lock: int | None = option(
         None,
-        "About how often each lock is asked for before another takes its place; for systems that never free the lock of a "
-        "client that is gone.",
+        "The approximate number of acquires of a lock before a new lock replaces it; for systems that never free the lock of "
+        "a dead client.",
         low=1,
         high=1_000_000_000,
     )
-    hold_ms: float = option(20.0, "For how long a lock is held on average, in milliseconds.", low=0, high=3_600_000)
+    hold_ms: float = option(20.0, "The mean time in milliseconds that a client holds a lock.", low=0, high=3_600_000)
     stray_share: float = option(
         0.0,
-        "The share of turns in which a client releases a lock that it does not hold, which must fail.",
+        "The share of turns in which a client releases a lock that it does not hold; the release must fail.",
         low=0,
         high=0.9,
     )
 
     def __post_init__(self) -> None:
         if self.locks < 1 or (self.ops_per_lock is not None and self.ops_per_lock < 1):
-            raise InputError(
-                f"expected one lock or more, asked for once or more, not {self.locks} and {self.ops_per_lock}"
-            )
+            raise InputError(f"expected locks and ops-per-lock from 1, not {self.locks} and {self.ops_per_lock}")
         if not self.hold_ms >= 0 or not 0 <= self.stray_share <= 0.9:
             raise InputError(
-                f"expected a hold of 0 ms or more, and a share of stray releases from 0 to 0.9, not {self.hold_ms} and "
-                f"{self.stray_share}"
+                f"expected hold-ms from 0 and stray-share from 0 to 0.9, not {self.hold_ms} and {self.stray_share}"
             )
         if self.lease_s is not None and not self.lease_s > 0:
             raise InputError(f"expected a lease above 0 seconds, not {self.lease_s}")

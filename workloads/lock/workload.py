@@ -41,14 +41,12 @@ class LockWorkload:
     """
 
     name = "lock"
-    summary = (
-        "Acquires and releases over independent locks, judged by who certainly held them and by their fencing tokens."
-    )
+    summary = "Acquires and releases of independent locks, checked for mutual exclusion and for growing fencing tokens."
     Options = LockOptions
     functions: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
-            "acquire": "null -> the fencing token, or null where the system has none; it fails where the lock is held",
-            "release": "the token of the acquire, or null -> the same; it fails where the process does not hold the lock",
+            "acquire": "null -> the fencing token, or null if the system has none; fails if the lock is held",
+            "release": "the token of the acquire, or null -> the same; fails if the process does not hold the lock",
         }
     )
     model = None

@@ -1,4 +1,4 @@
-"""What can be chosen about the log workload."""
+"""The options of the log workload."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from harness.errors import InputError
 class LogOptions:
     """The options of the log workload."""
 
-    keys: int = option(1, "Independent logs. Where there is one, operations have no key.", low=1, high=1000)
+    keys: int = option(1, "The number of independent logs; with 1, operations have no key.", low=1, high=1000)
     read_share: float = option(0.3, "The share of operations that are reads.", low=0, high=1)
-    range_share: float = option(0.5, "The share of reads that are of a range of offsets.", low=0, high=1)
-    range_length: int = option(20, "The most offsets that a read covers; final reads cover 1000.", low=1, high=1000)
-    recent: int = option(
-        100, "How many of the highest offsets that are known reads begin at.", low=1, high=1_000_000_000
+    range_share: float = option(0.5, "The share of reads that cover a range of offsets.", low=0, high=1)
+    range_length: int = option(
+        20, "The maximum number of offsets that a read covers; final reads cover 1000.", low=1, high=1000
     )
+    recent: int = option(100, "Reads start among this many of the highest known offsets.", low=1, high=1_000_000_000)
     linearizable: bool = option(
         default=True,
-        help="Whether each read must have all entries that were known before it began; otherwise they may come later.",
+        help="Each read must return all entries that were known before it began; without it, they may appear later.",
         judges=True,
     )
 

@@ -39,14 +39,16 @@ class LogWorkload:
     """
 
     name = "log"
-    summary = "Appends that answer an offset, and reads by offset and by range, judged by what a log promises."
+    summary = (
+        "Appends that return an offset, and reads by offset and by range, checked against the guarantees of a log."
+    )
     Options = LogOptions
     functions: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
-            "append": "a value -> its offset, or null where the system gives none",
+            "append": "a value -> its offset, or null if the system has no offsets",
             "read": (
-                "an offset -> the value there, or null; [first, last] -> [[offset, value], ...] of all from the first to the "
-                "last offset"
+                "an offset -> the value there, or null; [first, last] -> [[offset, value], ...] from the first to the last "
+                "offset"
             ),
         }
     )

@@ -1,4 +1,4 @@
-"""What can be chosen about the queue workload."""
+"""The options of the queue workload."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness.errors import InputError
 
 
 class Delivery(enum.StrEnum):
-    """How often an acknowledged value comes out of a correct queue."""
+    """How often a correct queue delivers an acknowledged value."""
 
     EXACTLY_ONCE = "exactly-once"
     AT_LEAST_ONCE = "at-least-once"
@@ -18,7 +18,7 @@ class Delivery(enum.StrEnum):
 
 
 class Order(enum.StrEnum):
-    """Which order a correct queue keeps."""
+    """The order that a correct queue keeps."""
 
     NONE = "none"
     PRODUCER = "producer"
@@ -29,21 +29,21 @@ class Order(enum.StrEnum):
 class QueueOptions:
     """The options of the queue workload.
 
-    The default of `delivery` is what Jepsen's total-queue holds a queue to: a value that comes out twice is counted, and is no
+    The default of `delivery` is the rule of Jepsen's total-queue: it counts a value that comes out twice, and this is no
     anomaly.
     """
 
     delivery: Delivery = option(
         Delivery.AT_LEAST_ONCE,
-        "How often an acknowledged value must come out; with at-least-once, a value that comes out twice is only counted.",
+        "How often the queue must deliver an acknowledged value; at-least-once allows duplicates, and counts them.",
         judges=True,
     )
     order: Order = option(
         Order.NONE,
-        "The order that the queue must keep: none, that of each producer, or that of all enqueues in real time.",
+        "The order that the queue must keep. producer: that of each producer. realtime: that of all enqueues.",
         judges=True,
     )
-    queues: int = option(3, "Queues that are used, each by all clients.", low=1, high=10_000)
+    queues: int = option(3, "The number of queues; all clients use each of them.", low=1, high=10_000)
     enqueue_share: float = option(
         0.5, "The share of operations that are enqueues; the others are dequeues.", low=0, high=1, above=True
     )
@@ -51,6 +51,6 @@ class QueueOptions:
     def __post_init__(self) -> None:
         if self.queues < 1 or not 0 < self.enqueue_share <= 1:
             raise InputError(
-                f"expected one queue or more, and a share of enqueues above 0 and up to 1, not {self.queues} and "
-                f"{self.enqueue_share}; without enqueues nothing can be seen"
+                f"expected queues from 1, and enqueue-share above 0 and at most 1, not {self.queues} and "
+                f"{self.enqueue_share}; without enqueues, nothing is tested"
             )

@@ -39,15 +39,13 @@ class QueueWorkload:
     """
 
     name = "queue"
-    summary = (
-        "Enqueues and dequeues over independent queues, judged by what is lost, duplicated, unexpected or reordered."
-    )
+    summary = "Enqueues and dequeues on independent queues; the checker finds lost, duplicate, unexpected and reordered values."
     Options = QueueOptions
     functions: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "enqueue": "a value that is not null -> the same",
-            "dequeue": "null -> the value that came out; it fails where the queue is empty",
-            "drain": "null -> the list of all values that came out, in order, by dequeues until the queue was empty",
+            "dequeue": "null -> the value; fails if the queue is empty",
+            "drain": "null -> the list of all values in the queue, in order; it dequeues until the queue is empty",
         }
     )
     model = None

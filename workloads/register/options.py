@@ -1,4 +1,4 @@
-"""What can be chosen about the register workload."""
+"""The options of the register workload."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class RegisterOptions:
         "unique: no value is written twice, so checking is fast. small: all values are from 0 to 4, as in Jepsen.",
     )
     mix: str = option("2:1:1", "The ratio of reads, writes and compare-and-sets.")
-    hot_keys: int = option(2, "The number of keys that are used during the whole run.", low=0, high=1000)
-    hot_share: float = option(0.5, "The share of operations on these hot keys.", low=0, high=1)
+    hot_keys: int = option(2, "The number of hot keys, which are in use during the whole run.", low=0, high=1000)
+    hot_share: float = option(0.5, "The share of operations on the hot keys.", low=0, high=1)
     ops_per_key: int = option(
         100,
         "The maximum number of operations on each other key; one key follows the other.",
@@ -44,7 +44,7 @@ class RegisterOptions:
     def __post_init__(self) -> None:
         read, write, cas = self.parts
         if read <= 0 or write + cas <= 0:
-            raise InputError("a mix needs reads, and writes or compare-and-sets; without both nothing can be seen")
+            raise InputError("a mix needs reads, and writes or compare-and-sets; without both, nothing is tested")
         if self.values is Values.UNIQUE and write <= 0:
             raise InputError(
                 "a mix of unique values needs writes: a compare-and-set expects a value that was seen before"
@@ -57,10 +57,10 @@ class RegisterOptions:
 
 
 def parse_mix(text: str) -> tuple[float, float, float]:
-    """Reads parts of reads, writes and compare-and-sets, e.g. `2:1:1`.
+    """Reads a ratio of reads, writes and compare-and-sets, e.g. `2:1:1`.
 
     Raises:
-        InputError: It is something else.
+        InputError: The text has another form.
     """
     number = r"([0-9]{1,6}(?:\.[0-9]{1,6})?)"
     match = re.fullmatch(f"{number}:{number}:{number}", text.strip())

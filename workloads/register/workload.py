@@ -35,13 +35,13 @@ class RegisterWorkload:
     """
 
     name = "register"
-    summary = "Reads, writes and compare-and-sets over independent registers, judged by linearizability."
+    summary = "Reads, writes and compare-and-sets on independent registers, checked for linearizability."
     Options = RegisterOptions
     functions: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
-            "read": "null -> the value, or null where there is none",
+            "read": "null -> the value, or null if there is none",
             "write": "a value -> the same",
-            "cas": "[expected, new] -> the same; it fails where the register holds another value than the expected one",
+            "cas": "[expected, new] -> the same; fails if the register does not hold the expected value",
         }
     )
     model = "cas-register"

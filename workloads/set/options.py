@@ -1,4 +1,4 @@
-"""What can be chosen about the set workload."""
+"""The options of the set workload."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from harness.errors import InputError
 class SetOptions:
     """The options of the set workload.
 
-    A read of a set returns all that is in it, so reads of a large set are costly. They become rarer as it grows, and all reads
+    A read returns the whole set, so reads of a large set are expensive. Reads become rarer as the set grows: all reads
     together return at most about `read_cost` elements for each add.
     """
 
-    keys: int = option(1, "Independent sets. Where there is one, operations have no key.", low=1, high=10_000)
+    keys: int = option(1, "The number of independent sets; with 1, operations have no key.", low=1, high=10_000)
     reads_every: int = option(
-        100, "Adds to a set for each read of it, while the set is small.", low=1, high=1_000_000_000
+        100, "The number of adds for each read, while the set is small.", low=1, high=1_000_000_000
     )
     read_cost: int = option(
-        20, "Elements that all reads together return for each add, at most, on average.", low=1, high=1_000_000
+        20, "The maximum mean number of elements that reads return for each add.", low=1, high=1_000_000
     )
     linearizable: bool = option(
         default=True,
-        help="Whether each read must return all elements that were acknowledged before it began; else they may come later.",
+        help="Each read must return all elements acknowledged before it began; without it, they may appear later.",
         judges=True,
     )
 

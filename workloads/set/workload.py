@@ -37,7 +37,9 @@ class SetWorkload:
     """
 
     name = "set"
-    summary = "Adds of unique elements and reads of all of them; says which elements are lost, stale or unexpected."
+    summary = (
+        "Adds of unique elements and reads of the whole set; the checker finds lost, stale and unexpected elements."
+    )
     Options = SetOptions
     functions: ClassVar[Mapping[str, str]] = MappingProxyType(
         {

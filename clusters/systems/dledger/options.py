@@ -1,4 +1,4 @@
-"""What can be chosen about DLedger."""
+"""The options of DLedger."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness.declare import option
 
 
 class ReadMode(enum.StrEnum):
-    """How a node makes sure that a read is recent. `unsafe` does not: it is the negative control."""
+    """How a node makes sure that a read is recent. `unsafe` skips this, as a negative control."""
 
     READ_INDEX = "read-index"
     RAFT_LOG = "raft-log"
@@ -17,17 +17,17 @@ class ReadMode(enum.StrEnum):
 
 
 class Routing(enum.StrEnum):
-    """Which clients leave their node when it does not lead."""
+    """Which clients leave a node that is not the leader."""
 
     PINNED = "pinned"
     LEADER = "leader"
     MIXED = "mixed"
 
     def follows(self, process: int, nodes: int) -> bool:
-        """Returns whether the client of `process` follows the leader, on a cluster of so many nodes.
+        """Returns whether the client of `process` follows the leader.
 
-        With `mixed`, both kinds are at every node that has two clients, whether processes are dealt out to the nodes in turn
-        (closed loop) or by the block (open loop). Every second process alone would not do for an even number of nodes.
+        With `mixed`, every node with two clients has one of each kind. This holds if processes go to the nodes in turn (closed
+        loop) and in blocks (open loop). With an even number of nodes, the parity of the process alone would not do.
         """
         turn = process if nodes % 2 else process + process // nodes
         return self is Routing.LEADER or (self is Routing.MIXED and turn % 2 == 1)

@@ -1,4 +1,4 @@
-"""What can be chosen about DLedger's log."""
+"""The options of DLedger's log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness.declare import option
 
 
 class LogRead(enum.StrEnum):
-    """How a client reads the log. `get` promises nothing: it is the negative control."""
+    """How a client reads the log. `get` has no guarantee, as a negative control."""
 
     BARRIER = "barrier"
     GET = "get"
@@ -22,11 +22,11 @@ class DLedgerLogOptions:
 
     log_read: LogRead = option(
         LogRead.BARRIER,
-        "How a client reads the log: barrier gets the entries below a committed marker of its own, and is linearizable; get "
-        "takes what the node that calls itself leader has, old or not committed, and is the negative control.",
+        "How a client reads the log. barrier: it appends a marker and reads the entries below, which is linearizable. get: it "
+        "reads what the leader has, perhaps stale or uncommitted, as a negative control.",
     )
     gets_in_flight: int = option(
-        64, "The most requests that a read has in flight; the library gives out one entry for each.", low=1, high=4096
+        64, "The maximum number of requests in flight of one read; each request returns one entry.", low=1, high=4096
     )
     routing: Routing = option(
         Routing.MIXED, "pinned: a client stays at its node. leader: it follows the leader. mixed: half of them do each."

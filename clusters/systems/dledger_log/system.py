@@ -32,12 +32,12 @@ class DLedgerLogSystem(DLedgerNodes):
     """Plain servers of the library, on a cluster."""
 
     name = "dledger-log"
-    summary = "The log of DLedger, a Raft library in Java: its plain servers, without a state machine."
+    summary = "The log of DLedger, a Raft library in Java, without a state machine."
     Options = DLedgerLogOptions
     serves: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "set": "add is APPEND of an entry; read is GET of every entry, one by one",
-            "log": "append is APPEND of an entry, whose index is the offset; read is GET of the entries at these indexes",
+            "log": "append is APPEND of an entry, whose index is the offset; read is GET of the entries, one by one",
         }
     )
 

@@ -93,7 +93,7 @@ class RocketMQController(System):
     """
 
     name = "rocketmq-controller"
-    summary = "The controllers of RocketMQ 5, which decide who is master of each group of brokers."
+    summary = "The controllers of RocketMQ 5, which elect the master of each broker group."
     Options = ControllerOptions
     serves: ClassVar[Mapping[str, str]] = MappingProxyType(
         {

@@ -1,4 +1,4 @@
-"""What can be chosen about RocketMQ's controllers."""
+"""The options of RocketMQ's controllers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WITHOUT_JRAFT = ("5.1.4",)
 
 
 class Consensus(enum.StrEnum):
-    """The library by which controllers agree."""
+    """The consensus library of the controllers."""
 
     DLEDGER = "dledger"
     JRAFT = "jraft"
@@ -24,35 +24,37 @@ class Consensus(enum.StrEnum):
 class ControllerOptions:
     """How the controllers and their clients are configured."""
 
-    consensus: Consensus = option(Consensus.DLEDGER, "The library by which the controllers agree.")
+    consensus: Consensus = option(Consensus.DLEDGER, "The consensus library of the controllers.")
     rocketmq_version: Literal["5.3.3", "5.2.0", "5.1.4"] = option(
         "5.3.3", "The release of RocketMQ; 5.1.4 has no jraft."
     )
     process_read_event: bool = option(
         default=False,
-        help="Whether controllers on dledger put reads and refusals through the log, too; else they answer from memory.",
+        help="Controllers on dledger also write reads and refusals to the log; without it, they answer these from memory.",
     )
     routing: Routing = option(
         Routing.MIXED, "pinned: a client stays at its node. leader: it follows the leader. mixed: half of them do each."
     )
     pinned_reads: bool = option(
         default=False,
-        help="Whether every client reads at its own node, whoever leads, and follows the leader with all else.",
+        help="Every client reads at its own node, and sends all other requests to the leader.",
     )
     snapshot_interval_s: int = option(
-        3600, "Seconds between snapshots of controllers on jraft; those on dledger make none.", low=1, high=86_400
+        3600, "The seconds between snapshots with jraft; dledger makes no snapshots.", low=1, high=86_400
     )
     election_timeout_ms: int = option(
-        1000, "After this without a leader a controller on jraft stands for election.", low=100, high=60_000
+        1000, "With jraft, the time without a leader after which a controller starts an election.", low=100, high=60_000
     )
     scan_interval_ms: int = option(
-        5000, "How often controllers look for masters that are not alive.", low=100, high=86_400_000
+        5000, "The interval at which controllers look for dead masters.", low=100, high=86_400_000
     )
 
     def __post_init__(self) -> None:
         if self.consensus is Consensus.JRAFT and self.rocketmq_version in WITHOUT_JRAFT:
             raise InputError(
-                f"RocketMQ {self.rocketmq_version} has no jraft; take --consensus dledger, or a later release"
+                f"RocketMQ {self.rocketmq_version} lacks jraft; use --consensus dledger, or a later release"
             )
         if self.consensus is Consensus.JRAFT and self.process_read_event:
-            raise InputError("controllers on jraft put every read through the log; --process-read-event is for dledger")
+            raise InputError(
+                "--process-read-event is for --consensus dledger; controllers on jraft always write reads to the log"
+            )

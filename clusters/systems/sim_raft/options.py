@@ -1,4 +1,4 @@
-"""What can be chosen about the simulated Raft."""
+"""The options of the simulated Raft."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Reads(enum.StrEnum):
 
 
 class Routing(enum.StrEnum):
-    """Which clients leave their node when it does not lead."""
+    """Which clients leave a node that is not the leader."""
 
     PINNED = "pinned"
     LEADER = "leader"
@@ -36,31 +36,33 @@ class SimRaftOptions:
 
     reads: Reads = option(
         Reads.READ_INDEX,
-        "How a leader makes sure that a read is recent: it asks a quorum whether it leads, it trusts a lease, or the read "
-        "takes the way through the log.",
+        "How a leader makes sure that a read is recent. read-index: it asks a quorum whether it still leads. lease: it trusts "
+        "its lease. log: it appends the read to the log.",
     )
-    pre_vote: bool = option(
-        default=True, help="Whether a node asks for votes only after a majority said it would get them."
-    )
-    heartbeat_ms: int = option(100, "Milliseconds between a leader's heartbeats.", low=1, high=60_000)
+    pre_vote: bool = option(default=True, help="A node starts an election only if a majority would vote for it.")
+    heartbeat_ms: int = option(100, "The heartbeat interval of the leader.", low=1, high=60_000)
     election_ms: int = option(
         400,
-        "The least time without a leader before an election; it may be twice as long.",
+        "The minimum election timeout; each timeout is random, up to twice as long.",
         low=2,
         high=600_000,
     )
-    snapshot_entries: int = option(40, "Log entries between snapshots; 0 makes none.", low=0, high=1_000_000)
-    batch: int = option(16, "The most entries in one message.", low=1, high=1000)
-    routing: Routing = option(Routing.MIXED, "Whether clients stay at their node, follow the leader, or half and half.")
-    retry_ms: int = option(
-        500, "Milliseconds after which a client sends a request again that got no answer.", low=1, high=60_000
+    snapshot_entries: int = option(
+        40, "The number of log entries between snapshots; 0: no snapshots.", low=0, high=1_000_000
     )
-    attempts: int = option(3, "How often a client sends one request, at most.", low=1, high=100)
-    bug: Bug = option(Bug.NONE, "The mistake that the system makes; see docs/sim-raft.md.")
+    batch: int = option(16, "The maximum number of entries in one message.", low=1, high=1000)
+    routing: Routing = option(
+        Routing.MIXED, "pinned: a client stays at its node. leader: it follows the leader. mixed: half of them do each."
+    )
+    retry_ms: int = option(
+        500, "The time without an answer after which a client repeats its request.", low=1, high=60_000
+    )
+    attempts: int = option(3, "The maximum number of times that a client sends one request.", low=1, high=100)
+    bug: Bug = option(Bug.NONE, "The planted bug; docs/sim-raft.md describes them.")
 
     def __post_init__(self) -> None:
         if self.election_ms < 2 * self.heartbeat_ms:
             raise ValueError(
-                f"expected an election timeout of at least two heartbeats, not {self.election_ms} ms with a heartbeat each "
-                f"{self.heartbeat_ms} ms"
+                f"expected an election timeout of at least two heartbeat intervals, found {self.election_ms} ms with an "
+                f"interval of {self.heartbeat_ms} ms"
             )

@@ -30,15 +30,15 @@ class SimRaft(SimSystem):
     """Nodes of our own Raft in the simulator."""
 
     name = "sim-raft"
-    summary = "A small Raft of our own in the simulator, correct or with one planted bug."
+    summary = "The Raft of Labrys for the simulator, correct or with one planted bug."
     Options = SimRaftOptions
     serves: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
-            "register": "write and cas are entries of the log; read is answered by the leader",
-            "set": "add is an entry of the log; read is answered by the leader",
-            "log": "append is an entry of the log, and answers its place in the log of the key; read is answered by the leader",
-            "lock": "acquire and release are entries of the log; the token is the index of the acquire's entry",
-            "counter": "add is an entry of the log; read is answered by the leader",
+            "register": "write and cas are log entries; the leader answers read",
+            "set": "add is a log entry; the leader answers read",
+            "log": "append is a log entry, and returns its offset in the log of the key; the leader answers read",
+            "lock": "acquire and release are log entries; the token is the index of the acquire's entry",
+            "counter": "add is a log entry; the leader answers read",
         }
     )
     dumps_replicas = True

@@ -51,15 +51,15 @@ def test_the_tests_of_a_new_package_pass_at_once(
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("My_Db", "expected a name of small letters, digits and hyphens"),
-        ("a" * 41, "40 characters at most"),
+        ("My_Db", "expected a name of lower-case letters, digits and hyphens"),
+        ("a" * 41, "at most 40 characters"),
         ("../x", "expected a name"),
         ("-x", "No such option"),
         ("dledger", "the package labrys has a system named dledger already"),
-        ("json", "json is the name of a module that is there already"),
-        ("import", "import is the name of a module"),
-        ("harness", "harness is the name of a module"),
-        ("there", "is there already; choose another name, or another folder by --into"),
+        ("json", "a module json exists already"),
+        ("import", "a module import exists already"),
+        ("harness", "a module harness exists already"),
+        ("there", "exists already; choose another name, or another folder with --into"),
     ],
 )
 def test_a_name_that_cannot_be_is_refused(

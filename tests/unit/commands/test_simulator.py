@@ -75,7 +75,7 @@ def test_a_mistake_is_found() -> None:
     [
         (("--cluster", "sim", "--system", "dledger"), "runs on machines, and --cluster sim has none"),
         (("--system", "tests.toy_register:ToyRegisters"), "runs in the simulator only: give --cluster sim"),
-        ((*TOY, "--inventory", str(Path(__file__))), "goes with --cluster ssh, not with --cluster sim"),
+        ((*TOY, "--inventory", str(Path(__file__))), "needs --cluster ssh, and this is --cluster sim"),
     ],
 )
 def test_a_system_in_the_wrong_place_is_refused(words: Sequence[str], sentence: str) -> None:

@@ -138,10 +138,10 @@ def test_missing_capabilities_name_the_node_and_the_thing() -> None:
     four = [Node(name=name, address=f"10.0.0.{index}") for index, name in enumerate(can)]
     six = [Node(name=name, address=f"fd00::{index}") for index, name in enumerate(can)]
     assert missing_capabilities([fault("kill"), fault("bridge")], can, four) == [
-        "bridge needs iptables on every node, and n2 lacks it: kernel says no"
+        "n2 lacks iptables, which bridge needs: kernel says no"
     ]
     assert missing_capabilities([fault("bridge")], can, six) == [
-        "bridge needs ip6tables on every node, and n3 lacks it: kernel says no"
+        "n3 lacks ip6tables, which bridge needs: kernel says no"
     ]
 
 

@@ -92,7 +92,7 @@ def test_a_system_s_own_order_is_told_beside_the_verdicts() -> None:
     said = as_text(found)
     assert "order a/1 key k: no\\x1b[31m order" in said
     assert "order  ... and 15 more in the table of verdicts" in said
-    assert "order  of 1 key it is not known whether it is a legal one" in said
+    assert "order  1 key has an order that was not checked" in said
     told = as_document(found, steps())["order_agrees"]
     assert {name: told[name] for name in ("valid", "invalid", "unknown")} == {"valid": 4, "invalid": 25, "unknown": 1}
     assert len(told["keys"]) == 20
@@ -162,15 +162,15 @@ def test_spark_does_what_one_process_cannot(store: Path, monkeypatch: pytest.Mon
     command = [str(store), "--out", str(store.parent / "out")]
     result = CliRunner().invoke(analyze, command)
     assert isinstance(result.exception, NoSpark)
-    assert "Spark does the job: " in result.stderr
+    assert "using Spark: " in result.stderr
     assert "torn.jsonl:2" in result.stderr
     result = CliRunner().invoke(analyze, [*command, "--no-spark"])
     assert isinstance(result.exception, NotSuited)
     result = CliRunner().invoke(analyze, [*command, "--no-spark", "--scratch", "/"])
-    assert "--scratch asks for Spark" in result.output
+    assert "--scratch is for Spark" in result.output
     monkeypatch.setattr(session, "is_submitted", lambda: True)
     result = CliRunner().invoke(analyze, [*command, "--no-spark"])
-    assert "spark-submit asks for Spark" in result.output
+    assert "spark-submit is for Spark" in result.output
 
 
 def test_help_needs_no_spark() -> None:

@@ -319,7 +319,7 @@ def test_what_a_file_draws_gives_way_to_a_plan(
     assert code == ExitCode.VALID
     assert err.splitlines() == [
         f"defaults of {elsewhere / 'labrys.toml'}: nemesis = pause, rate = 3",
-        "nemesis = pause of labrys.toml is not used: plan.json says which faults there are",
+        "nemesis = pause of labrys.toml has no effect: the faults come from plan.json",
         "LABRYS_TEST_TIME_LIMIT=50 overrides 40 s of plan.json",
     ]
     assert json.loads(out)["reproduce"] == "labrys test --seed 5 --plan plan.json --rate 3 --time-limit 50"
@@ -374,12 +374,12 @@ def test_options_that_contradict_the_cluster_are_refused(capsys: pytest.CaptureF
     (elsewhere / "labrys.toml").write_text('[test]\ninventory = "lab.toml"\nnodes = 4\n')
     code, out, err = run(capsys, "plan")
     told = f"defaults of {elsewhere / 'labrys.toml'}: nodes = 4, inventory = lab.toml\n"
-    assert (code, err) == (0, f"{told}inventory = lab.toml of labrys.toml is not used with --cluster local\n")
+    assert (code, err) == (0, f"{told}inventory = lab.toml of labrys.toml has no effect with --cluster local\n")
     assert "--inventory" not in json.loads(out)["reproduce"]
     code, _, err = run(capsys, "plan", "--cluster", "ssh")
     assert (code, err) == (
         0,
-        f"{told}nodes = 4 of labrys.toml is not used: the cluster has 3 nodes, ada, bob, eve\n",
+        f"{told}nodes = 4 of labrys.toml has no effect: the cluster has 3 nodes, ada, bob, eve\n",
     )
 
 
@@ -521,7 +521,7 @@ def test_a_replay_has_the_options_of_its_run(
 
     assert code == ExitCode.INTERNAL, err
     assert "there is no cluster here" in err
-    assert "nemesis = pause of labrys.toml is not used" in err
+    assert "nemesis = pause of labrys.toml has no effect" in err
     assert "overrides" not in err
     (asked,) = opened
     assert (asked["seed"], asked["nodes"], asked["rate"], asked["time_limit"]) == (5, 3, 40, 60)
@@ -559,7 +559,7 @@ def test_a_report_takes_an_index_and_no_run_that_goes_on(capsys: pytest.CaptureF
         assert Path(out.strip()).resolve() == stored.report_html.resolve()
     assert "there is no run -2: the store store holds 1 runs" in refused(capsys, "report", "-2")
     with stored.hold():
-        assert "is still running and writes its report at its end" in refused(capsys, "report")
+        assert "is still running, and writes its report at the end" in refused(capsys, "report")
         stored.results_json.unlink()
         assert load_record(stored).parts[0].reason.startswith("The run is still going on")
     assert load_record(stored).parts[0].reason.startswith("The run ended before its verdict")
