@@ -366,7 +366,7 @@ def test_a_plan_is_for_the_hosts_of_the_inventory(capsys: pytest.CaptureFixture[
 def test_options_that_contradict_the_cluster_are_refused(capsys: pytest.CaptureFixture[str], elsewhere: Path) -> None:
     """On the command line; a default of elsewhere is not used, and a line says so."""
     inventory(elsewhere)
-    assert "--inventory lab.toml goes with --cluster ssh" in refused(capsys, "plan", "--inventory", "lab.toml")
+    assert "--inventory lab.toml needs --cluster ssh" in refused(capsys, "plan", "--inventory", "lab.toml")
     assert "needs --inventory FILE" in refused(capsys, "plan", "--cluster", "ssh")
     err = refused(capsys, "plan", "--cluster", "ssh", "--inventory", "lab.toml", "--nodes", "4")
     assert "--nodes 4 contradicts the cluster, which has 3: ada, bob, eve" in err
