@@ -1,7 +1,7 @@
-"""The planted bugs: mistakes that the system makes on purpose, one at a time, each by one switch.
+"""The planted bugs: deliberate mistakes of the system, one at a time, each behind one switch.
 
-A bug is one changed line or two in the code of the correct version, at the place where a real system would have it. What is
-known of real systems that made the mistake is in `TABLE`; an issue is named only where it was looked up.
+A bug changes a line or two of the correct code, at the place where a real system would have it. `TABLE` names real systems with
+the same mistake, and only issues that were read.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ class Bug(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planted:
-    """What is known of a bug.
+    """A planted bug.
 
     Attributes:
-        does: What the system does.
-        seen: The real system that made this mistake, and where it is told; empty where nothing was looked up.
-        options: What else the system needs, by the names of its options, for the bug to matter.
-        nodes: How many nodes the bug needs.
+        does: The behaviour of the system.
+        seen: Real systems with this mistake, with the issue; empty if none is known.
+        options: The other options that the bug needs, by name.
+        nodes: The number of nodes that the bug needs.
     """
 
     does: str
@@ -85,8 +85,8 @@ TABLE: Final[Mapping[Bug, Planted]] = MappingProxyType(
             seen="etcd (etcd-io/etcd#7331); RedisRaft (RedisLabs/redisraft#18)",
         ),
         Bug.FOLLOWER_READS: Planted(
-            does="Every node answers reads from what it has applied.",
-            seen="hraftd, an example program, says that it does (otoolep/hraftd#22)",
+            does="Every node answers reads from its applied state.",
+            seen="hraftd, an example program, does so on purpose (otoolep/hraftd#22)",
         ),
         Bug.LEASE_TOO_LONG: Planted(
             does="A leader trusts its lease for three election timeouts, and voters forget it after one.",
@@ -99,21 +99,21 @@ TABLE: Final[Mapping[Bug, Planted]] = MappingProxyType(
             options=_LEASE,
         ),
         Bug.LEASE_KEPT_IN_TRANSFER: Planted(
-            does="A leader that hands over still trusts its lease, though the election does not wait for its end.",
+            does="A leader that transfers its leadership still trusts its lease, though the election does not wait for the lease to end.",
             seen="asked about etcd's library (etcd-io/raft#99, etcd-io/etcd#12704)",
             options=_LEASE,
         ),
         Bug.RESTARTED_VOTER_BREAKS_LEASE: Planted(
-            does="A node that was just started votes at once, though it may have promised a leader its lease.",
+            does="A restarted node votes at once, though it may have granted a leader a lease.",
             seen="NebulaGraph (vesoft-inc/nebula#5352)",
             options=_LEASE,
         ),
         Bug.VOTE_NOT_PERSISTED: Planted(
-            does="A vote is kept in memory only, so a restarted node votes again in the same term.",
+            does="A node keeps its vote in memory only, so after a restart it votes again in the same term.",
             seen="Barge (mgodave/barge#5)",
         ),
         Bug.TERM_NOT_PERSISTED: Planted(
-            does="Term and vote are kept in memory only; a restart takes the term from the log.",
+            does="A node keeps term and vote in memory only; a restart takes the term from the log.",
             seen="raft-java (wenweihu86/raft-java#57)",
         ),
         Bug.TWO_VOTES_IN_A_TERM: Planted(
@@ -121,11 +121,11 @@ TABLE: Final[Mapping[Bug, Planted]] = MappingProxyType(
             seen="Zeebe (camunda/camunda#5356); Hazelcast (hazelcast/hazelcast#16643)",
         ),
         Bug.VOTE_COUNTED_TWICE: Planted(
-            does="A candidate counts answers, not voters, so a doubled message is two votes.",
+            does="A candidate counts answers, not voters, so a duplicate message is two votes.",
             seen="Xraft (xnnyygn/xraft#27)",
         ),
         Bug.VOTE_OF_OLD_TERM: Planted(
-            does="A candidate counts a late vote that it got for an earlier term.",
+            does="A candidate counts a late vote for an earlier term.",
             seen="little-raft (andreev-io/little-raft#44); akka-raft (ktoso/akka-raft#46)",
         ),
         Bug.VOTE_FOR_SHORTER_LOG: Planted(
@@ -137,11 +137,11 @@ TABLE: Final[Mapping[Bug, Planted]] = MappingProxyType(
             seen="noraft (sile/noraft#22)",
         ),
         Bug.HALF_IS_MAJORITY: Planted(
-            does="A majority of n nodes is taken to be n/2, rounded down: 2 of 5.",
+            does="The majority of n nodes is n/2, rounded down: 2 of 5.",
             seen="async-raft, for reads (async-raft/async-raft#143)",
         ),
         Bug.HALF_OF_EVEN_IS_MAJORITY: Planted(
-            does="A majority of n nodes is taken to be n/2, rounded up: right for 5, and 2 of 4.",
+            does="The majority of n nodes is n/2, rounded up: right for 5, but 2 of 4.",
             seen="rafter (andrewjstone/rafter#16)",
             nodes=4,
         ),
@@ -150,7 +150,7 @@ TABLE: Final[Mapping[Bug, Planted]] = MappingProxyType(
             seen="LogCabin (logcabin/logcabin#44); dqlite's raft (canonical/raft#220); PySyncObj (bakwc/PySyncObj#169)",
         ),
         Bug.MATCH_OF_OLD_TERM: Planted(
-            does="A leader keeps what it knew of its followers' logs from an earlier time as leader.",
+            does="A leader keeps the positions of its followers from an earlier term as leader.",
             seen="Copycat (atomix/copycat#29)",
         ),
         Bug.HIGHER_TERM_IGNORED: Planted(
@@ -158,30 +158,30 @@ TABLE: Final[Mapping[Bug, Planted]] = MappingProxyType(
             seen="Stratus (cloudwalk/stratus#1048)",
         ),
         Bug.COMMITTED_ENTRIES_CUT: Planted(
-            does="A new leader makes its followers drop all behind where its own log ended when its process was started.",
+            does="A new leader makes its followers drop all entries after the end that its own log had when its process started.",
             seen="DLedger 0.4.0 (finding 1 in docs/findings/dledger-0.4.0.md)",
         ),
         Bug.PREVIOUS_TERM_NOT_CHECKED: Planted(
-            does="A follower takes entries behind any entry of the right index, whatever its term."
+            does="A follower accepts entries after any entry of the right index, whatever its term."
         ),
-        Bug.OLD_LEADER_OBEYED: Planted(does="A follower takes entries from the leader of an earlier term."),
+        Bug.OLD_LEADER_OBEYED: Planted(does="A follower accepts entries from the leader of an earlier term."),
         Bug.STALE_APPEND_CUTS: Planted(
-            does="A follower cuts its log where a message ends, though a later one has come before.",
+            does="A follower cuts its log at the end of a late message, though it already has later entries.",
             seen="willemt's raft (willemt/raft#37)",
         ),
         Bug.COMMIT_PAST_MATCH: Planted(
-            does="A follower takes for committed what the leader has, up to the end of its own log, matched or not.",
+            does="A follower takes the leader's commit index up to the end of its own log, though that end may not match.",
             seen="Copycat (atomix/copycat#265); ScyllaDB (scylladb/scylladb#9965)",
         ),
         Bug.OLD_SNAPSHOT_INSTALLED: Planted(
-            does="A follower installs a snapshot that is older than what it has applied, and drops its log.",
+            does="A follower installs a snapshot that is older than its applied state, and drops its log.",
             seen="DLedger 0.4.0 (finding 3 in docs/findings/dledger-0.4.0.md); openraft (databendlabs/openraft#543)",
         ),
         Bug.SNAPSHOT_KEEPS_CONFLICT: Planted(
-            does="A follower keeps its entries behind an installed snapshot, though the one at its end is of another term.",
+            does="A follower keeps its entries after an installed snapshot, though its entry at the end of the snapshot has another term.",
             seen="HashiCorp's raft (hashicorp/raft#704)",
         ),
-        Bug.SNAPSHOT_WITHOUT_SESSIONS: Planted(does="A snapshot has the state machine, and not the table of sessions."),
+        Bug.SNAPSHOT_WITHOUT_SESSIONS: Planted(does="A snapshot has the state machine, but not the table of sessions."),
         Bug.RETRY_APPLIED_TWICE: Planted(
             does="A repeated request takes effect again.",
             seen="jetcd, the Java client of etcd (etcd-io/etcd#14890, etcd-io/jetcd#1444)",
@@ -191,17 +191,17 @@ TABLE: Final[Mapping[Bug, Planted]] = MappingProxyType(
             seen="RedisRaft (RedisLabs/redisraft#23)",
         ),
         Bug.ACKNOWLEDGED_BEFORE_FSYNC: Planted(
-            does="Entries are acknowledged when they are written, before they are synced.",
+            does="A node acknowledges entries when they are written, before they are synced.",
             seen="NATS JetStream (nats-io/nats-server#7564); TiKV (tikv/tikv#994)",
         ),
-        Bug.LOG_END_NOT_RESTORED: Planted(does="A restart takes the last record for torn, and drops it, whole or not."),
+        Bug.LOG_END_NOT_RESTORED: Planted(does="A restart drops the last record as torn, though it may be whole."),
         Bug.LOST_ENTRIES_NOT_NOTICED: Planted(
             does="A node whose disk has lost acknowledged entries votes as if it never had them.",
             seen="NATS (nats-io/nats-server#7587); NuRaft (eBay/NuRaft#185)",
         ),
-        Bug.CHECKSUM_NOT_VERIFIED: Planted(does="A restart reads the log without looking at its checksums."),
+        Bug.CHECKSUM_NOT_VERIFIED: Planted(does="A restart does not verify the checksums of the log."),
         Bug.TRANSFER_UNCHECKED: Planted(
-            does="A leader hands over to a follower that is not up to date, and the voters trust it."
+            does="A leader transfers its leadership to a follower that is not up to date, and the voters trust it."
         ),
     }
 )
