@@ -86,7 +86,7 @@ TABLE: Final[Mapping[Bug, Planted]] = MappingProxyType(
         ),
         Bug.FOLLOWER_READS: Planted(
             does="Every node answers reads from its applied state.",
-            seen="hraftd, an example program, does so on purpose (otoolep/hraftd#22)",
+            seen="hraftd, an example program, documents it (otoolep/hraftd#22)",
         ),
         Bug.LEASE_TOO_LONG: Planted(
             does="A leader trusts its lease for three election timeouts, and voters forget it after one.",
@@ -99,7 +99,7 @@ TABLE: Final[Mapping[Bug, Planted]] = MappingProxyType(
             options=_LEASE,
         ),
         Bug.LEASE_KEPT_IN_TRANSFER: Planted(
-            does="A leader that transfers its leadership still trusts its lease, though the election does not wait for the lease to end.",
+            does="A leader still trusts its lease after a transfer, though the election does not wait for its end.",
             seen="asked about etcd's library (etcd-io/raft#99, etcd-io/etcd#12704)",
             options=_LEASE,
         ),
@@ -158,7 +158,7 @@ TABLE: Final[Mapping[Bug, Planted]] = MappingProxyType(
             seen="Stratus (cloudwalk/stratus#1048)",
         ),
         Bug.COMMITTED_ENTRIES_CUT: Planted(
-            does="A new leader makes its followers drop all entries after the end that its own log had when its process started.",
+            does="A new leader makes its followers drop all entries after the end of its log at the start of its process.",
             seen="DLedger 0.4.0 (finding 1 in docs/findings/dledger-0.4.0.md)",
         ),
         Bug.PREVIOUS_TERM_NOT_CHECKED: Planted(
@@ -178,7 +178,7 @@ TABLE: Final[Mapping[Bug, Planted]] = MappingProxyType(
             seen="DLedger 0.4.0 (finding 3 in docs/findings/dledger-0.4.0.md); openraft (databendlabs/openraft#543)",
         ),
         Bug.SNAPSHOT_KEEPS_CONFLICT: Planted(
-            does="A follower keeps its entries after an installed snapshot, though its entry at the end of the snapshot has another term.",
+            does="A follower keeps its entries after an installed snapshot, though its entry at that index has another term.",
             seen="HashiCorp's raft (hashicorp/raft#704)",
         ),
         Bug.SNAPSHOT_WITHOUT_SESSIONS: Planted(does="A snapshot has the state machine, but not the table of sessions."),
