@@ -1,7 +1,7 @@
-"""What was going on when a violation happened: the faults that were on, who led, and what the node that answered was.
+"""The circumstances of a violation: the active faults, the leader, and the role of the node that answered.
 
-Each sentence says only what was seen, and when. Nodes were asked about once a second, so what a node was between two polls is
-not known.
+Each sentence states what a poll saw, and when. Labrys polls nodes about once a second, so the role of a node between two polls
+is not known.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from harness.watch import Positions, Sighting
     from results.record import RunRecord
 
-POLL_NS = 2 * NS_PER_S  # a poll that lies further back says nothing about an operation
+POLL_NS = 2 * NS_PER_S  # an older poll does not apply to an operation
 
 
 def circumstances(example: Counterexample, record: RunRecord) -> list[str]:
-    """Returns what was going on around a counterexample, as sentences.
+    """Returns the circumstances of a counterexample, as sentences.
 
     Args:
         example: The counterexample.
@@ -37,24 +37,24 @@ def circumstances(example: Counterexample, record: RunRecord) -> list[str]:
     """
     first_ns = min(operation.start_ns for operation in example.operations)
     last_ns = max(end_ns_of(operation) for operation in example.operations)
-    told = [*_faults(record.faults, first_ns, last_ns), *_leaders(record.sightings, first_ns, last_ns)]
+    sentences = [*_faults(record.faults, first_ns, last_ns), *_leaders(record.sightings, first_ns, last_ns)]
     culprit = example.culprit
     if culprit is not None and culprit.type is OpType.OK:
-        told += _answered_by(culprit, record.sightings, record.positions)
-    return told
+        sentences += _answered_by(culprit, record.sightings, record.positions)
+    return sentences
 
 
 def _faults(faults: Sequence[FaultRecord], first_ns: int, last_ns: int) -> Iterator[str]:
     began = [fault for fault in faults if fault.end_ns > fault.start_ns]
     on = [fault for fault in began if fault.start_ns < last_ns and fault.end_ns > first_ns]
     for fault in on:
-        yield f"{_named(fault)} was on from {_at(fault.start_ns)} to {_at(fault.end_ns)}."
+        yield f"{_named(fault)} was active from {_at(fault.start_ns)} to {_at(fault.end_ns)}."
     if on:
         return
     if not began:
         yield "The run had no fault."
         return
-    yield "No fault was on."
+    yield "No fault was active."
     before = max((fault for fault in began if fault.end_ns <= first_ns), key=lambda fault: fault.end_ns, default=None)
     if before is not None:
         yield f"{_named(before)} had ended {seconds((first_ns - before.end_ns) / NS_PER_S)} before."
@@ -68,12 +68,12 @@ def _leaders(sightings: Sequence[Sighting], first_ns: int, last_ns: int) -> Iter
     seen = [change for change in changes if change[0] <= first_ns][-1:]
     seen += [change for change in changes if first_ns < change[0] <= last_ns + NS_PER_S]
     for time_ns, name, term in seen:
-        who = "No node said that it led" if name is None else f"{name} led" + (f" in term {term}" if term else "")
-        yield f"{who}, as seen at {_at(time_ns)}."
+        who = "No node reported that it led" if name is None else f"{name} led" + (f" in term {term}" if term else "")
+        yield f"{who} (poll at {_at(time_ns)})."
 
 
 def _answered_by(operation: Operation, sightings: Sequence[Sighting], positions: Positions) -> Iterator[str]:
-    """Yields what the node that answered an operation was, and how far behind it was."""
+    """Yields the role of the node that answered an operation, and how far it was behind."""
     node = operation.via or operation.node
     if node is None:
         return
@@ -86,19 +86,19 @@ def _answered_by(operation: Operation, sightings: Sequence[Sighting], positions:
 def _role(node: str, operation: Operation, sightings: Sequence[Sighting]) -> str:
     own = [seen for seen in sightings if seen.node == node and seen.time_ns <= end_ns_of(operation)]
     if not own:
-        return "It had not been asked yet what it was."
+        return "No poll had asked for its role yet."
     seen = own[-1]
     if seen.role is None:
-        return f"It had not answered since {_at(seen.time_ns)} when it was asked what it was."
+        return f"It had not answered polls since {_at(seen.time_ns)}."
     role = f"{'an' if seen.role[:1] in 'aeiou' else 'a'} {seen.role}" if seen.role != "leader" else "the leader"
     of = f" of {seen.leader}" if seen.leader is not None and seen.role == "follower" else ""
     term = f" in term {seen.term}" if seen.term is not None else ""
     until = f" until {_at(seen.last_ns)}" if seen.last_ns < operation.start_ns - POLL_NS else ""
-    return f"By its own word it was {role}{of}{term} since {_at(seen.time_ns)}{until}."
+    return f"It reported that it was {role}{of}{term} since {_at(seen.time_ns)}{until}."
 
 
 def _behind(node: str, operation: Operation, positions: Positions) -> str | None:
-    """Says how far behind a node was in the last poll before an operation ended; None where that is not known."""
+    """Returns how far a node was behind in the last poll before an operation ended; None if it is not known."""
     place = bisect_right(positions.time_ns, end_ns_of(operation)) - 1
     if place < 0 or positions.time_ns[place] < operation.start_ns - POLL_NS:
         return None

@@ -1,7 +1,7 @@
-"""Puts the record of a run together again from the run's folder.
+"""Loads the record of a run from its folder.
 
-A run that was killed before its verdict has no `results.json`. Its history is still there, and so are the faults that its
-history names; what is made of it says plainly that there is no verdict.
+A run that was killed before its verdict has no `results.json`. Its history still has the operations and the faults, so the
+record has these, and states that there is no verdict.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def load_record(run: Run) -> RunRecord:
     """Returns the record of a run.
 
     Raises:
-        InputError: A file of the run is missing or is not what it should be; the message names it.
+        InputError: A file of the run is missing or malformed; the message names the file.
     """
     test = test_from_document(_read_json(run, run.test_json), str(run.test_json))
     problems: list[str] = []
@@ -41,7 +41,7 @@ def load_record(run: Run) -> RunRecord:
         history = read_history(run.history_jsonl, within=run.path)
         ops = history.ops
         if history.torn:
-            problems.append("history.jsonl ends in the middle of a line; the event that was being written is left out")
+            problems.append("history.jsonl ends in the middle of a line; the incomplete event is left out")
     else:
         problems.append("the run has no history.jsonl")
     operations = pair(ops)
@@ -50,9 +50,9 @@ def load_record(run: Run) -> RunRecord:
         part = Part(
             name="completed",
             verdict=Verdict.UNKNOWN,
-            reason=f"The run is still going on; so far {recorded}."
+            reason=f"The run is not finished; so far {recorded}."
             if run.is_running()
-            else f"The run ended before its verdict; {recorded}. `labrys check` can decide its history.",
+            else f"The run ended before its verdict; {recorded}. `labrys check` can check its history.",
         )
         end_s = ops[-1].time_ns / NS_PER_S if ops else 0.0
         return RunRecord(
@@ -65,7 +65,7 @@ def load_record(run: Run) -> RunRecord:
         )
     document = checked(_read_json(run, run.results_json), str(run.results_json))
     try:
-        said = must.texts(must.member(document, "problems"), "problems")
+        recorded_problems = must.texts(must.member(document, "problems"), "problems")
         return RunRecord(
             test=test,
             duration_s=must.seconds(must.member(document, "duration_s"), "duration_s"),
@@ -75,7 +75,7 @@ def load_record(run: Run) -> RunRecord:
             sightings=sightings_from(document),
             positions=positions_from(document),
             timings=timings_from(document),
-            problems=[*(problem for problem in said if problem not in problems), *problems],
+            problems=[*(problem for problem in recorded_problems if problem not in problems), *problems],
         )
     except BadRecord as error:
         raise BadRecord(f"{run.results_json}: {error}") from error

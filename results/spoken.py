@@ -1,4 +1,4 @@
-"""Numbers and values as a person reads them; a dash stands for what was not observed."""
+"""Numbers and values as text for people; a dash stands for a missing value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_DETAILS = 20_000
 
 
 def seconds(value: float | None) -> str:
-    """Says a number of seconds."""
+    """Returns a number of seconds as text."""
     if value is None:
         return UNSEEN
     if value >= 600:
@@ -26,7 +26,7 @@ def seconds(value: float | None) -> str:
 
 
 def percent(part: float, whole: float) -> str:
-    """Returns a share as text; a dash if there is nothing to have a share of. Only the whole rounds to 100, only none to 0."""
+    """Returns a share as text; a dash if the whole is 0. Only the whole is shown as 100 %, and only 0 as 0 %."""
     if not whole:
         return UNSEEN
     share = 100 * part / whole
@@ -34,9 +34,9 @@ def percent(part: float, whole: float) -> str:
 
 
 def outcomes(counts: Mapping[str, Value]) -> str:
-    """Returns how operations ended; refusals that name the leader apart from what else failed."""
-    told = f"{counts['ok']:,} ok, {counts['fail'] - counts['refused']:,} fail, {counts['info']:,} info"
-    return f"{told}, {counts['refused']:,} refused" if counts["refused"] else told
+    """Returns the number of operations with each result. Refusals that name the leader count apart from other failures."""
+    text = f"{counts['ok']:,} ok, {counts['fail'] - counts['refused']:,} fail, {counts['info']:,} info"
+    return f"{text}, {counts['refused']:,} refused" if counts["refused"] else text
 
 
 def ratio(value: float | None) -> str:
@@ -45,41 +45,41 @@ def ratio(value: float | None) -> str:
 
 
 def fault_availability(around: Mapping[str, Value]) -> str:
-    """Returns what a fault did to the availability, in one line."""
+    """Returns the availability during and after a fault, in one line."""
     during, after = around["during"], around["after"]
-    told = (
+    text = (
         f"answered {percent(during['answered'], during['operations'])}, rate {ratio(around['rate_share'])} of before, "
         f"first ok {seconds(during['first_ok_s'])}, longest gap {seconds(during['longest_gap_s'])}"
     )
-    return f"{told}; ok again {seconds(after['sustained_ok_s'])} after healing" if after else told
+    return f"{text}; ok again {seconds(after['sustained_ok_s'])} after healing" if after else text
 
 
 def availability(measured: Mapping[str, Value] | None) -> str:
     """Returns the availability of a run in one line."""
     if measured is None:
-        return "no operation was asked"
-    told = (
+        return "there are no operations"
+    text = (
         f"{percent(measured['answered'], measured['operations'])} of {measured['operations']:,} operations answered, "
         f"longest gap {seconds(measured['longest_gap_s'])}, measured by {measured['measured_by']}"
     )
-    return told + (f"; {measured['refused']:,} refusals that name the leader" if measured["refused"] else "")
+    return text + (f"; {measured['refused']:,} refusals that name the leader" if measured["refused"] else "")
 
 
 def elections(leadership: Mapping[str, Value]) -> str:
-    """Says how often the leader changed, and the terms that were seen; a dash where no node told anything."""
+    """Returns the number of changes of leaders, and the terms; a dash if no node reported a leader or a term."""
     changes, terms, leaders = leadership["changes"], leadership["terms"], leadership["leaders"]
     if not terms and not leaders:
         return UNSEEN
     if not changes and len(terms) > 1:
         return f"no {'new ' if leaders else ''}leader seen, term rose from {terms[0]} to {terms[-1]}"
-    said = f"{changes} change{'' if changes == 1 else 's'}" if changes else "no change" if leaders else "no leader seen"
+    text = f"{changes} change{'' if changes == 1 else 's'}" if changes else "no change" if leaders else "no leader seen"
     if not terms:
-        return said
-    return f"{said}, term {terms[0]}" if len(terms) == 1 else f"{said}, terms {terms[0]}-{terms[-1]}"
+        return text
+    return f"{text}, term {terms[0]}" if len(terms) == 1 else f"{text}, terms {terms[0]}-{terms[-1]}"
 
 
 def size(count: int) -> str:
-    """Says a number of bytes."""
+    """Returns a number of bytes as text."""
     for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if count >= factor:
             return f"{count / factor:.1f} {unit}"
@@ -87,13 +87,13 @@ def size(count: int) -> str:
 
 
 def pretty(value: Value) -> str:
-    """Returns a value as indented JSON, cut where it becomes too long for a page."""
+    """Returns a value as indented JSON. A value that is too long for a page is cut."""
     text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
     return text if len(text) <= MAX_DETAILS else f"{text[:MAX_DETAILS]}\n… (cut; results.json has all of it)"
 
 
 def one_value(value: Value) -> str:
-    """Says a value in one line; a dash for none."""
+    """Returns a value as one line; a dash for null."""
     if value is None:
         return UNSEEN
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

@@ -1,4 +1,4 @@
-"""What a person reads in the terminal when a run has ended: the verdict first, the reproduce line last."""
+"""The summary of a run on the terminal: the verdict first, the reproduce line last."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ _LOOKS = {
 
 
 def print_summary(console: Console, document: Mapping[str, Value], *, report: Path | None) -> None:
-    """Prints what a run found.
+    """Prints the summary of a run.
 
-    Colours, width and NO_COLOR are the console's affair; every sign has a word beside it.
+    The console handles colours, width and NO_COLOR. Every sign has a word beside it.
 
     Args:
         console: Where to print.
-        document: What `results.json` says.
+        document: The content of `results.json`.
         report: The path of the report, if there is one.
     """
     console.print()
-    console.print(Text.assemble(_told(document["valid"]), "  ", sentence(document["reason"])))
+    console.print(Text.assemble(_verdict(document["valid"]), "  ", sentence(document["reason"])))
     for line in _circumstances(document["counterexample"]):
         console.print(Text(f"  {sentence(line)}", style="dim"))
     console.print()
@@ -66,7 +66,7 @@ def print_summary(console: Console, document: Mapping[str, Value], *, report: Pa
     console.print(Text(_operations(document), style="dim"))
     console.print(Text(f"availability: {availability(document['availability'])}", style="dim"))
     if document["leadership"]["leaders"]:
-        console.print(Text(f"leaders, as seen once a second: {elections(document['leadership'])}", style="dim"))
+        console.print(Text(f"leaders (polled once a second): {elections(document['leadership'])}", style="dim"))
     for problem in document["problems"][:MAX_FAULTS]:
         console.print(Text.assemble(("! ", "yellow"), sentence(problem)))
     if len(document["problems"]) > MAX_FAULTS:
@@ -77,7 +77,7 @@ def print_summary(console: Console, document: Mapping[str, Value], *, report: Pa
 
 
 def _operations(document: Mapping[str, Value]) -> str:
-    """Returns how many operations ended how, and the latency of the first functions."""
+    """Returns the number of operations with each result, and the latency of the first functions."""
     counts = document["counts"]
     line = f"{counts['operations']:,} operations: {outcomes(counts)}"
     for f, quantiles in first(document["latency"], MAX_FUNCTIONS_TOLD).items():
@@ -88,17 +88,17 @@ def _operations(document: Mapping[str, Value]) -> str:
 
 
 def sentence(text: str) -> str:
-    """Returns a foreign sentence fit to be shown in a line, cut with its length said."""
+    """Returns a foreign sentence as one line. A long sentence is cut, and its length is added."""
     return one_line(text) if len(text) <= MAX_SENTENCE else name(text, MAX_SENTENCE)
 
 
 def _circumstances(example: Value) -> list[str]:
-    """Returns what was going on at the time of a counterexample."""
-    told = example.get("circumstances") if isinstance(example, dict) else None
-    return [str(line) for line in told] if isinstance(told, list) else []
+    """Returns the circumstances of a counterexample."""
+    lines = example.get("circumstances") if isinstance(example, dict) else None
+    return [str(line) for line in lines] if isinstance(lines, list) else []
 
 
-def _told(valid: Value) -> Text:
+def _verdict(valid: Value) -> Text:
     verdict = verdict_from(valid)
     sign, style = _LOOKS[verdict]
     return Text(f"{sign} {verdict}", style=style)
@@ -108,16 +108,16 @@ def _parts(document: Mapping[str, Value]) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("part", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
-    table.add_column("why", overflow="fold")
+    table.add_column("reason", overflow="fold")
     for part_name, part in document["parts"].items():
-        table.add_row(Text(label(part_name)), _told(part["valid"]), Text(sentence(part["reason"])))
+        table.add_row(Text(label(part_name)), _verdict(part["valid"]), Text(sentence(part["reason"])))
     return table
 
 
 def _part_lines(document: Mapping[str, Value]) -> Text:
     width = max((len(label(part_name)) for part_name in document["parts"]), default=0)
     lines = [
-        Text.assemble(f"{label(part_name):<{width}}  ", _told(part["valid"]), f"  {sentence(part['reason'])}")
+        Text.assemble(f"{label(part_name):<{width}}  ", _verdict(part["valid"]), f"  {sentence(part['reason'])}")
         for part_name, part in document["parts"].items()
     ]
     return Text("\n").join(lines)
@@ -126,7 +126,7 @@ def _part_lines(document: Mapping[str, Value]) -> Text:
 def _faults(document: Mapping[str, Value]) -> Table:
     """Returns a row for each fault.
 
-    `rate` is the rate of answers while it was on, as a share of the rate before. `ok again` counts from its healing to
+    `rate` is the rate of answers during the fault, as a share of the rate before. `ok again` is the time from healing to
     sustained answers.
     """
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
@@ -156,7 +156,7 @@ def _faults(document: Mapping[str, Value]) -> Table:
 
 
 def _fault(fault: Mapping[str, Value]) -> Text:
-    """Says in two lines what a row of the table says, for consoles that are too narrow for it."""
+    """Returns a row of the table as two lines, for narrow consoles."""
     text = Text.assemble(
         (label(called(fault["kind"], fault["planned"]["options"])), "bold"),
         f" of {name(' '.join(fault['targets'])) or 'no node'}, ",
@@ -170,9 +170,9 @@ def _fault(fault: Mapping[str, Value]) -> Text:
 
 
 def _effect(fault: Mapping[str, Value]) -> Text:
-    told = [
-        fault["proof"]["reason"] if fault["proof"] else "never proved",
+    reasons = [
+        fault["proof"]["reason"] if fault["proof"] else "there is no proof",
         *([headline(fault["error"])] if fault["error"] else ()),  # below it there may be the lines of logs
     ]
-    word = ("seen: ", "green") if fault["effective"] else ("not seen: ", "bold yellow")
-    return Text.assemble(word, sentence(" ".join(told)))
+    word = ("proven: ", "green") if fault["effective"] else ("not proven: ", "bold yellow")
+    return Text.assemble(word, sentence(" ".join(reasons)))

@@ -109,7 +109,7 @@ def assert_told(found: Summary, page: str) -> None:
     first = found.undecided[0]
     assert first["cause"] is not None
     assert f"{first['run']}: {first['cause']}" in said
-    assert "What is unknown" in page
+    assert "Unknown keys" in page
     assert first["run"] in page
     assert f"{found.counts['unknown']:,} unknown" in page
     assert f"{found.counts['unknown']:,} unknown" in said

@@ -416,7 +416,7 @@ def test_the_page_shows_runs_and_escapes_them(spark: SparkSession, case: Case) -
     assert "<b>nightly" not in page
     assert "<b>&lt;i&gt;run-0&lt;/i&gt;</b>: &lt;u&gt;no operation" in page
     assert "2 rows of file:/&lt;s&gt; and 1 other file: &lt;em&gt;torn" in page
-    assert "legal one on 3, none on 2, and not known on 0." in page
+    assert "legal on 3, illegal on 2, unknown on 0." in page
     assert "&lt;s&gt;no order&lt;/s&gt;" in page
     assert "1 more are in the table of verdicts" in page
     assert all(said in page for said in ("after a restart", "not recovered"))

@@ -561,7 +561,7 @@ def test_a_report_takes_an_index_and_no_run_that_goes_on(capsys: pytest.CaptureF
     with stored.hold():
         assert "is still running, and writes its report at the end" in refused(capsys, "report")
         stored.results_json.unlink()
-        assert load_record(stored).parts[0].reason.startswith("The run is still going on")
+        assert load_record(stored).parts[0].reason.startswith("The run is not finished")
     assert load_record(stored).parts[0].reason.startswith("The run ended before its verdict")
 
 

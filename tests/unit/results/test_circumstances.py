@@ -46,9 +46,9 @@ def record(valid_record: RunRecord) -> RunRecord:
 def test_faults_leader_and_the_node_that_answered(record: RunRecord) -> None:
     """Everything that was seen at the time of the violation."""
     assert circumstances(EXAMPLE, record) == [
-        "kill of n1 (fault 0) was on from 12.000 s to 18.000 s.",
-        "n1 led in term 2, as seen at 1.000 s.",
-        "n3 answered process 7's read. By its own word it was a follower of n1 in term 2 since 3.000 s.",
+        "kill of n1 (fault 0) was active from 12.000 s to 18.000 s.",
+        "n1 led in term 2 (poll at 1.000 s).",
+        "n3 answered process 7's read. It reported that it was a follower of n1 in term 2 since 3.000 s.",
         "At 14.900 s n3 had applied entry 1,204 and n1 entry 1,310: n3 was 106 entries behind.",
     ]
 
@@ -58,14 +58,14 @@ def test_a_fault_at_a_role_is_called_by_it(record: RunRecord) -> None:
     aimed = fault(0, 12, 18)
     aimed = replace(aimed, planned=replace(aimed.planned, options={"role": "broker"}))
     told = circumstances(EXAMPLE, replace(record, faults=[aimed]))
-    assert told[0] == "kill:broker of n1 (fault 0) was on from 12.000 s to 18.000 s."
+    assert told[0] == "kill:broker of n1 (fault 0) was active from 12.000 s to 18.000 s."
 
 
 def test_a_client_that_chose_its_node_names_that_node(record: RunRecord) -> None:
     """The node that a client was placed at did not answer, if the client had gone to the leader."""
     moved = replace(READ, node="n3", via="n1")
     told = circumstances(replace(EXAMPLE, operations=[moved], culprit=moved), record)
-    assert told[2] == "n1 answered process 7's read. By its own word it was the leader in term 2 since 1.000 s."
+    assert told[2] == "n1 answered process 7's read. It reported that it was the leader in term 2 since 1.000 s."
     assert told[3] == "At 14.900 s no node had applied more entries than n1."
 
 
@@ -73,8 +73,8 @@ def test_a_client_that_chose_its_node_names_that_node(record: RunRecord) -> None
     ("faults", "told"),
     [
         ([], ["The run had no fault."]),
-        ([fault(0, 20, 30)], ["No fault was on.", "The first fault, kill of n1 (fault 0), began 5.0 s later."]),
-        ([fault(0, 5, 10), fault(1, 20, 30)], ["No fault was on.", "kill of n1 (fault 0) had ended 5.0 s before."]),
+        ([fault(0, 20, 30)], ["No fault was active.", "The first fault, kill of n1 (fault 0), began 5.0 s later."]),
+        ([fault(0, 5, 10), fault(1, 20, 30)], ["No fault was active.", "kill of n1 (fault 0) had ended 5.0 s before."]),
         ([fault(0, 15, 15)], ["The run had no fault."]),
     ],
 )
@@ -87,9 +87,9 @@ def test_where_no_fault_was_on_that_is_said(record: RunRecord, faults: list[Faul
 def test_what_was_not_seen_is_not_told(record: RunRecord) -> None:
     """A node that was silent, an old sighting, an old position: each is told as what it is, or not at all."""
     silent = [Sighting(time_ns=2 * S, node="n3", role=None, until_ns=20 * S)]
-    assert "It had not answered since 2.000 s" in circumstances(EXAMPLE, replace(record, sightings=silent))[-2]
+    assert "It had not answered polls since 2.000 s" in circumstances(EXAMPLE, replace(record, sightings=silent))[-2]
     old = [Sighting(time_ns=2 * S, node="n3", role="follower", term=2, leader="n1", until_ns=6 * S)]
     assert circumstances(EXAMPLE, replace(record, sightings=old))[-2].endswith("since 2.000 s until 6.000 s.")
-    assert "had not been asked" in circumstances(EXAMPLE, replace(record, sightings=()))[-2]
+    assert "No poll had asked for its role yet" in circumstances(EXAMPLE, replace(record, sightings=()))[-2]
     past = Positions(time_ns=[S], applied={"n1": [5], "n3": [4]})
     assert not any("behind" in line for line in circumstances(EXAMPLE, replace(record, positions=past)))

@@ -75,7 +75,7 @@ def test_the_first_screen_says_it_all(stale_record: RunRecord) -> None:
         assert fault.planned.kind in first
         assert fault.proof is not None
         assert fault.proof.reason in first
-    assert "Why it is wrong" in first
+    assert "Why it is invalid" in first
 
 
 def test_a_counterexample_stands_above_the_faults(stale_record: RunRecord, valid_record: RunRecord) -> None:
@@ -130,7 +130,7 @@ def test_a_valid_run_has_no_counterexample(valid_record: RunRecord) -> None:
     """Nothing on the page looks for one."""
     text = page_of(valid_record)
     assert 'class="verdict valid"' in text
-    assert "Why it is wrong" not in text
+    assert "Why it is invalid" not in text
     assert "Show the violation" not in text
 
 
@@ -239,7 +239,7 @@ def test_a_fault_that_never_began_is_told(valid_record: RunRecord) -> None:
     text = page_of(replace(valid_record, faults=[fault]))
     assert "It never began." in text
     assert "no such program" in text
-    assert "It was never proved." in text
+    assert "There is no proof." in text
 
 
 def test_logs_are_cut_to_their_ends(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_every_part_and_fault_is_told(stale_record: RunRecord, width: int) -> No
         assert part.name in text
     for fault in stale_record.faults:
         assert fault.planned.kind in text
-    assert "not seen:" in text
+    assert "not proven:" in text
     assert "? unknown" in text
     assert "\x1b" not in text
 
