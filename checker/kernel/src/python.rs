@@ -127,13 +127,11 @@ impl Problem {
             _ => return Err(PyValueError::new_err("expected both offsets and flat, or neither")),
         };
         let custom = match step {
-            Some(step) if family == Family::Custom => {
-                Some(CustomModel {
-                    steps: Steps::of(step),
-                    observers: observers.unwrap_or_default(),
-                    failure: Arc::default(),
-                })
-            }
+            Some(step) if family == Family::Custom => Some(CustomModel {
+                steps: Steps::of(step),
+                observers: observers.unwrap_or_default(),
+                failure: Arc::default(),
+            }),
             None if family != Family::Custom => None,
             _ => return Err(PyValueError::new_err("expected a step function for family custom, and for no other")),
         };

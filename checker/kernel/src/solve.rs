@@ -214,8 +214,7 @@ fn run(problem: &Problem, method: Method, want_order: bool, limits: &Limits, sto
                 let oracle = Custom { classes: class_numbers(&plan, ops), oracle };
                 let mut machine = Table::new(oracle, plan.classes);
                 let allowed = problem.allowed;
-                found =
-                    Some(search(&plan, ops, &keep, &mut machine, &mut meter, method, allowed, want_order));
+                found = Some(search(&plan, ops, &keep, &mut machine, &mut meter, method, allowed, want_order));
             });
             found.expect("a source runs the search")
         }

@@ -35,12 +35,7 @@ struct Zone {
 }
 
 /// Orders blocks, or says why that cannot be done. The block `first` begins before everything.
-pub fn order(
-    ops: &Ops,
-    items: &mut [Item],
-    first: u32,
-    want_order: bool,
-) -> Result<Option<Vec<u32>>, Conflict> {
+pub fn order(ops: &Ops, items: &mut [Item], first: u32, want_order: bool) -> Result<Option<Vec<u32>>, Conflict> {
     items.sort_unstable_by_key(|item| (item.block, item.position, ops.s[item.op as usize], item.op));
     let mut zones = Vec::new();
     let mut from = 0;

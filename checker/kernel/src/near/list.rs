@@ -156,15 +156,14 @@ pub fn decide(ops: &Ops, reads: &[Found], want_order: bool) -> Near {
 }
 
 fn explain(ops: &Ops, places: &[Place], conflict: Conflict) -> Near {
-    let seer = |i: u32| if i == NONE || ops.f[i as usize] == op::READ_LIST { NONE } else { places[i as usize].seen_by };
+    let seer =
+        |i: u32| if i == NONE || ops.f[i as usize] == op::READ_LIST { NONE } else { places[i as usize].seen_by };
     match conflict {
         Conflict::Chain(early, late) => {
             let future = ops.f[early as usize] != op::READ_LIST && ops.f[late as usize] == op::READ_LIST;
             let kind = if future { Kind::Future } else { Kind::Order };
             Near::invalid(kind, &[early, late, seer(early), seer(late)])
         }
-        Conflict::Blocks(a, b, c, d) => {
-            Near::invalid(Kind::Stale, &[a, b, c, d, seer(a), seer(b), seer(c), seer(d)])
-        }
+        Conflict::Blocks(a, b, c, d) => Near::invalid(Kind::Stale, &[a, b, c, d, seer(a), seer(b), seer(c), seer(d)]),
     }
 }

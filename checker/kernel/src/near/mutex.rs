@@ -29,9 +29,7 @@ pub fn check(ops: &Ops, initial: i64, want_order: bool) -> Near {
         let before = last.insert(ops.a[at], i);
         let turns = match before {
             None => ops.f[at] == op::ACQUIRE,
-            Some(before) => {
-                ops.f[before as usize] != ops.f[at] && ops.e[before as usize] < ops.s[at]
-            }
+            Some(before) => ops.f[before as usize] != ops.f[at] && ops.e[before as usize] < ops.s[at],
         };
         if !turns {
             return Near::Unsuited("a process does not acquire and release by turns");
@@ -48,7 +46,10 @@ pub fn check(ops: &Ops, initial: i64, want_order: bool) -> Near {
     holds.sort_unstable_by_key(|hold| (hold.from, hold.from < hold.to));
     for pair in holds.windows(2) {
         if pair[0].to > pair[1].from {
-            return Near::invalid(Kind::Overlap, &[pair[0].acquire, pair[1].acquire, pair[0].release, pair[1].release]);
+            return Near::invalid(
+                Kind::Overlap,
+                &[pair[0].acquire, pair[1].acquire, pair[0].release, pair[1].release],
+            );
         }
     }
     let all = || holds.iter().flat_map(|hold| [hold.acquire, hold.release]).filter(|&i| i != NONE).collect();

@@ -8,6 +8,7 @@ use super::budget::{Cause, Meter};
 use super::machine::Machine;
 use super::memo::{clear, has, Bits, Memo};
 use super::moves::{Move, Rules, Scratch};
+use super::pace::Pace;
 use super::plan::Window;
 use super::{Progress, INFO};
 use crate::ops::NONE;
@@ -47,6 +48,8 @@ pub struct Bfs<'p, B> {
     trail: Option<Vec<(u32, u32)>>,
     /// By remembered configuration: its place in `trail`.
     trails: Vec<u32>,
+    /// How fast it goes.
+    pub pace: Pace,
 }
 
 impl<'p, B: Bits> Bfs<'p, B> {
@@ -67,12 +70,19 @@ impl<'p, B: Bits> Bfs<'p, B> {
             scratch: Scratch::default(),
             trail: want_order.then(Vec::new),
             trails: Vec::new(),
+            pace: Pace::default(),
         }
     }
 
     /// Goes on for about that much work: steps, and what answers of the model take.
     pub fn run<M: Machine>(&mut self, machine: &mut M, meter: &mut Meter, budget: u64) -> Progress {
-        let end = meter.spent(machine).saturating_add(budget);
+        let before = meter.spent(machine);
+        let progress = self.go_on(machine, meter, before.saturating_add(budget));
+        self.pace.went(meter.spent(machine) - before, self.window.at, self.rules.plan.returns.len());
+        progress
+    }
+
+    fn go_on<M: Machine>(&mut self, machine: &mut M, meter: &mut Meter, end: u64) -> Progress {
         let last = self.rules.limit();
         while self.window.at < last {
             if !self.in_closure {

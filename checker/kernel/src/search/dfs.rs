@@ -7,6 +7,7 @@ use super::budget::{Cause, Meter};
 use super::machine::Machine;
 use super::memo::{clear, has, Bits, Memo};
 use super::moves::{Move, Rules, Scratch};
+use super::pace::Pace;
 use super::plan::Window;
 use super::{resolve, Progress, INFO};
 use crate::ops::NONE;
@@ -38,6 +39,8 @@ pub struct Dfs<'p, B> {
     started: bool,
     /// The furthest return that some configuration waits at.
     pub furthest: u32,
+    /// How fast it goes.
+    pub pace: Pace,
 }
 
 impl<'p, B: Bits> Dfs<'p, B> {
@@ -53,12 +56,19 @@ impl<'p, B: Bits> Dfs<'p, B> {
             scratch: Scratch::default(),
             started: false,
             furthest: 0,
+            pace: Pace::default(),
         }
     }
 
     /// Goes on for about that much work: steps, and what answers of the model take.
     pub fn run<M: Machine>(&mut self, machine: &mut M, meter: &mut Meter, budget: u64) -> Progress {
-        let end = meter.spent(machine).saturating_add(budget);
+        let before = meter.spent(machine);
+        let progress = self.go_on(machine, meter, before.saturating_add(budget));
+        self.pace.went(meter.spent(machine) - before, self.furthest as usize, self.rules.plan.returns.len());
+        progress
+    }
+
+    fn go_on<M: Machine>(&mut self, machine: &mut M, meter: &mut Meter, end: u64) -> Progress {
         if !self.started {
             self.started = true;
             let bits = B::zero(self.rules.plan.layout.words);

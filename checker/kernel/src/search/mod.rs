@@ -7,6 +7,7 @@ pub mod dfs;
 pub mod machine;
 pub mod memo;
 pub mod moves;
+pub mod pace;
 pub mod plan;
 pub mod prepare;
 pub mod reduce;
@@ -19,6 +20,7 @@ use dfs::Dfs;
 use machine::{Closure, Machine};
 use memo::{has, Bits};
 use moves::Rules;
+use pace::{shares, Pace};
 use plan::{Plan, Window};
 use reduce::{Allowed, Counts, Reduced, Start};
 use wgl::Wgl;
@@ -97,9 +99,6 @@ const RACE_SLOWER: u64 = 8;
 const RACE_STRIDE: f64 = 1.0 / 16.0;
 /// A turn is that part of what the search has taken so far.
 const RACE_TURNS: u64 = 4;
-/// When all searches of a table take turns, the one that seems to come to its end with the least work has turns that many times
-/// as long.
-const LEAD: u64 = 4;
 /// Of how many steps one is spent on the model's automaton, as long as it is not known.
 const CLOSURE_SHARE: u64 = 4;
 /// How many times the steps so far a search may take that only has to find the first return.
@@ -147,22 +146,21 @@ struct Classical<'h> {
     keep: &'h [(u32, i64)],
     /// Once it has begun.
     wgl: Option<Wgl>,
-    pace: Pace,
 }
 
 impl<'h> Classical<'h> {
     fn new(plan: &'h Plan, ops: &'h Ops<'h>, keep: &'h [(u32, i64)]) -> Self {
-        Self { plan, ops, keep, wgl: None, pace: Pace::default() }
+        Self { plan, ops, keep, wgl: None }
     }
 
     /// Goes on for about that much work.
     fn run<M: Machine>(&mut self, machine: &mut M, meter: &mut Meter, budget: u64) -> Progress {
-        let before = meter.spent(machine);
         let begin = || Wgl::new(self.plan, self.ops, self.keep);
-        let wgl = self.wgl.get_or_insert_with(begin);
-        let progress = wgl.run(machine, meter, budget);
-        self.pace.went(meter.spent(machine) - before, wgl.reached());
-        progress
+        self.wgl.get_or_insert_with(begin).run(machine, meter, budget)
+    }
+
+    fn pace(&self) -> Pace {
+        self.wgl.as_ref().map_or(Pace::default(), |wgl| wgl.pace)
     }
 
     fn bytes(&self) -> usize {
@@ -171,7 +169,7 @@ impl<'h> Classical<'h> {
 
     /// Tells what came of it.
     fn found<M: Machine>(&self, machine: &mut M, meter: &Meter, progress: Progress, want_order: bool) -> Found {
-        let &Self { plan, ops, keep, ref wgl, .. } = self;
+        let &Self { plan, ops, keep, ref wgl } = self;
         let wgl = wgl.as_ref().expect("it has begun");
         let order = if progress == Progress::Valid { wgl.order() } else { wgl.longest() };
         let furthest = wgl.furthest();
@@ -360,16 +358,14 @@ fn within<M: Machine, B: Bits>(
             (at_once, budget) = (true, all_from);
         }
     }
-    let (mut pace_dfs, mut pace_bfs) = (Pace::default(), Pace::default());
     loop {
         let classical_bytes = others.as_ref().map_or(0, |others| others.classical.bytes());
-        let pace_classical = others.as_ref().map_or(Pace::default(), |others| others.classical.pace);
-        let paces = [pace_dfs, pace_bfs, pace_classical];
-        let shares = if machine.is_table() { shares(paces) } else { [1; 3] };
-        let mut before = meter.spent(machine);
+        let pace_classical = others.as_ref().map_or(Pace::default(), |others| others.classical.pace());
+        // Registers do as well with equal turns.
+        let shares = if machine.is_table() { shares([dfs.pace, bfs.pace, pace_classical]) } else { [1; 3] };
+        let turns = shares.map(|share| budget.saturating_mul(share));
         meter.beside = plan.bytes() + bfs.bytes() + classical_bytes;
-        let progress = if at_once { Progress::Pending } else { dfs.run(machine, meter, budget * shares[0]) };
-        pace_dfs.went(meter.spent(machine) - before, part(plan, dfs.furthest as usize));
+        let progress = if at_once { Progress::Pending } else { dfs.run(machine, meter, turns[0]) };
         at_once = false;
         if progress != Progress::Pending || meter.steps >= end {
             return depth(&dfs, &bfs, machine, meter, progress, want_order);
@@ -378,10 +374,8 @@ fn within<M: Machine, B: Bits>(
             return depth(&dfs, &bfs, machine, meter, progress, false);
         }
         if budget >= all_from {
-            before = meter.spent(machine);
             meter.beside = plan.bytes() + dfs.bytes() + classical_bytes;
-            let progress = bfs.run(machine, meter, budget * shares[1]);
-            pace_bfs.went(meter.spent(machine) - before, part(plan, bfs.window.at));
+            let progress = bfs.run(machine, meter, turns[1]);
             if progress != Progress::Pending {
                 let mut found = breadth(plan, &bfs, machine, meter, progress, "jit-bfs");
                 if matches!(progress, Progress::Stopped(_)) && dfs.furthest as usize > bfs.window.at {
@@ -393,7 +387,7 @@ fn within<M: Machine, B: Bits>(
             // In the order of the calls it may be lucky where the order of the returns is not. Registers do not need it.
             if let Some(others) = others.as_mut().filter(|_| machine.is_table()) {
                 meter.beside = plan.bytes() + dfs.bytes() + bfs.bytes();
-                let progress = others.classical.run(machine, meter, budget * shares[2]);
+                let progress = others.classical.run(machine, meter, turns[2]);
                 if let Some(found) = classical(&dfs, &bfs, others, machine, meter, progress, want_order) {
                     return found;
                 }
@@ -420,68 +414,30 @@ fn race<M: Machine, B: Bits>(
     let mut least = first_turn.map_or(RACE_LEAST, |turn| RACE_SLOWER * turn);
     let most = least.max(first_turn.map_or(RACE_MOST * turn, |_| 0));
     let mut mark = 0.0;
-    let mut pace = Pace::default();
-    while pace.spent + others.classical.pace.spent < least.min(most) {
-        let reached = pace.reached.max(others.classical.pace.reached);
-        if reached >= mark + RACE_STRIDE {
-            mark = reached;
-            least = least.max(RACE_SLOWER * (pace.spent + others.classical.pace.spent));
+    loop {
+        let (one, other) = (dfs.pace, others.classical.pace());
+        let spent = one.spent + other.spent;
+        if one.reached.max(other.reached) >= mark + RACE_STRIDE {
+            mark = one.reached.max(other.reached);
+            least = least.max(RACE_SLOWER * spent);
         }
-        if pace.expected() <= others.classical.pace.expected() {
-            let before = meter.spent(machine);
+        if spent >= least.min(most) {
+            return None;
+        }
+        if one.expected() <= other.expected() {
             meter.beside = plan.bytes() + others.classical.bytes();
-            let progress = dfs.run(machine, meter, turn.max(pace.spent / RACE_TURNS));
+            let progress = dfs.run(machine, meter, turn.max(one.spent / RACE_TURNS));
             if progress != Progress::Pending {
                 return Some(depth(dfs, bfs, machine, meter, progress, want_order));
             }
-            pace.went(meter.spent(machine) - before, part(plan, dfs.furthest as usize));
         } else {
             meter.beside = plan.bytes() + dfs.bytes();
-            let budget = turn.max(others.classical.pace.spent / RACE_TURNS);
-            let progress = others.classical.run(machine, meter, budget);
+            let progress = others.classical.run(machine, meter, turn.max(other.spent / RACE_TURNS));
             if let Some(found) = classical(dfs, bfs, others, machine, meter, progress, want_order) {
                 return Some(found);
             }
         }
     }
-    None
-}
-
-/// What part of the history lies before a return.
-fn part(plan: &Plan, at: usize) -> f64 {
-    at as f64 / plan.returns.len().max(1) as f64
-}
-
-/// How fast a search comes to its end.
-#[derive(Clone, Copy, Default)]
-struct Pace {
-    /// The work it took.
-    spent: u64,
-    /// What part of the history it has come through at most.
-    reached: f64,
-    /// Whether its last turn brought it further.
-    advances: bool,
-}
-
-impl Pace {
-    /// Counts a turn.
-    fn went(&mut self, work: u64, reached: f64) {
-        self.advances = reached > self.reached;
-        self.spent += work;
-        self.reached = self.reached.max(reached);
-    }
-
-    /// The work until it comes to its end, if it goes on as it has; nothing, if it has not begun.
-    fn expected(&self) -> f64 {
-        self.spent as f64 / self.reached.max(f64::MIN_POSITIVE)
-    }
-}
-
-/// How long a turn of each search is, in budgets.
-fn shares(paces: [Pace; 3]) -> [u64; 3] {
-    let work = |pace: &Pace| if pace.advances { pace.expected() } else { f64::INFINITY };
-    let least = paces.iter().map(work).fold(f64::INFINITY, f64::min);
-    paces.map(|pace| if pace.advances && work(&pace) <= least { LEAD } else { 1 })
 }
 
 /// What the classical search found, if it has come to an end. Where a limit ended it, the depth-first one tells how far it came.

@@ -17,6 +17,7 @@ use std::hash::Hasher;
 
 use super::budget::{Cause, Meter};
 use super::machine::{Machine, ILLEGAL};
+use super::pace::Pace;
 use super::plan::Plan;
 use super::Progress;
 use crate::hash::Mixer;
@@ -41,6 +42,8 @@ pub struct Wgl {
     longest: Longest,
     /// The most operations that were linearized at a time.
     most: usize,
+    /// How fast it goes.
+    pub pace: Pace,
 }
 
 /// A call or a return.
@@ -107,13 +110,15 @@ impl Wgl {
             furthest: 0,
             longest: Longest::default(),
             most: 0,
+            pace: Pace::default(),
         }
     }
 
     /// Goes on for about that much work: steps, and what answers of the model take.
     pub fn run<M: Machine>(&mut self, machine: &mut M, meter: &mut Meter, budget: u64) -> Progress {
-        let end = meter.spent(machine).saturating_add(budget);
-        let progress = self.go_on(machine, meter, end);
+        let before = meter.spent(machine);
+        let progress = self.go_on(machine, meter, before.saturating_add(budget));
+        self.pace.went(meter.spent(machine) - before, self.most, self.op_of.len());
         if machine.failed() {
             Progress::Stopped(Cause::ModelFailed)
         } else {
@@ -187,11 +192,6 @@ impl Wgl {
         } else {
             self.op_of[self.events[self.furthest].entry as usize]
         }
-    }
-
-    /// How much of the history was linearized at most, as a part of it.
-    pub fn reached(&self) -> f64 {
-        self.most as f64 / self.op_of.len().max(1) as f64
     }
 
     /// Bytes held.
