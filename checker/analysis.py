@@ -224,7 +224,7 @@ def contradiction(model: Model, problem: Problem, verdict: Verdict, analyzer: st
     second = Verdict(outcome["verdict"])
     if Verdict.UNKNOWN in {verdict, second} or verdict is second:
         return None
-    return f"model {model.name}: {analyzer} says {verdict}, but {outcome['analyzer']} says {second}"
+    return f"model {model.name}: {analyzer} finds {verdict}, but {outcome['analyzer']} finds {second}"
 
 
 def _previous_ok(operations: Sequence[Operation], op: Operation) -> Operation | None:

@@ -309,7 +309,7 @@ def _history_of_run(run: Path) -> str:
     except FileNotFoundError:
         raise BadHistory(str(run), None, f"expected a file, or a run's folder with {RUN_HISTORY} in it") from None
     except OSError as error:
-        raise BadHistory(str(run), None, f"{RUN_HISTORY} in it cannot be looked at: {error.strerror}") from error
+        raise BadHistory(str(run), None, f"its {RUN_HISTORY} is not accessible: {error.strerror}") from error
     return str(path)
 
 
@@ -348,6 +348,6 @@ def _hold_to_judges(decider: Decider, request: Request) -> None:
     given = [name for name, is_asked in asked.items() if is_asked]
     if given:
         raise InputError(
-            f"{', '.join(given)}: models alone take this, and the workload {decider.name} has a checker of its own; "
+            f"{', '.join(given)}: only models support this, and the workload {decider.name} has its own checker; "
             "leave it out, or name a model with --model"
         )

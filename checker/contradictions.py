@@ -252,7 +252,7 @@ def _lost_update(story: Story) -> str | None:
 def _cycle(story: Story) -> str:
     if len(story.core) == 1:
         return sentence(f"{what(story.core[0])} saw what only it can have made itself.")
-    text = "Each of these operations saw what another of them made, so none can have come first: "
+    text = "Each of these operations saw the value of another of them, so none can have come first: "
     return sentence(text, *listed(story.core, _NAMED), ".")
 
 
@@ -324,9 +324,7 @@ def _duplicate(story: Story) -> str | None:
 def _lost(story: Story) -> str:
     core = story.core
     if len(core) < 3:
-        return sentence(
-            *_ended_seeing(core[0]), ", but something that was there is missing, and nothing had removed it."
-        )
+        return sentence(*_ended_seeing(core[0]), ", but an element is missing, and no operation had removed it.")
     first, second, out = core
     return sentence(
         f"{what(first)} had completed at ", ended(first), f", before {what(second)} began at ", began(second),

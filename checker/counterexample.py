@@ -192,7 +192,7 @@ def _hold_to_step(model: Model, op: Operation, small: tuple[Operation, ...], met
 def _hold_to_brute_force(model: Model, who: str, small: tuple[Operation, ...]) -> None:
     if len(small) <= _BRUTE_OPERATIONS and linearizable(model, small, bound=_BRUTE_STEPS):
         raise Disagreement(
-            f"model {model.name}: {who} says invalid because of {len(small)} operations that a brute force finds "
+            f"model {model.name}: {who} finds invalid because of {len(small)} operations that a brute force finds "
             "linearizable",
             small,
         )

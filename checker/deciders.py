@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 DEFAULT_MODEL: Final = DEFAULT
 OPTION_FLAG: Final = "--workload-option"
-SAY_IT: Final = "say it with --model or --workload"
+SAY_IT: Final = "set it with --model or --workload"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +61,9 @@ class Wanted:
 
     def __post_init__(self) -> None:
         if self.model is not None and self.workload is not None:
-            raise InputError("--model and --workload both say what decides a history; give one of them")
+            raise InputError("--model and --workload exclude each other; give one of them")
         if self.model is not None and self.settings:
-            raise InputError(f"{OPTION_FLAG} is of workloads, and --model says that a model decides; give one of them")
+            raise InputError(f"{OPTION_FLAG} needs a workload, and --model excludes it; give one of them")
 
     def of_history(self) -> Decider:
         """Returns what decides a history that belongs to no run.
@@ -134,7 +134,7 @@ def of_workload(
     try:
         return _of_model(workload.model, by_place=True)  # it is the workload's code that says so
     except ModelError as error:
-        raise InputError(f"the workload {plain_name(name)} needs a model that cannot be had: {error}") from error
+        raise InputError(f"the workload {plain_name(name)} needs a model that cannot be loaded: {error}") from error
 
 
 def _of_model(name: str, *, by_place: bool) -> Decider:

@@ -26,11 +26,11 @@ _WIDE: Final = 12  # from so many open operations on, or with crashed ones, the 
 _LONG_S: Final = 1.0
 _COUNTED: Final = ("states", "entries")  # counters of the kernel that are told by themselves
 _REDUCTIONS: Final[Mapping[str, str]] = {
-    "absorbed": "operations that change nothing any more, absorbed at once",
+    "absorbed": "operations that change nothing any more, applied at once",
     "commuted": "orders of operations that commute, left out",
-    "merged": "states that nothing can tell apart, taken for one",
-    "segments": "parts of the history, looked at one by one because the states are too many",
-    "dead_ends": "branches that can come to nothing, ended early",
+    "merged": "equivalent states, merged",
+    "segments": "parts of the history, examined one by one because there are too many states",
+    "dead_ends": "dead ends, dropped early",
 }
 
 

@@ -180,7 +180,7 @@ def _unknown(result: Analysis, unsuited: str | None) -> str:
         "timeout": "The time limit ended the search",
         "out-of-memory": "The memory limit ended the search",
         "cancelled": "The search was cancelled",
-        "unsuited": f"The algorithm that was asked for does not apply: {unsuited}",
+        "unsuited": f"The algorithm does not apply: {unsuited}",
     }
     reached = () if result.op is None else ("; it got as far as ", *span(result.op))
     ended = sentence(reasons.get(result.cause or "", "The search ended"), *reached, ".")

@@ -391,11 +391,11 @@ _Look: TypeAlias = Callable[[Ended], Finding | None]
 _CONDITIONS: Final[Mapping[str, _Look]] = {
     "a value is written twice, or the initial value is written": _repeated,
     "an element is enqueued twice": _repeated,
-    "the same is appended or put twice, and it is not clear who saw which": _repeated,
+    "a value is appended or put twice, and it is not clear which read saw which": _repeated,
     "increments are not all equal": _unequal,
     "something was found empty, and a dequeue crashed": _empties,
     "a failed cas is taken as an observation": _observed,
-    "there is something at the beginning": _beginning,
+    "it is not empty at the beginning": _beginning,
     "a process does not acquire and release by turns": _no_turns,
     "no near-linear analyzer": _whole_reads,
 }
@@ -407,7 +407,7 @@ def _told(finding: Finding, ended: Ended, operation: Callable[[int], Operation])
     words["functions"] = _listed(finding.functions)
     words["verb"] = _VERBS.get(ended.events.family, "made")
     words["value"] = "" if finding.example is None else value_text(_value(operation(finding.example)))
-    hint = "" if ended.hinted else "; or let operations carry the `order` that the system gives them"
+    hint = "" if ended.hinted else "; or record the `order` that the system gives to operations"
     return Hardness(
         reason=finding.reason,
         sentence=sentence.format(**words),
@@ -438,7 +438,7 @@ REASONS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "whole-reads": (
         "{reads} reads of the whole set and {removes} removes connect {elements} elements.",
-        "Ask for single elements with contains: then each element is decided by itself.",
+        "Read single elements with contains: then each element is decided separately.",
     ),
     "empty-and-crashed": (
         "{empty} dequeues found the queue empty, and {crashed} dequeues never returned.",
@@ -449,7 +449,7 @@ REASONS: Final[Mapping[str, tuple[str, str]]] = {
         "Let it begin empty, and let the history put the elements there: then no search is needed.",
     ),
     "failed-cas": (
-        "{operations} failed compare-and-sets say that the register held another value.",
+        "{operations} failed compare-and-sets count as reads of another value.",
         "Leave them out with --failed-cas drop: then unique values need no search.",
     ),
     "no-turns": (

@@ -102,7 +102,7 @@ class Hints:
         if verdict is not Verdict.INVALID or self.agrees is Verdict.INVALID:
             return self
         if self.agrees is Verdict.VALID:
-            raise Disagreement(f"the system's own order is legal, but {analyzer} says {verdict}", operations)
+            raise Disagreement(f"the system's own order is legal, but {analyzer} finds {verdict}", operations)
         return replace(self, agrees=Verdict.INVALID, reason=sentence(_NOT_LEGAL, "no order of the operations is."))
 
 

@@ -34,8 +34,8 @@ _SAID: Final[Mapping[str, tuple[str, str]]] = {
         "{} reads of nil taken as reads of anything (--nil-read any)",
     ),
     FAILED_CAS: (
-        "1 failed compare-and-set taken as saying nothing (--failed-cas drop)",
-        "{} failed compare-and-sets taken as saying nothing (--failed-cas drop)",
+        "1 failed compare-and-set ignored (--failed-cas drop)",
+        "{} failed compare-and-sets ignored (--failed-cas drop)",
     ),
     CRASHED_DEQUEUES: (
         "1 crashed dequeue taken as never happening (--crashed-dequeue never)",

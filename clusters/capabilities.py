@@ -98,7 +98,7 @@ def probe(remote: Remote, *, own_clock: bool) -> Capabilities:
         status, _, said = rest.partition("\t")
         seen[name] = status, said.strip()[:MAX_REASON]
     if not seen and answer.status != 0:
-        reason = f"nothing runs as root there: {answer.stderr.strip()[:MAX_REASON]}"
+        reason = f"no command runs as root there:  {answer.stderr.strip()[:MAX_REASON]}"
         return Capabilities(available=frozenset(), missing=dict.fromkeys(cap.NAMES, reason))
     if set(seen) != set(cap.NAMES):
         lacking = ", ".join(sorted(set(cap.NAMES) - set(seen)))

@@ -157,7 +157,7 @@ def _root() -> Finding:
         what="root",
         ok=is_root,
         needed=True,
-        detail="for network namespaces" if is_root else "not root, who alone makes network namespaces",
+        detail="for network namespaces" if is_root else "not root; only root can make network namespaces",
         fix="" if is_root else "sudo, or machines of your own (--cluster ssh)",
     )
 

@@ -119,7 +119,7 @@ def _look(cluster: MachineCluster, node: Node, programs: Sequence[Program]) -> L
         free_kb = int(said["disk"]) if said["disk"] else None
     except (KeyError, ValueError) as error:
         raise NodeError(
-            node.name, f"expected a clock, a user and a disk, but it said {answer.stdout[:MAX_TOLD]!r}"
+            node.name, f"expected a clock, a user and a disk, found {answer.stdout[:MAX_TOLD]!r}"
         ) from error
     offset_s = min(clock_s - before_s, 0.0) + max(clock_s - after_s, 0.0)
     return Look(offset_s=offset_s, is_root=is_root, free_kb=free_kb, programs=found)
@@ -144,7 +144,7 @@ def _unreachable(error: LabrysError, endpoint: Endpoint) -> Finding:
     elif isinstance(cause, paramiko.SSHException) and "known_hosts" in str(cause):
         fix = f"`ssh-keyscan{port} {endpoint.host} >>{endpoint.known_hosts}`, and compare the key with the host's own"
     elif not isinstance(error, NodeUnreachable):
-        fix = f"`ssh{port} {endpoint.user}@{endpoint.host}` shows what its shell says"
+        fix = f"`ssh{port} {endpoint.user}@{endpoint.host}` shows the output of its shell"
     return Finding(what="SSH", ok=False, needed=True, detail=str(error), fix=fix)
 
 

@@ -82,7 +82,7 @@ class _Table:
     def refuse_unknown(self, known: frozenset[str]) -> None:
         for key in self._own:
             if key not in known:
-                raise InputError(f"{self._path}: there is no key {self._place}{key}. {did_you_mean(key, known)}")
+                raise InputError(f"{self._path}: unknown key {self._place}{key}. {did_you_mean(key, known)}")
 
     def error(self, key: str, expected: str, got: object) -> InputError:
         place = self._place if key in self._own or key not in self._shared else ""
@@ -143,7 +143,9 @@ def read_inventory(path: Path) -> tuple[str, Sequence[Machine]]:
         values = [getattr(machine.node, what) for machine in machines]
         for index, value in enumerate(values):
             if value in values[:index]:
-                raise tables[index].error(what, f"another one than hosts[{values.index(value)}] has", value)
+                raise tables[index].error(
+                    what, f"a value that differs from that of hosts[{values.index(value)}]", value
+                )
     return top.text("name", path.stem), machines
 
 

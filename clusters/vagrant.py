@@ -133,7 +133,7 @@ def parse_ssh_config(text: str, nodes: Sequence[Node], *, host_key: str) -> list
         named = config.get_hostnames()
         missing = [node.name for node in nodes if node.name not in named]
         if missing:
-            raise ClusterError(f"`vagrant ssh-config` says nothing about {', '.join(missing)}")
+            raise ClusterError(f"`vagrant ssh-config` does not have {', '.join(missing)}")
         return [_machine(node, config.lookup(node.name), host_key) for node in nodes]
     except (paramiko.SSHException, paramiko.ConfigParseError, KeyError, ValueError) as error:
         raise ClusterError(f"`vagrant ssh-config` wrote something unexpected: {error!r}") from error
@@ -186,6 +186,6 @@ def _ssh_config(directory: Path, nodes: Sequence[Node]) -> str:
         raise InfrastructureError(f"`vagrant ssh-config` could not run: {error}") from error
     if done.returncode != 0:
         raise ClusterError(
-            f"`vagrant ssh-config` failed; do all nodes run (`vagrant up`)? It says: {done.stderr.strip()}"
+            f"`vagrant ssh-config` failed; do all nodes run (`vagrant up`)? Its output: {done.stderr.strip()}"
         )
     return done.stdout

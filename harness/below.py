@@ -1,11 +1,11 @@
-"""Reads and writes below a folder that others may have filled, and never leaves it.
+"""Reads and writes within a folder with foreign content, and never leaves it.
 
-A run's folder can come from anyone. A symbolic link in it could make a report show a file that its reader alone may read, or
-make a picture overwrite one. So no link below the folder is followed, on no way: each component is opened in the one before it
-with O_NOFOLLOW, only regular files are opened, and a file is replaced by a rename within its folder, which replaces a link and
-not what it leads to. The folder itself is the caller's choice and may be reached over links.
+The folder of a run can come from anyone. A symbolic link in it could make a report show a private file of its reader, or make a
+picture overwrite a file. So these functions never follow a link within the folder. They open each component inside the one
+before with O_NOFOLLOW, and open only regular files. They replace a file by a rename within its folder, which replaces a link
+and not its target. The folder itself is the choice of the caller, and its path may contain links.
 
-All functions raise OSError, whose `strerror` says what is wrong, as other operations on files do.
+All functions raise OSError with a reason in `strerror`, as other file operations do.
 """
 
 from __future__ import annotations

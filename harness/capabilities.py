@@ -32,7 +32,7 @@ class Capabilities:
 
     Attributes:
         available: The capabilities that the probe saw work.
-        missing: Each other capability, with the reason as the node told it.
+        missing: Each missing capability, with the reason from the node.
     """
 
     available: frozenset[str]

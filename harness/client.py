@@ -1,7 +1,7 @@
-"""What a client of a system under test has to do.
+"""The interface of a client of a system under test.
 
 A client is one connection of one process, over the system's own protocol and never over SSH. Its typing of outcomes is
-the soundness of the whole tool: `Fail` only where the request certainly had and will have no effect, `Info` in every
+the soundness of the whole tool: `Fail` only if the request certainly had and will have no effect, `Info` in every
 case of doubt. An exception that leaves `invoke` is recorded as `Info` by the interpreter; a client need not catch what it
 does not understand.
 """

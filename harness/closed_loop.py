@@ -1,8 +1,8 @@
-"""The closed loop: each worker asks, performs what it is given, and asks again as soon as it has the answer.
+"""The closed loop: each worker asks for an operation, performs it, and asks again as soon as it has the answer.
 
-Who is told `Later` waits for a time, for an event, or for whichever comes first, the longest waiting goes first, and each
-operation lets all others have their turn before its worker asks again. So no worker gets more than its share, however fast the
-answers are.
+A worker that gets `Later` waits for a time, an event, or both. The longest waiting worker goes first, and after each operation
+all other workers have their turn before its worker asks again. So no worker gets more than its share, however fast the answers
+are.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class ClosedDriver(Driver):
             seat.task = self._spawn(self._work(seat))
 
     def halt(self) -> None:
-        """Sends everyone home who waits; those with an operation leave after it."""
+        """Ends all waiting workers; workers with an operation end after it."""
         self._halted = True
         self._room.wake_all()
 
@@ -84,8 +84,8 @@ class ClosedDriver(Driver):
                     self._room.wake_for_event()
                 if answer.at_ns is None and self._room.untimed + 1 == self._active and not self._deadlines:
                     raise GeneratorStuck(
-                        f"the generator tells all {self._active} workers to wait for an event, but nothing is in flight that "
-                        "could bring one; a generator that answers Later() must have something to wait for"
+                        f"the generator told all {self._active} workers to wait for an event, but no operation "
+                        "is in flight; a generator that answers Later() must have something to wait for"
                     )
                 await self._room.wait(answer)
         self._leave()

@@ -60,7 +60,7 @@ def load_config(path: Path, commands: Collection[str], *, named: bool) -> dict[s
             raise InputError(f"{path}: expected tables named after commands, e.g. [test]; {name!r} is a value")
         if name in DEFAULTS_OF:
             raise InputError(
-                f"{path}: `labrys {name}` takes its defaults from [{DEFAULTS_OF[name]}]; move what [{name}] holds there"
+                f"{path}: `labrys {name}` takes its defaults from [{DEFAULTS_OF[name]}]; move the content of [{name}] there"
             )
         if name not in commands:
             raise InputError(f"{path}: there is no command {name!r}. {did_you_mean(name, commands)}")
@@ -89,7 +89,7 @@ def _refuse_foreign(path: Path, found: Iterable[os.stat_result]) -> None:
         else:
             continue
         raise InputError(
-            f"{path.absolute()} would decide what root does, but {why}; name it with --config if you trust it, "
+            f"{path.absolute()} would set defaults for root, but {why}; name it with --config if you trust it, "
             "or work in another folder"
         )
 

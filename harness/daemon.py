@@ -1,8 +1,8 @@
-"""One process of a system on a node: how it is started, ended, paused, and looked at.
+"""A process of a system on a node: start, kill, pause, and state.
 
-A process is found by its command line in the node's own process table, never by a pid file's word. It is ended with SIGKILL,
-and is gone only when nobody listens on its ports any more. `System` works through these descriptions, so that a system says
-what its processes are, and not how a process is killed.
+Labrys finds a process by its command line in the process table of the node, never by a pid file. It ends a process with
+SIGKILL. The process is gone only when no process listens on its ports. `System` uses these descriptions, so a system describes
+its processes, and not how to kill them.
 """
 
 from __future__ import annotations
@@ -39,15 +39,16 @@ class Daemon:
     """A process that a node runs for the system.
 
     Attributes:
-        role: What it is to the system, e.g. `broker`; a node has one process of a role at most.
+        role: Its role in the system, e.g. `broker`; a node has at most one process of a role.
         argv: Its command line. The program is looked up on the node's PATH.
-        pattern: An extended regular expression that finds it by its command line, as `pgrep -f` does. It finds no shell that
-            speaks of the process: begin it with `^` and the program.
+        pattern: An extended regular expression that matches its command line, as for `pgrep -f`. It must not match a shell with
+        the
+            same words: begin it with `^` and the program.
         ports: The TCP ports that it listens on.
-        data_dir: The absolute path of the directory that holds what must survive a crash. It is this process' own.
-        log_files: The absolute paths of its logs. The first gets what it writes to its standard output and error.
-        environment: Variables that it gets beside those of the node.
-        working_dir: Where it is started; None: in `data_dir`.
+        data_dir: The absolute path of the directory with the data that must survive a crash. No other process uses it.
+        log_files: The absolute paths of its logs. The first gets its standard output and standard error.
+        environment: Additional environment variables.
+        working_dir: The folder in which it starts; None: `data_dir`.
         config_files: Absolute path to content, written before each start.
     """
 
@@ -69,7 +70,7 @@ class Daemon:
         """Starts it in a session of its own, and waits until it is in the process table. Does nothing if it already runs.
 
         Raises:
-            NodeError: A port is taken, or it was not launched; the message has the last lines of its log.
+            NodeError: A port is in use, or the start failed; the message has the last lines of its log.
         """
         launch_log = shlex.quote(self.log_files[0])
         started = remote.run(
@@ -100,7 +101,7 @@ class Daemon:
         A process whose first thread has ended has no command line any more, while its other threads may still hold a port.
 
         Raises:
-            CommandFailed: It, or somebody who listens on its ports, is still there at the deadline.
+            CommandFailed: At the deadline it still runs, or a process still listens on its ports.
         """
         listening = " || ".join(_listens(str(port)) for port in self.ports) or "false"
         remote.run(
@@ -125,9 +126,9 @@ class Daemon:
         remote.run(f"pids=$({self.found()}) || exit 0; kill -CONT $pids")
 
     def wipe(self, remote: Remote) -> None:
-        """Removes its data, its logs, and what lies beside a log under its name and a dot, such as an older one.
+        """Removes its data, its logs, and rotated logs, whose names begin with the name of a log and a dot.
 
-        Directories stay, since a fault may have mounted something there.
+        Directories stay, because a fault may have mounted a volume there.
         """
         data_dir = shlex.quote(self.data_dir)
         logs = " ".join(f"{shlex.quote(path)} {shlex.quote(path)}.*" for path in self.log_files)

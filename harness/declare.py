@@ -1,4 +1,4 @@
-"""Options as one frozen dataclass: field, type, range, default and help are said once, and all else is derived from it.
+"""Options as one frozen dataclass. Field, type, range, default and help are declared once, and all else follows.
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class EtcdOptions:
@@ -36,7 +36,7 @@ _KINDS: Final[Mapping[Any, str]] = {str: "a text", bool: "true or false", (int, 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """What a field says beside its type and default.
+    """The declaration of a field besides its type and default.
 
     Attributes:
         help: One line.
@@ -72,11 +72,11 @@ def option(
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class NoOptions:
-    """The options of what has none."""
+    """The options of a plug-in without options."""
 
 
 def click_options(options: type, *, judging: bool = False) -> list[click.Option]:
-    """Returns the options of a dataclass as click has them, in the order of the fields.
+    """Returns the options of a dataclass as click options, in the order of the fields.
 
     Args:
         options: The dataclass.
@@ -156,9 +156,9 @@ def build(options: type, values: Mapping[str, Any]) -> Any:
 
 
 def recorded(options: type, values: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """Returns what a file says of the options that a verdict depends on, held to their types and ranges.
+    """Returns the options of a file that a verdict depends on, checked against their types and ranges.
 
-    The file may come from anyone. What it says of other options changes no verdict, and is not looked at.
+    The file may come from anyone. Other options change no verdict, and are ignored.
 
     Args:
         options: The dataclass.
@@ -206,7 +206,7 @@ def assigned(options: type, settings: Sequence[str], *, flag: str, owner: str) -
 def _held(option_of: click.Option, value: Any, where: str) -> Any:
     """Returns a value of a document as its option takes it; a text is no number there, and a number is no text."""
     if isinstance(option_of.type, click.Path):
-        raise InputError(f"{where} is a path, which labrys never takes from a file; give it on the command line")
+        raise InputError(f"{where} is a path, and labrys accepts paths only on the command line")
     kind: type | tuple[type, ...] = str
     if option_of.is_flag:
         kind = bool

@@ -1,7 +1,7 @@
 """Reads the small files that people and programs write for Labrys, TOML and JSON, within bounds.
 
-The law: a file's size is checked before it is parsed, its nesting before anything recurses over it, and its numbers before
-anything computes with them. So no file takes unbounded time or memory, and what is wrong with it is a sentence.
+The size of a file is checked before it is parsed, its nesting before any recursion, and its numbers before any computation. So
+no file takes unbounded time or memory, and every mistake in a file has a sentence.
 """
 
 from __future__ import annotations

@@ -1,10 +1,13 @@
 """What closed and open loops share: one operation performed for one process, whatever the client does.
 
-The laws. An invoke's time is taken before the client is called, a completion's after it has answered. Nothing a client
-does stops the run: an exception is an `info`; a client that does not answer in time is abandoned, which makes its operation
-an `info` and cancels its task without waiting for it; and an answer that is no outcome, or holds what a history cannot, is an
-`info`. After an `info` the process never works again: its client is closed and another process takes its seat. Only a
-client that blocks the event loop itself is beyond reach.
+Invariants:
+
+- The time of an invoke is taken before the call of the client, and the time of a completion after its answer.
+- No client can stop the run. An exception is an `info`. So is an answer that is not an outcome, or that a history cannot hold.
+- A client that does not answer in time is abandoned: its operation is an `info`, and its task is cancelled without a wait.
+- After an `info`, the process never works again. Its client is closed, and another process takes its seat.
+
+Only a client that blocks the event loop itself can break this.
 """
 
 from __future__ import annotations
@@ -40,7 +43,7 @@ CLOSE_TIMEOUT_S = 1.0
 GRACE_S = 0.5
 MAX_ERROR_CHARACTERS = 500
 TIMEOUT = "timeout"
-INTERRUPTED = "interrupted: the run was stopped before the answer came"
+INTERRUPTED = "interrupted: the run was stopped before the answer arrived"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,15 +61,15 @@ class Setting:
 
 
 class Seat:
-    """Where one process after another works, at one node.
+    """A place at one node, where one process works after the other.
 
     Attributes:
         worker: The number of the op stream that feeds it.
         node: Its node.
-        process: The process that holds it now.
+        process: The process that works there now.
         client: The process' client; None until its first operation.
-        turn: Counts the operations; whoever holds an old turn has been abandoned.
-        invocation: What is in flight; None if nothing is.
+        turn: Counts the operations; a task with an old turn has been abandoned.
+        invocation: The operation in flight; None if there is none.
         task: The task that performs it.
     """
 
@@ -96,11 +99,11 @@ class Counts:
 
 
 class Driver(ABC):
-    """Performs operations. What feeds them, and what a free seat does next, is for the two loops to say.
+    """Performs operations. The two loops decide which operations come, and what a free seat does next.
 
     Attributes:
-        counts: What happened so far.
-        done: Is resolved when nothing is left to do, or with the exception that ended the drive.
+        counts: The operations so far, by result.
+        done: A future that resolves at the end, or with the exception that ended the drive.
         next_process: The lowest process number that was never used.
     """
 
@@ -130,7 +133,7 @@ class Driver(ABC):
 
     @abstractmethod
     def halt(self) -> None:
-        """Makes sure that nothing new is invoked; what is in flight goes on."""
+        """Stops new invokes; operations in flight continue."""
 
     @abstractmethod
     def _successor(self, seat: Seat) -> int:
@@ -361,7 +364,7 @@ def _typed(invocation: Invocation, outcome: Outcome) -> tuple[OpType, Value, str
             return OpType.FAIL, invocation.value, error[:MAX_ERROR_CHARACTERS]
         case Info(error=str(error)):
             return OpType.INFO, invocation.value, error[:MAX_ERROR_CHARACTERS]
-    described = f"exception: TypeError: the client answered with a {type(outcome).__name__}, which is no outcome"
+    described = f"exception: TypeError: the client answered with a {type(outcome).__name__}, which is not an outcome"
     return OpType.INFO, invocation.value, described[:MAX_ERROR_CHARACTERS]
 
 

@@ -2,8 +2,8 @@
 
 An event has the keys index, time, type, process, f, value and, where they are not null, key, node, error, scheduled,
 phase, via, order.
-Times are nanoseconds since the run's start. A line is ASCII, has a bounded length, and says nothing that JSON cannot say; what
-is read is held to all of that, because a history may come from anywhere.
+Times are nanoseconds since the start of the run. A line is ASCII, has a bounded length, and holds only JSON. The reader checks
+all of this, because a history may come from anywhere.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class LineEncoder:
         """Writes a value.
 
         Raises:
-            InputError: JSON cannot say it.
+            InputError: JSON cannot represent it.
         """
         # Most values are a small integer or nothing; spelling these out halves the cost of a line.
         if value is None:
@@ -48,13 +48,13 @@ class LineEncoder:
             return str(value) if type(value) is int else self._encoder.encode(value)
         except (TypeError, ValueError, RecursionError) as error:
             kind = type(value).__name__
-            raise InputError(f"a history holds what JSON can say, which this {kind} is not: {error}") from error
+            raise InputError(f"expected a value that JSON can represent, found a {kind}: {error}") from error
 
     def event(self, op: Op) -> str:
         """Writes an event, without a newline.
 
         Raises:
-            InputError: JSON cannot say its value, its order is no integer of 64 bits, or the line would be too long.
+            InputError: JSON cannot represent its value, its order is not an integer of 64 bits, or the line would be too long.
         """
         index, time_ns, op_type, process, f, value, key, node, error, scheduled_ns, phase, via, order = op
         quoted = self._quoted
@@ -103,7 +103,7 @@ def without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(fields) < len(pairs):
         counts = Counter(name for name, _ in pairs)
         doubled = next(name for name, count in counts.items() if count > 1)
-        raise ValueError(f"the key {doubled[:SHOWN_CHARACTERS]!r} is there twice")
+        raise ValueError(f"the key {doubled[:SHOWN_CHARACTERS]!r} is a duplicate")
     return fields
 
 
@@ -118,15 +118,15 @@ def _more_colons(line: bytes, fields: dict[str, Any]) -> bool:
 
 
 def decode_object(line: bytes) -> dict[str, Any]:
-    """Reads a line that has to be a JSON object.
+    """Reads a line that must be a JSON object.
 
     Raises:
-        ValueError: It is not; the message says what it is.
+        ValueError: It is another value; the message names the type.
     """
     try:
         text = line.decode()
         fields = _DECODER.decode(text)
-        # Each member has a colon. So if there are no more colons than members, no key is there twice; else look closely.
+        # Each member has a colon. So if there are no more colons than members, no key is a duplicate; else look closely.
         if type(fields) is not dict or (line.count(b":") != len(fields) and _more_colons(line, fields)):
             fields = _EXACT.decode(text)
     except (ValueError, RecursionError) as error:
@@ -144,7 +144,7 @@ def decode_event(fields: Mapping[str, Any], index: int) -> Op:
         index: The index that the event has to have.
 
     Raises:
-        ValueError: Something is missing, unknown or not of its kind; the message says what.
+        ValueError: A member is missing, unknown or of a wrong type; the message names it.
     """
     if not _is_plain(fields, index):
         _check(fields, index)
@@ -167,7 +167,7 @@ def decode_event(fields: Mapping[str, Any], index: int) -> Op:
 
 
 def _is_plain(fields: Mapping[str, Any], index: int) -> bool:
-    """Says quickly, for nearly all events, that nothing is wrong; `_check` says it exactly."""
+    """Returns whether an event is certainly well-formed. It is fast; `_check` is exact."""
     get = fields.get
     position, time_ns, op_type, process = get("index"), get("time"), get("type"), get("process")
     return (

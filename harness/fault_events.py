@@ -1,7 +1,7 @@
-"""What a history says of its faults: each leaves events `start-<kind>` and `stop-<kind>` of the nemesis, before and after.
+"""The events of faults in a history: `start-<kind>` and `stop-<kind>` of the nemesis.
 
-This is the one place that writes and reads the names of these events. A history may come from anyone, so an event that is not
-of this form is none.
+Only this module writes and reads the names of these events. A history may come from anyone, so an event of another form is not
+the event of a fault.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def event_name(kind: str, *, begins: bool) -> str:
 
 
 def fault_event(f: Value, value: Value) -> FaultEvent | None:
-    """Returns what an event of the nemesis says of a fault; None if it says nothing.
+    """Returns the fault of an event of the nemesis; None if the event has another form.
 
     Args:
         f: The event's function.
@@ -67,7 +67,7 @@ def fault_event(f: Value, value: Value) -> FaultEvent | None:
 
 
 def fault_records(ops: Iterable[Op]) -> list[FaultRecord]:
-    """Returns what a history tells of its faults: kinds, targets and times, and no proof."""
+    """Returns the faults of a history: kinds, targets and times, without proofs."""
     begun: dict[int, tuple[int, FaultEvent]] = {}
     ended_ns: dict[int, int] = {}
     last_ns = 0

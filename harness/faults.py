@@ -1,8 +1,7 @@
-"""What the harness knows about faults: a plan that is data, and a nemesis that carries it out.
+"""The view of the harness on faults: a plan as data, and a nemesis that executes it.
 
-The plan is drawn from the seed before the run and can be printed, stored, edited and replayed. What really happened, with
-the nodes that were hit and the proof that the fault took effect, is recorded beside it and never replaces it. The kinds
-themselves live in the `nemesis` room.
+The plan is drawn from the seed before the run. It can be printed, stored, edited and replayed. The record of a fault, with its
+actual targets and the proof that it took effect, is separate and never replaces the plan. The room `nemesis` has the kinds.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ ROLE = "role"  # the option of a planned fault that names the role of the proces
 
 
 def called(kind: str, options: Mapping[str, Value]) -> str:
-    """Returns what a fault is called for a person, e.g. `kill`, or `kill:broker` where it is aimed at a role."""
+    """Returns the name of a fault for people, e.g. `kill`, or `kill:broker` if its target is a role."""
     role = options.get(ROLE)
     return f"{kind}:{role}" if isinstance(role, str) else kind
 
@@ -35,7 +34,7 @@ class PlannedFault:
             look at the cluster (a random half) is already resolved to names here, so that the same seed hits the same nodes.
         start_s: Seconds after the workload's start.
         end_s: When it is healed.
-        options: Whatever else the kind needs, e.g. `{"probability": 0.8}` or a partition's grudge.
+        options: The options of the kind, e.g. `{"probability": 0.8}` or the grudge of a partition.
     """
 
     id: int
@@ -76,7 +75,7 @@ class Proof:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultRecord:
-    """What became of a planned fault.
+    """The record of a planned fault.
 
     Attributes:
         planned: The plan's entry.

@@ -1,8 +1,8 @@
-"""The reads of every key after healing: through which nodes they go, and what came of them.
+"""The reads of every key after healing: their nodes, and their results.
 
-They go through as many nodes as the system allows, because each may hold something else. Where a node answers reads only
-while it leads, the node that leads is read first, and then the leadership is moved to each other node in turn; where it cannot
-be moved, the node that leads is the only one.
+They go through as many nodes as the system allows, because nodes may hold different data. If a node answers reads only
+while it leads, Labrys reads the leader first, and then moves the leadership to each other node in turn. If the leadership
+cannot move, Labrys reads only the leader.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ STATUS_TIMEOUT_S = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinalReads:
-    """What came of the final reads that a test asked for.
+    """The results of the final reads of a test.
 
     Attributes:
-        through: The nodes through which they were made, in order.
+        through: The nodes that were read, in order.
         left_out: Each other node, with the reason as a clause about the node, e.g. `did not become leader in 15 s`.
-        missing: Why none were made at all, as a sentence; None if some were.
+        missing: Why there were no final reads, as a sentence; None if there were some.
     """
 
     through: Sequence[str] = ()
@@ -52,10 +52,10 @@ async def read_nodes(
         nodes: All nodes, in order.
         read: Reads every key through a node.
         stop: Set when the run was interrupted; no other node is read then.
-        lead_timeout_s: How long a node may take to become the leader, where it has to be.
+        lead_timeout_s: The time limit for a node to become the leader, if this is necessary.
 
     Yields:
-        After each node, what came of the reads so far.
+        After each node, the results so far.
     """
     through: list[str] = []
     left_out: dict[str, str] = {}
@@ -88,7 +88,7 @@ def _allowed(system: System, nodes: Sequence[Node], leader: Node | None) -> dict
 
 
 async def leading(system: System, nodes: Sequence[Node]) -> Node | None:
-    """Asks all nodes once, and returns the one that says it leads in the highest term; None if none does."""
+    """Asks all nodes once, and returns the node that reports to lead in the highest term; None if there is none."""
     statuses = await asyncio.gather(*(system.status(node, STATUS_TIMEOUT_S) for node in nodes))
     leader = leader_of(status for status in statuses if status is not None)
     return None if leader is None else nodes[statuses.index(leader)]

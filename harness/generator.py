@@ -1,8 +1,8 @@
-"""Generators: what decides the next operation for a free worker.
+"""Generators, which choose the next operation of a free worker.
 
-A generator is a small object that is asked "what next, for this worker, at this time?" and answers with an operation, with
-"later", or with "nothing any more". It is told every event, so that it can react to what came back. It knows neither clients
-nor threads, so whole runs are tested by simulation in virtual time.
+A generator is a small object. The harness asks it for the next operation of a worker at a time. It answers with an operation,
+with "later", or with the end. It gets every event, so that it can react to results. It knows neither clients nor threads, so
+whole runs are tested by simulation in virtual time.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class Asker(NamedTuple):
 
 
 class Later(NamedTuple):
-    """Nothing for this worker yet.
+    """The worker has to wait.
 
     Attributes:
         at_ns: When to ask again; None: after the next event of the run.
         or_event: Whether to ask again also after the next event, if that comes before `at_ns`.
-        changed: Whether this question changed what others who wait for an event would be told; they are asked again at once.
+        changed: Whether this question changed the answers for other waiting workers; they ask again at once.
     """
 
     at_ns: int | None = None

@@ -1,9 +1,9 @@
-"""What faults may have left on a node, and how whoever comes next takes it away, knowing nothing of the run that left it.
+"""Removes what faults have left on a node, without any knowledge of the run that left it.
 
-A fault that outlives its run (a kill -9, a lost connection, a crashed control node) is found by what it left before it broke
-anything: a note under `UNDO_DIRECTORY`, which is a script that undoes it; packet rules in chains called `LABRYS...`; and the
-marks of volumes of ours under the data of a system. Nothing else is touched. Notes are idempotent and stay until they succeed;
-they lie in /run, so that a reboot, which undoes the effects, forgets them as well.
+A fault can outlive its run (a kill -9, a lost connection, a crashed control node). It leaves marks before it breaks
+anything: a note under `UNDO_DIRECTORY`, which is a script that undoes the fault; packet rules in chains called `LABRYS...`; and
+marks of Labrys' volumes under the data of a system. Healing changes nothing else. Notes are idempotent and stay until they
+succeed. They are in /run, so a reboot removes them together with the effects.
 """
 
 from __future__ import annotations
@@ -71,11 +71,11 @@ class Healing:
 
 
 def undo_everything(remote: Remote, *, more: str = "") -> Healing:
-    """Carries out all notes on a node and removes all chains of ours. Idempotent.
+    """Runs all notes on a node, and removes all chains of Labrys. Idempotent.
 
     Args:
         remote: The shell on the node.
-        more: A script that runs after it, and says what it did in the same way.
+        more: A script that runs afterwards, with output in the same form.
 
     Raises:
         NodeError: The node cannot be reached.
@@ -90,7 +90,7 @@ def undo_everything(remote: Remote, *, more: str = "") -> Healing:
 
 
 def detaching() -> str:
-    """Returns a script that unmounts the volumes of ours, if there are some, and removes images and marks."""
+    """Returns a script that unmounts the volumes of Labrys, and removes their images and marks."""
     return f"""for mark in {VOLUME_MARKS}/*; do
   [ -e "$mark/data" ] || continue
   old=$(cat "$mark/data"); image={VOLUME_IMAGES}/${{mark##*/}}.img

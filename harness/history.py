@@ -1,11 +1,11 @@
-"""The history of a run: written while it goes on, read back as data, and paired into operations.
+"""The history of a run: written during the run, read as data, and paired into operations.
 
 The file is JSON lines. Its first line is a header `{"format": "labrys-history", "version": 1, ...}`; each other line is one
 event (see `harness.event_lines`).
 
-The laws: what was recorded is on its way to the disk within a second or 256 events and survives whatever ends the run, so only
-the last line of a file can be torn; every other line that is not an event is an error with its number, because a history
-that is silently shorter or different proves nothing. A process has one operation at a time, and none after an `info`.
+Invariants: An event is on its way to the disk within a second or 256 events, and survives any end of the run. So only the last
+line of a file can be torn. Any other malformed line is an error with its number, because a history that is silently shorter or
+different proves nothing. A process has one operation at a time, and none after an `info`.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class Recorder(Protocol):
         """Records an event, gives it the next index, and returns it.
 
         Raises:
-            InputError: The value is not what JSON can say, or the order is no integer of 64 bits; nothing is recorded.
-            InfrastructureError: It cannot be stored any more.
+            InputError: JSON cannot represent the value, or the order is not an integer of 64 bits; nothing is recorded.
+            InfrastructureError: Storing failed.
         """
         ...
 
@@ -111,10 +111,10 @@ class HistoryWriter:
 
         Args:
             path: The file; it must not exist.
-            header: What the run wants to say about itself, e.g. its seed.
+            header: Members of the header, e.g. the seed.
 
         Raises:
-            InputError: The file exists, or the header is not what JSON can say.
+            InputError: The file exists, or JSON cannot represent the header.
             InfrastructureError: The file cannot be created.
         """
         self.path = path
@@ -152,9 +152,9 @@ class HistoryWriter:
         """Records an event, gives it the next index, and returns it.
 
         Raises:
-            InputError: The value is not what JSON can say, the order is no integer of 64 bits, or its line would be too long;
+            InputError: JSON cannot represent the value, the order is not an integer of 64 bits, or the line would be too long;
                 nothing is recorded.
-            InfrastructureError: The disk refused earlier events (it is full, say); nothing is recorded any more.
+            InfrastructureError: Writing earlier events failed, e.g. on a full disk; nothing more is recorded.
         """
         if self._failure is not None:
             raise InfrastructureError(self._failure)
@@ -188,15 +188,15 @@ class HistoryWriter:
             while written < len(data):
                 written += os.write(self._fd, data[written:])
         except OSError as error:
-            self._failure = f"{self.path}: the history cannot be written any more: {error.strerror}. Is the disk full?"
+            self._failure = f"{self.path}: writing the history failed: {error.strerror}. Is the disk full?"
             self._cut(len(data[:written]) - (bytes(data[:written]).rfind(b"\n") + 1))
             raise InfrastructureError(self._failure) from error
 
     def close(self) -> None:
-        """Writes what is left and waits until the disk has it. Does nothing when called again.
+        """Writes the remaining events and waits until they are on the disk. A second call does nothing.
 
         Raises:
-            InfrastructureError: The disk refused some of it, now or earlier.
+            InfrastructureError: Writing failed, now or earlier.
         """
         if self._fd < 0:
             return
@@ -291,10 +291,10 @@ def _header(fields: Mapping[str, Value]) -> Mapping[str, Value]:
 
 
 def pair(ops: Iterable[Op]) -> list[Operation]:
-    """Joins the clients' invokes with their completions; events of the nemesis are left out.
+    """Joins the invokes of clients with their completions, without the events of the nemesis.
 
     Returns:
-        One operation for each invoke, in the order of the invokes. One without a completion is `info` without an end.
+        One operation for each invoke, in the order of the invokes. An invoke without a completion is `info` without an end.
 
     Raises:
         InputError: A process invokes while it has an operation open or after an `info`, or completes what it did not invoke.
@@ -322,7 +322,7 @@ def pair(ops: Iterable[Op]) -> list[Operation]:
             continue
         place = open_at.pop(process, None)
         if place is None:
-            raise InputError(f"event {op.index}: process {process} completes ({op.type}), but has invoked nothing")
+            raise InputError(f"event {op.index}: process {process} completes ({op.type}), but has no open operation")
         invoke = paired[place][0]
         if (op.f, op.key) != (invoke.f, invoke.key):
             raise InputError(

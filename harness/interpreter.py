@@ -1,8 +1,8 @@
-"""Drives clients with what a generator decides, and records everything.
+"""Drives clients with the operations of a generator, and records every event.
 
-The way in. What happens to one operation is in `harness.driver`; who asks the generator, and when, in `harness.closed_loop` and
-`harness.open_loop`. All of it happens on one event loop, one step after the other, so that a generator needs no locks, and a
-whole run in a virtual loop is the same every time.
+This is the entry point. `harness.driver` performs one operation; `harness.closed_loop` and `harness.open_loop` decide when to
+ask the generator. Everything runs on one event loop, so a generator needs no locks, and a whole run in a virtual loop can be
+repeated exactly.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ STOP_GRACE_S = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriveResult:
-    """What a drive did, beside the history.
+    """The counts of a drive.
 
     Attributes:
         next_process: The first process number for a later drive of the same run.
         operations: Invokes.
         ok: Operations that happened.
-        failed: Operations that certainly did not.
-        unknown: Operations that may have; those without an answer included.
+        failed: Operations that certainly did not happen.
+        unknown: Operations that may have happened, including those without an answer.
         shed: Arrivals of an open loop that were not performed, because their node had its maximum in flight.
-        unused: Arrivals of an open loop that the generator had nothing for at that time.
+        unused: Arrivals of an open loop for which the generator had no operation.
         timeouts: Operations that were abandoned at their time-out.
         close_errors: Clients that could not be closed.
     """
@@ -70,24 +70,24 @@ async def drive(
     stop: asyncio.Event,
     first_process: int = 0,
 ) -> DriveResult:
-    """Performs operations until the generator has nothing for anyone any more, or `stop` is set.
+    """Performs operations until the generator ends, or `stop` is set.
 
     Args:
-        generator: Decides what is done.
+        generator: Chooses the operations.
         clients: Makes a client for each process.
         nodes: Where clients are placed.
         load: Closed loop or open loop.
         seed: The root seed; arrivals of an open loop draw from its stream `arrivals/{node}`.
         clock: The run's clock.
         history: Gets all events.
-        timeout_s: After this an operation is `info`, and its client is abandoned.
-        stop: When set, nothing new is invoked; what is in flight has `STOP_GRACE_S` to be answered, and is `info` then.
+        timeout_s: The time after which an operation is `info`, and its client is abandoned.
+        stop: When set, no new operation starts; operations in flight are `info` after `STOP_GRACE_S`.
         first_process: The first process number that no earlier drive of this run used.
 
     Raises:
-        GeneratorStuck: The generator lets everyone wait for ever.
+        GeneratorStuck: The generator lets all workers wait for ever.
         InputError: The generator gave a value that a history cannot hold.
-        InfrastructureError: The history cannot be written any more.
+        InfrastructureError: Writing the history failed.
     """
     setting = Setting(
         generator=generator,

@@ -1,4 +1,4 @@
-"""Who leads, by what nodes say: the one rule for whoever asks them, watches them, or reads what they once said."""
+"""The one rule for the leader, from the reports of the nodes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LEADER: Final = "leader"
 
 
 class Claim(Protocol):
-    """What a node says about itself, e.g. `harness.system.NodeStatus` or `harness.watch.Sighting`."""
+    """The report of a node about itself, e.g. `harness.system.NodeStatus` or `harness.watch.Sighting`."""
 
     @property
     def role(self) -> str | None: ...  # noqa: D102 - as in `NodeStatus`
@@ -24,14 +24,14 @@ T = TypeVar("T", bound=Claim)
 
 
 def leaders_by_term(told: Iterable[T]) -> list[T]:
-    """Returns those that say they lead, the highest term first.
+    """Returns the reports of nodes that claim to lead, the highest term first.
 
-    A deposed leader may claim its old term for a while. No term counts as lower than any; of one term the first comes first.
+    A deposed leader may claim its old term for a while. A missing term counts as the lowest. Equal terms keep their order.
     """
     leading = [each for each in told if each.role == LEADER]
     return sorted(leading, key=lambda each: -1 if each.term is None else each.term, reverse=True)
 
 
 def leader_of(told: Iterable[T]) -> T | None:
-    """Returns the one that says it leads in the highest term; None if none says that it leads."""
+    """Returns the report that claims to lead in the highest term; None if no node claims to lead."""
     return next(iter(leaders_by_term(told)), None)

@@ -1,8 +1,8 @@
-"""How much clients ask of the system: as fast as answers come, or at a rate that does not care whether they come.
+"""The load on the system: a closed loop, as fast as answers come, or an open loop at a fixed rate.
 
-In a closed loop each worker waits for its answer before it asks again, so a stuck node is asked almost nothing. In an open loop
-requests arrive at each node as a Poisson process, whatever became of the earlier ones: a stuck node keeps getting
-requests, and latency counted from an arrival's due time does not hide the waiting.
+In a closed loop, each worker waits for its answer before the next request, so a stuck node gets almost no requests. In an open
+loop, requests arrive at each node as a Poisson process, independent of earlier requests. So a stuck node keeps getting
+requests, and the latency from the scheduled time includes the waiting.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class OpenLoop:
 
     Attributes:
         rate_per_node: Arrivals per second at each node, on average.
-        max_in_flight: The most operations that may be in flight at one node; an arrival beyond that is counted as shed.
-        processes_per_node: How many processes a node has from the start; they take turns. The pool grows as it must.
+        max_in_flight: The maximum number of operations in flight at one node; further arrivals are counted as shed.
+        processes_per_node: The number of processes of a node at the start. They take turns, and the pool grows if necessary.
     """
 
     rate_per_node: float
@@ -72,7 +72,7 @@ def parse_concurrency(text: str, nodes: int) -> int:
     """Reads a number of workers: `10`, or `2n` for twice the number of nodes.
 
     Raises:
-        InputError: It is neither, or less than one.
+        InputError: The text has another form, or the number is below one.
     """
     match = re.fullmatch(r"([0-9]{1,6})(n?)", text.strip())
     workers = int(match[1]) * (nodes if match[2] else 1) if match else 0

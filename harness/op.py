@@ -1,13 +1,13 @@
 """The vocabulary of a history: operations as events (`Op`) and as intervals (`Operation`), and outcomes.
 
-The law of this module is the meaning of the four types, which the soundness of every verdict rests on:
+The soundness of every verdict depends on the meaning of the four types:
 
-- `invoke`: a process is about to ask; its time is taken before the request can leave;
-- `ok`: it happened, with this value; its time is taken after the answer was read;
+- `invoke`: a process is about to send a request; its time is taken before the request can leave;
+- `ok`: the operation happened, with this value; its time is taken after the answer was read;
 - `fail`: it certainly did not happen, and never will;
-- `info`: it may have happened, or may still happen, at any later time. The process that got it never works again.
+- `info`: it may have happened, or may still happen at any later time. Its process never works again.
 
-A value is what JSON can say: null, booleans, integers, floats, strings, lists and maps with string keys. The register
+A value is JSON: null, booleans, integers, floats, strings, lists and maps with string keys. The register
 workload uses: read `None -> int | None`, write `int`, cas `[expected, new]`.
 """
 
@@ -26,7 +26,7 @@ FINAL_PHASE = "final"
 
 
 class OpType(enum.StrEnum):
-    """What an event says about its operation."""
+    """The type of an event."""
 
     INVOKE = "invoke"
     OK = "ok"
@@ -51,9 +51,9 @@ class Op(NamedTuple):
         error: Why it failed or is unknown: `code` or `code: text`.
         scheduled_ns: When an open-loop arrival was due; None in a closed loop.
         phase: None for the workload itself; `FINAL_PHASE` for reads after healing.
-        via: The node that the client asked, of a completion by a client that chooses its node (it follows the leader); None
+        via: On a completion: the node that the client contacted, if the client chooses its node (it follows the leader); None
             for a client that stays at `node`.
-        order: Of a completion: where the system says that the operation stands; see `Ok`.
+        order: On a completion: the number that the system gave to the operation; see `Ok`.
     """
 
     index: int  # type: ignore[assignment]  # hides tuple.index, which no one needs here
@@ -95,9 +95,9 @@ class Ok:
 
     Attributes:
         value: The result; for writes and cas the argument itself.
-        order: Where the system says that the operation stands among those on its key, from -2^63 to 2^63 - 1: etcd's
+        order: The number that the system gave to the operation among those on its key, from -2^63 to 2^63 - 1: etcd's
             revision, the index of a log's entry, an offset, a zxid. A read has the number of the last change that it saw.
-            None: the system does not say. `checker.hints` tells what is made of it.
+            None: the system gives no number. `checker.hints` describes its use.
     """
 
     value: Value = None
@@ -134,7 +134,7 @@ class Operation:
     """One operation as an interval: an invoke joined with its completion.
 
     Attributes:
-        process: Who did it.
+        process: The process.
         f: The function.
         value: The argument as invoked.
         result: The completion's value if `type` is ok, else None.

@@ -1,8 +1,8 @@
-"""The open loop: requests arrive at each node as a Poisson process, whatever became of the earlier ones.
+"""The open loop: requests arrive at each node as a Poisson process, independent of earlier requests.
 
-Each node has a stream of arrival times and a pool of processes. At an arrival the generator is asked, and the answer goes to
-the process that has been free for longest. If none is free, the pool grows up to its maximum; beyond that the arrival is
-counted as shed, never silently dropped and never made to wait, since waiting would close the loop.
+Each node has a stream of arrival times and a pool of processes. At an arrival, the generator gives an operation to the process
+that has been free for the longest time. If no process is free, the pool grows up to its maximum. Beyond that, the arrival is
+counted as shed. It is never dropped silently, and never waits, since waiting would close the loop.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ def origins(ctx: click.Context) -> dict[str, Origin]:
 
 
 def from_file(ctx: click.Context) -> dict[str, Value] | None:
-    """Returns which options `labrys.toml` decides, as results say it: `file`, and `options` by long name; None for none."""
+    """Returns the options that `labrys.toml` sets, for results: `file`, and `options` by long name; None if there are none."""
     decided: dict[str, Value] = {
         long_name(option): _as_json(ctx.params[str(option.name)])
         for option in options_of(ctx.command, ctx)
@@ -144,7 +144,7 @@ def table_of(root: click.Context, source: str, prefix: str) -> tuple[Path | None
 
 
 class ToldCommand(click.Command):
-    """A command that says which of its options `labrys.toml` decides, before it does anything.
+    """A command that first prints the options that `labrys.toml` sets.
 
     Attributes:
         finds_defaults: Whether the command finds its defaults itself, since its options depend on others.
@@ -164,7 +164,7 @@ class ToldCommand(click.Command):
 def command_line(
     ctx: click.Context, values: Mapping[str, Any], *, without: Collection[str], always: Collection[str] = ()
 ) -> list[str]:
-    """Returns the words that give a command the same values again.
+    """Returns the command-line words that give a command the same values again.
 
     An option is named if its value differs from the built-in default, or if the environment or `labrys.toml` gives it any
     value. So the words mean the same with and without them.
@@ -197,10 +197,10 @@ def spelled_out(options: Iterable[click.Option], values: Mapping[str, Any]) -> l
 def recorded(
     options: Iterable[click.Option], values: Mapping[str, Value], *, places: Collection[str], source: str
 ) -> tuple[dict[str, Any], list[str]]:
-    """Takes the options of a command from a record that someone else may have written.
+    """Reads the options of a command from a record, which may come from anyone.
 
-    Each value is held to the type and the range of its flag. Places, such as files and names of clusters, are the reader's
-    affair and are never taken.
+    Each value must have the type and the range of its flag. Places, such as files and names of clusters, are never
+    taken from the record.
 
     Args:
         options: The command's options.
@@ -220,7 +220,7 @@ def recorded(
         if key not in own:
             raise InputError(
                 f"{source}: `options` has {name(key)!r}, which is no option of `labrys test`. {did_you_mean(key, own)} "
-                "A run with options that are not known cannot be replayed; use the version of labrys that made it"
+                "A run with unknown options cannot be replayed; use the version of labrys that made it"
             )
     taken: dict[str, Any] = {}
     missing = []

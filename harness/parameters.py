@@ -1,4 +1,4 @@
-"""The types that values of options have, wherever a value comes from: the command line, a variable, or `labrys.toml`.
+"""The types of option values from the command line, environment variables and `labrys.toml`.
 
 The law: every number has a range with two finite ends, and what is outside of it is refused when it is read. A path is one
 that the system can look at, or a sentence says why not.

@@ -1,8 +1,8 @@
-"""Foreign text made fit to be shown: on a terminal, which obeys control characters, and in XML, which forbids them.
+"""Makes foreign text safe to show: on a terminal, which obeys control characters, and in XML, which forbids them.
 
-Names, values, logs and answers come from others. A control character can steer a terminal, an invisible or a bidirectional one
-can make a text look like another, and a line break in a name can forge a line of ours. Each of them is shown as its escape
-sequence. This is the one place that says which characters these are; `harness.terminal` is the one way to a terminal.
+Names, values, logs and answers are foreign text. A control character can steer a terminal. An invisible or bidirectional
+character can make a text look like another. A line break in a name can forge a line of Labrys. Each of them is shown as its
+escape sequence. Only this module defines these characters, and only `harness.terminal` writes to a terminal.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ def one_line(text: str) -> str:
 
 
 def name(text: str, most: int = MAX_NAME) -> str:
-    """Returns a name fit to be shown in one line, and cut at `most` characters with its length said.
+    """Returns a name as one safe line. A longer name is cut at `most` characters, and its length is added.
 
-    Spaces stay as they are, since they tell names apart; tabs and line breaks are shown as escape sequences.
+    Spaces stay, because names may differ only in them. Tabs and line breaks become escape sequences.
     """
     shown = _CONTROL_OR_BREAK.sub(_escape, text[:most])
     return shown if len(text) <= most else f"{shown}… ({len(text):,} characters)"
 
 
 def message(text: str) -> str:
-    """Returns an error's text fit to be shown: lines after the first are indented, so that none of them looks like our own."""
+    """Returns the text of an error, safe to show. Lines after the first are indented, so none looks like one of ours."""
     return re.sub(r"\n(?!  )", "\n  ", plain(text))
 
 

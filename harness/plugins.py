@@ -1,11 +1,11 @@
 """Finds systems, workloads, kinds of faults and models: Labrys' own and those of other packages, all in the same way.
 
-A package says in its metadata what it has, as entry points of the groups below; Labrys' own pyproject.toml is the example. So
-a name is known without importing anything, and a plug-in is imported when it is chosen. A plug-in that cannot be imported
-hinders nothing else: it is named with its package and its error by whoever asks for it.
+A package lists its plug-ins in its metadata, as entry points of the groups below; Labrys' own pyproject.toml is the example. So
+names are known without an import, and a plug-in is imported when a command selects it. A plug-in that cannot be imported
+affects no other: the error names the plug-in and its package.
 
-`module:Name` stands for an object in a module that can be imported, without any packaging. Only a person may say that: a name
-that comes from a file is looked up among the entry points alone.
+`module:Name` is an object in an importable module, without any packaging. Only a person may give such a name. A name from a
+file is only looked up among the entry points.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ MAX_ERROR = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plugin:
-    """Something that a package has, not yet imported.
+    """A plug-in that is not imported yet.
 
     Attributes:
         group: One of the groups above.
         name: As on the command line.
         place: `module:attribute`.
-        package: The package that says so; None for what a person named by its place.
-        rivals: Other packages that have one of the same name, so that it cannot be chosen.
+        package: The package of the entry point; None if a person gave the place.
+        rivals: Other packages with a plug-in of the same name; if there are any, it cannot be selected.
     """
 
     group: str
@@ -125,7 +125,7 @@ def find(group: str, name: str, *, by_place: bool = False) -> Plugin:
     Args:
         group: One of the groups above.
         name: Its name.
-        by_place: Whether a person says the name, who may say `module:attribute` as well.
+        by_place: Whether a person gives the name, and so may give `module:attribute` too.
 
     Raises:
         InputError: There is none of this name; with a suggestion.
@@ -143,7 +143,7 @@ def find(group: str, name: str, *, by_place: bool = False) -> Plugin:
         if here not in sys.path:
             sys.path.append(here)  # a module of the person's own lies in the working folder
         return Plugin(group=group, name=name, place=name, package=None)
-    raise InputError(f"there is no {SINGULAR[group]} {plain_name(name)}. {did_you_mean(name, known)}")
+    raise InputError(f"unknown {SINGULAR[group]} {plain_name(name)}. {did_you_mean(name, known)}")
 
 
 def load(group: str, name: str, *, by_place: bool = False) -> Any:

@@ -1,15 +1,17 @@
-"""How the process of the command ends: with which exit code, whatever happens to its output.
+"""The end of the process of a command: its exit code, whatever happens to its output.
 
-The laws:
+Invariants:
 
-- Exit code 1 says that a verdict is invalid. Python's own 1 never leaves the process: an exception that nothing handles, a
+- Exit code 1 means an invalid verdict. Python's own 1 never leaves the process: an unhandled exception, a
   failed import and a library that calls `sys.exit` all end with 255.
-- Output that is lost never raises where it is written, so a command always comes to its verdict. In the end a lost output turns
-  0 into 255, and what was lost is said on the stream that is left. Every other code stands: a definite failure is not masked.
-- SIGTERM and SIGHUP end a command as Ctrl-C does. A signal that the parent ignores, as `nohup` does, stays ignored. One that
-  comes while Python cannot raise it, in a callback of its own, is not lost: it comes again.
+- Lost output never raises an exception where it is written, so a command always reaches its verdict. At the end, lost output
+turns
+  0 into 255, and the other stream reports the loss. Every other code stays: nothing masks a definite failure.
+- SIGTERM and SIGHUP end a command as Ctrl-C does. A signal that the parent ignores, as with `nohup`, stays ignored. A signal
+that
+  arrives while Python cannot raise an exception, in a callback of its own, is sent again.
 
-This module and what it imports need the standard library alone, so that it can tell of everything else that cannot be imported.
+This module and its imports need only the standard library, so that it can report any other failed import.
 """
 
 from __future__ import annotations
@@ -40,10 +42,10 @@ AGAIN_S = 0.05
 
 
 class _Output(io.RawIOBase):
-    """A standard stream that never raises: it notes its first failure and takes what comes after it without writing it.
+    """A standard stream that never raises: it records its first failure, and drops all later output.
 
     Attributes:
-        failure: Why output is lost; None as long as none is.
+        failure: Why output is lost; None if no output is lost.
         written: How many bytes were written.
     """
 
@@ -108,9 +110,9 @@ def main() -> NoReturn:
 
 
 def end_with(command: Callable[[], int]) -> NoReturn:
-    """Carries out a command, says what went wrong, and ends the process.
+    """Runs a command, reports its error, and ends the process.
 
-    Where something else than the process itself has the standard streams, as in tests, they are left alone.
+    If the standard streams belong to something else, as in tests, this function does not touch them.
 
     Args:
         command: Returns the exit code, or raises.
@@ -195,7 +197,7 @@ def in_full(error: BaseException) -> str:
 
 
 def _tell_losses(code: int) -> bool:
-    """Writes what is still buffered, and says which output is lost; says whether any is."""
+    """Writes the buffered output, and reports lost output. Returns whether output is lost."""
     reasons = {}
     for name, stream in (("standard output", sys.stdout), ("standard error", sys.stderr)):
         output = _output(stream)

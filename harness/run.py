@@ -237,7 +237,7 @@ class _Run:
             self.result.interrupted = True
             self.stop.set()
             self.observer.problem(
-                "interrupted: healing, collecting logs, judging what there is; once more to leave at once"
+                "interrupted: healing, collecting logs, checking the recorded operations; press Ctrl-C again to stop at once"
             )
 
         if threading.current_thread() is not threading.main_thread():
@@ -276,7 +276,7 @@ class _Run:
 
     def _leave_if_stopped(self) -> None:
         if self.stop.is_set():
-            raise InfrastructureError("the run was interrupted before its workload began, so there is nothing to judge")
+            raise InfrastructureError("the run was interrupted before its workload began, so there is nothing to check")
 
     async def _work(self) -> None:
         test = self.test

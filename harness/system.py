@@ -1,9 +1,9 @@
-"""What Labrys has to know about a system under test: how it is installed, started, broken, and looked at.
+"""The interface of a system under test: installation, start, kill, and status.
 
-A system is a class of its own below `System`. It says which processes a node runs (`processes`), and the rest follows: how they
-are started, killed, paused, looked at and wiped. Nothing else about a system may be known outside its own folder. The methods
-block (they work over SSH), bring their own deadlines, and may be called for several nodes at once from different threads.
-`asyncio` code calls them through `asyncio.to_thread`.
+A system is a subclass of `System`. It defines the processes of a node (`processes`). The rest follows: how to start, kill,
+pause, examine and wipe them. No other code knows anything about a system. The methods block (they use SSH), have their own
+deadlines, and may run for several nodes at the same time in different threads. `asyncio` code calls them through
+`asyncio.to_thread`.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeStatus:
-    """What one node says about itself.
+    """The report of a node about itself.
 
     Attributes:
         node: The node's name.
-        role: `leader`, `follower`, `candidate`, or a name of the system's own.
+        role: `leader`, `follower`, `candidate`, or another name of the system.
         term: The node's term or epoch; None where the system has none.
         leader: The name of the node it believes to lead; None if it knows none.
         applied_index: The last log entry its state machine has applied; None where there is no log.
         committed_index: The last entry it knows to be committed.
-        details: Whatever else it tells, for the report.
-        process: The role of the process that says so, e.g. `broker`; None where a node has one process that can lead.
+        details: Further figures, for the report.
+        process: The role of the reporting process, e.g. `broker`; None if a node has one process that can lead.
     """
 
     node: str
@@ -75,8 +75,8 @@ class Program:
     Attributes:
         name: Its name on the PATH, e.g. `java`.
         package: The Debian package that has it.
-        purpose: What it is for, e.g. `running DLedger`.
-        least_version: The least major version; None if any does.
+        purpose: Its purpose, e.g. `running DLedger`.
+        least_version: The minimum major version; None if any version works.
         version_pattern: A regular expression whose first group is the major version in what `NAME -version` writes.
         build_only: Whether only a machine that builds the system needs it.
     """
@@ -92,23 +92,23 @@ class Program:
 class System(abc.ABC):
     """A system under test on one cluster.
 
-    A system is found by an entry point of the group `labrys.systems`, whose name is `name` and whose object is the class. The
+    Labrys finds a system by an entry point of the group `labrys.systems`. Its name is `name`, and its object is the class. The
     class is called with the cluster, its `Options` and the name of the workload.
 
     Methods with a `role` act on the process of that role, or on all processes of the node where it is None.
 
     Attributes:
         name: As on the command line, e.g. `dledger`.
-        summary: What it is, in one line.
-        simulated: Whether it runs in the simulator, and nowhere else; see `clusters.sim.system`.
+        summary: A description in one line.
+        simulated: Whether it runs only in the simulator; see `clusters.sim.system`.
         Options: The frozen dataclass of its options; see `harness.declare`.
         serves: Workload name to how its functions map to the system's operations, in one line.
-        programs: What it needs on its nodes, for `labrys doctor`.
+        programs: The programs that it needs on its nodes, for `labrys doctor`.
         dumps_replicas: Whether `replica` can dump a replica's state.
         answers: Codes of `fail` errors that a working system gives as an answer, e.g. of a compare-and-set that does not match;
             availability counts them as answered.
         refusals: Codes of `fail` errors by which a node names the node to ask instead. Availability counts them apart: they
-            are no answers, and they are no outage.
+            are neither answers nor outages.
         reads_need_leader: Whether a node answers reads only while it leads. Where it is False, the final reads go through
             every node as it is.
         moves_leadership: Whether `lead` can move the leadership to a node. Where reads need a leader and it cannot be moved,
@@ -137,9 +137,9 @@ class System(abc.ABC):
 
     @classmethod
     def roles(cls, nodes: Sequence[str], options: Any, workload: str) -> Mapping[str, Sequence[str]]:
-        """Returns which nodes run a process of each role, without any look at a node: plans are drawn by it.
+        """Returns the nodes of each role, without contacting a node. Plans are drawn with it.
 
-        It follows from `processes`, asked for nodes on paper. A system that cannot say so without its real nodes overrides it.
+        The default calls `processes` for nodes without a machine. A system that needs its real nodes for this overrides it.
 
         Args:
             nodes: The names of all nodes, in order.
@@ -169,7 +169,7 @@ class System(abc.ABC):
         """Waits until the nodes serve requests together (with a leader, where there is one).
 
         Raises:
-            InfrastructureError: They don't at the deadline; the message shows the last log lines of those to blame.
+            InfrastructureError: They do not at the deadline; the message shows the last log lines of the failing nodes.
         """
 
     async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
@@ -182,7 +182,7 @@ class System(abc.ABC):
 
         Args:
             process: The process it works for.
-            node: Where it first connects, and what its operations are recorded under.
+            node: The node to which it first connects, and under which its operations are recorded.
             pinned: Whether it must never leave its node, whatever the system's routing says (final reads).
         """
 
@@ -195,7 +195,7 @@ class System(abc.ABC):
             daemon.start(self.cluster.remote(node))
 
     def stop(self, node: Node, role: str | None = None) -> None:
-        """Ends the processes, by whatever way is quick and certain. Does nothing to one that does not run."""
+        """Ends the processes, in a quick and certain way. Ignores processes that do not run."""
         self.kill(node, role)
 
     def kill(self, node: Node, role: str | None = None) -> None:
@@ -218,7 +218,7 @@ class System(abc.ABC):
             daemon.resume(self.cluster.remote(node))
 
     def process_states(self, node: Node, role: str | None = None) -> Mapping[str, tuple[int, str] | None]:
-        """Reads the processes from the node's kernel, not from a pid file's word alone.
+        """Reads the processes from the kernel of the node, not from a pid file alone.
 
         Returns:
             Role to pid and state letter as in /proc/PID/stat (`T` is stopped), or None where there is no such process.
@@ -261,13 +261,13 @@ class System(abc.ABC):
         return list(dict.fromkeys(port for daemon in daemons for port in daemon.ports))
 
     async def status(self, node: Node, timeout_s: float) -> NodeStatus | None:  # noqa: ARG002 - for those who can tell
-        """Asks `node` for its own view; None if it does not answer in time, or cannot tell."""
+        """Asks `node` for its status; None if it does not answer in time, or has none."""
         return None
 
     async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
-        """Asks every process of `node` that can lead for its view, where nodes have several; one status a process.
+        """Asks every process of `node` that can lead for its status, one status for each process.
 
-        Those that do not answer in time are left out. The first is what `status` says.
+        Processes that do not answer in time are left out. The first status is that of `status`.
         """
         status = await self.status(node, timeout_s)
         return () if status is None else (status,)

@@ -56,7 +56,7 @@ class Verdict(enum.StrEnum):
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
-    """Returns the verdict that decides; unknown if there is none, because then nothing was judged."""
+    """Returns the worst verdict; unknown if there is none, because then nothing was checked."""
     return max(verdicts, key=lambda verdict: verdict.severity, default=Verdict.UNKNOWN)
 
 
@@ -66,9 +66,9 @@ class Part:
 
     Attributes:
         name: E.g. `linearizable`, `replicas-equal`, `recovered`, `faults-effective`.
-        verdict: What this part says.
-        reason: One sentence: why it says so, with numbers.
-        details: JSON-like data behind the sentence.
+        verdict: The verdict of this part.
+        reason: One sentence with the reason and numbers.
+        details: JSON-like data for the sentence.
         extra: Whether another part decides the same operations without this one. So an unknown verdict of this part is told of,
             and leaves the run's verdict to the others.
         counterexamples: Those of `details`, as the operations that they were made of; empty where the part was read from a

@@ -1,8 +1,9 @@
-"""Watches, at a low rate, what every node says about itself: role, term, leader, and how far it has applied the log.
+"""Polls every node at a low rate for its role, term, leader and applied index.
 
-The watch runs from the workload's start until the replicas are compared. Of roles, terms and leaders only changes are kept,
-each with the last poll that still saw it, so that a long run stays small and nothing is shown for a time at which it was not
-seen. A node that does not answer in time is a change too. Applied indexes move all the time; they are kept for each poll.
+The watch runs from the start of the workload until the replicas are compared. It keeps only changes of roles, terms and
+leaders, each with the last poll that still saw the same. So a long run stays small, and no state is shown for a time without a
+poll. A node that does not answer in time is a change too. Applied indexes change all the time; the watch keeps them for each
+poll.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ MAX_POSITIONS = 5_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sighting:
-    """What a node said about itself when it differed from what it had said before.
+    """A state that a node reported, different from the one before.
 
     Attributes:
-        time_ns: When the first poll that saw it had its answers, on the run's clock.
-        node: The node's name.
+        time_ns: The time of the first poll that saw it, on the clock of the run.
+        node: The name of the node.
         role: Its role, or None if it did not answer in time.
-        term: Its term, if it told one.
-        leader: The node it believed to lead, if it knew one.
-        until_ns: When the last poll in a row that saw the same had its answers; None where only the first is known.
+        term: Its term, if it reported one.
+        leader: The node that it believed to be the leader, if any.
+        until_ns: The time of the last successive poll that saw the same; None if only the first is known.
     """
 
     time_ns: int
@@ -53,11 +54,11 @@ class Sighting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Positions:
-    """How far each node had applied the log, poll by poll.
+    """The applied index of each node, poll by poll.
 
     Attributes:
-        time_ns: When each poll had its answers, on the run's clock, ascending.
-        applied: Node to its applied index in each of these polls; None where it did not tell one.
+        time_ns: The time of each poll, on the clock of the run, ascending.
+        applied: Node to its applied index in each of these polls; None if it reported none.
     """
 
     time_ns: Sequence[int] = ()
@@ -68,9 +69,9 @@ class Watch:
     """Polls all nodes until it is cancelled.
 
     Attributes:
-        sightings: The changes so far, in the order of time; the newest of each node grows longer with each poll.
-        positions: The applied indexes so far, of at most `MAX_POSITIONS` polls. Where there were more, every second one is
-            left out, again and again, so that the rest stays evenly spread.
+        sightings: The changes so far, in the order of time. Each poll can extend the last one of each node.
+        positions: The applied indexes of at most `MAX_POSITIONS` polls. If there are more polls, every second one is dropped,
+            repeatedly, so that the rest stays evenly spaced.
     """
 
     def __init__(self, *, system: System, nodes: Sequence[Node], clock: Clock) -> None:

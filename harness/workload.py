@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """What a run saw beside its operations, for those who judge them.
+    """The observations of a run besides its operations, for the checker.
 
     Attributes:
-        faults: What became of each fault that began.
-        final_reads: What came of the final reads; None if the test did not ask for them.
-        sightings: What the nodes said about themselves, in the order of time.
+        faults: The record of each fault that began.
+        final_reads: The results of the final reads; None if the test has none.
+        sightings: The reports of the nodes about themselves, in the order of time.
     """
 
     faults: Sequence[FaultRecord] = ()
@@ -35,15 +35,15 @@ class Observed:
 class Workload(Protocol):
     """A generator, a model and a checker that belong together.
 
-    A workload is found by an entry point of the group `labrys.workloads`, whose name is `name` and whose object is the class.
+    Labrys finds a workload by an entry point of the group `labrys.workloads`. Its name is `name`, and its object is the class.
     The class is called with its `Options`.
 
     Attributes:
         name: As on the command line, e.g. `register`.
-        summary: What clients do, in one line.
+        summary: A description in one line.
         Options: The frozen dataclass of its options; see `harness.declare`.
-        functions: What clients are asked to do: each function with its argument and its result, in one line.
-        model: The name of the model by which each key is decided where there is nothing but a history, as in `labrys check`;
+        functions: The functions of the clients, each with its argument and its result in one line.
+        model: The name of the model that decides each key if there is only a history, as in `labrys check`;
             None: the workload is a `checker.judging.Judge` and decides it itself.
     """
 

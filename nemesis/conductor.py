@@ -216,12 +216,12 @@ class Conductor:
         held = {node: other.name for other in holders for node in other.targets}
         free = tuple(node for node in targets if node not in held)
         if not free:
-            told = "; ".join(f"{node} is held by {held[node]}" for node in targets)
-            raise FaultError(f"fault {planned.id}-{planned.kind} finds no node to hit: {told}")
+            reasons = "; ".join(f"{held[node]} already affects {node}" for node in targets)
+            raise FaultError(f"fault {planned.id}-{planned.kind} has no target left: {reasons}")
         if kind.fault.DAMAGES:
             self._allow_damage(planned, free)
         made = kind.fault(planned=planned, targets=free, field=self._field)
-        made.problems.update({node: f"left out, held by {held[node]}" for node in targets if node in held})
+        made.problems.update({node: f"left out, because {held[node]} affects it" for node in targets if node in held})
         return made
 
     async def _leader_for(self, planned: PlannedFault, target: str | tuple[str, ...]) -> str | None:
@@ -234,7 +234,7 @@ class Conductor:
         if leader is None:
             who = f"no {role}" if role else "no node"
             raise FaultError(
-                f"fault {planned.id}-{planned.kind} needs a leader, and in {patience_s:g} s {who} said that it leads"
+                f"fault {planned.id}-{planned.kind} needs a leader, and within {patience_s:g} s {who} reported that it leads"
             )
         return leader
 

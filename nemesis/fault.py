@@ -278,7 +278,7 @@ def damage_pool(where: Layout, role: str | None, rng: Random, named: Sequence[st
     if refused:
         raise PlanError(str(too_damaged(where, {role: {*named}})))
     if not chosen:
-        raise PlanError(f"{len(nodes)} nodes have no minority whose files may be damaged")
+        raise PlanError(f"{len(nodes)} nodes have no minority, and only files of a minority may be damaged")
     return tuple(node for node in nodes if node in chosen)
 
 
@@ -295,7 +295,10 @@ def too_damaged(where: Layout, damaged: Mapping[str | None, AbstractSet[str]]) -
         most = minority(len(nodes))
         if len(hit) > most:
             whose = f" of the role {role}" if len(where.roles) > 1 else ""
-            return f"files would be damaged on {', '.join(sorted(hit))}; at most {most} of {len(nodes)} nodes{whose} may be"
+            return (
+                f"the plan damages files on {', '.join(sorted(hit))}; at most {most} of {len(nodes)} nodes{whose} "
+                "may be damaged"
+            )
     return None
 
 

@@ -295,11 +295,11 @@ def choose_all(
         own = given.get(find_kind(text.partition(TARGET_SEPARATOR)[0].strip()).name)
         choice = choose(text, nodes, own, roles=roles)
         if choice.label in choices and ALL_KINDS not in wanted:
-            raise PlanError(f"the fault {choice.label!r} is asked for twice")
+            raise PlanError(f"--nemesis has the fault {choice.label!r} twice")
         choices[choice.label] = choice
     idle = sorted(given.keys() - {choice.kind.name for choice in choices.values()})
     if idle:
-        raise PlanError(f"there are options for {idle[0]}, which is not among the faults that were asked for")
+        raise PlanError(f"there are options for {idle[0]}, but --nemesis does not have this kind")
     return tuple(choices.values())
 
 
@@ -358,7 +358,7 @@ def _gaps(
     needs = sorted(kind.fault.needs(nodes, at_role=at_role))
     simulated = [node for node, can in capabilities.items() if SIMULATED in can.available]
     if simulated and needs and kind.fault.SIMULATED is None:
-        said = f"the kind {kind.name} has no effect in the simulator; docs/new-fault.md says how a kind gets one"
+        said = f"the kind {kind.name} has no effect in the simulator; docs/new-fault.md describes how to add one"
         gaps += [
             _Gap(capability="a simulated effect", node=node, said=said, instead=None, instead_said="")
             for node in simulated

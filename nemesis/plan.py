@@ -184,7 +184,7 @@ def draw_plan(
             needed = each_at_least_once and (in_turn or not candidate.choice.by_all)
             if needed and not candidate.placed:
                 raise PlanError(
-                    f"{candidate.choice.label} finds no room in {time_limit_s:g} s beside the other faults; give more time, "
+                    f"{candidate.choice.label} does not fit into {time_limit_s:g} s with the other faults; give more time, "
                     "shorter on and off times, or fewer faults"
                 )
             continue

@@ -248,7 +248,7 @@ def _aim(given: Any, role: Any, where: tgt.Layout) -> tuple[str | None, str | tu
         role, target = tgt.parse_aim(given, where)
         if target is None:
             raise PlanError(
-                f"{shown(given)} names a role and no nodes of it; write e.g. {role}{tgt.NAME_SEPARATOR}{tgt.ALL}"
+                f"{shown(given)} names a role without nodes; write e.g. {role}{tgt.NAME_SEPARATOR}{tgt.ALL}"
             )
         return role, target
     return role, _target(given, where.of(role))
@@ -290,7 +290,7 @@ def _check_nodes(given: Any, nodes: Sequence[str], source: str) -> None:
     if given != list(nodes):
         raise PlanError(
             f"{source}: the plan is for the nodes {', '.join(given)}, and the cluster has {', '.join(nodes)}, in this order. "
-            "Run it on the nodes that it names (--nodes says how many a local cluster has), or draw a plan for these."
+            "Run it on the nodes of the plan (--nodes sets the size of a local cluster), or draw a plan for these nodes."
         )
 
 

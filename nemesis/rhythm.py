@@ -109,8 +109,6 @@ def _ranges(text: str, kinds: list[str]) -> dict[str, tuple[float, float]]:
         if kind in given:
             raise PlanError(f"{shown(text)} has two ranges for {kind or 'all kinds'}")
         if kind and kind not in kinds:
-            raise PlanError(
-                f"there is a range of seconds for {kind}, which is not among the faults that were asked for"
-            )
+            raise PlanError(f"there is a range of seconds for {kind}, but --nemesis does not have this kind")
         given[kind] = both
     return given

@@ -57,7 +57,7 @@ class Layout:
         if role is None:
             return self.nodes
         if role not in self.roles:
-            raise PlanError(f"there is no role {shown(role)}; {self.known()}")
+            raise PlanError(f"unknown role {shown(role)}; {self.known()}")
         return self.roles[role]
 
     def known(self) -> str:
@@ -220,7 +220,7 @@ def resolve(
             f"{', '.join(BY_LEADER)}."
         )
     if leader is None:
-        raise PlanError(f"the target {target!r} needs a leader, and none is known")
+        raise PlanError(f"the target {target!r} needs a leader, and no leader is known")
     followers = [node for node in order if node != leader]
     if target == LEADER:
         return (leader,)

@@ -339,7 +339,7 @@ class _Handler(BaseHTTPRequestHandler):
             files, left_out = archive_of(run)
         except OSError as error:
             place = name(str(error.filename or run.path))
-            text = f"{place} cannot be read: {error.strerror}; no archive of this run would be whole"
+            text = f"{place} is unreadable: {error.strerror}; the archive of this run would be incomplete"
             self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, text)
             return
         self.send_response(HTTPStatus.OK)

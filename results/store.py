@@ -173,7 +173,7 @@ class Run:
         except OSError as error:
             raise InputError(f"{path} cannot be read: {error.strerror}") from error
         if len(data) > most:
-            raise InputError(f"{path} has more than {most} bytes, which is the most that is read")
+            raise InputError(f"{path} exceeds the maximum size of {most} bytes")
         return data
 
 
@@ -253,8 +253,8 @@ class Store:
         """
         if not is_test_name(test_name):
             raise StoreError(
-                f"a test's name is a folder's, of letters, digits and `._+-` and neither `{LATEST}` nor `{CURRENT}`; "
-                f"got {test_name!r}"
+                f"expected a test name of letters, digits and `._+-`, other than `{LATEST}` and `{CURRENT}`; "
+                f"found {test_name!r}"
             )
         parent = self.root / test_name
         base = stamp(utc)
@@ -316,7 +316,7 @@ class Store:
                     return Run(path.resolve())
         known = [f"{run.test_name}/{run.stamp}" for run in self.runs()[:3]]
         hint = f"the newest runs are {', '.join(known)}" if known else f"the store {self.root} holds no runs yet"
-        raise NoSuchRun(f"{name!r} is neither a run's folder nor a run in the store; {hint}")
+        raise NoSuchRun(f"{name!r} is neither the folder of a run nor a run in the store; {hint}")
 
     def _indexed(self, index: int) -> Run:
         runs = self.runs()

@@ -77,7 +77,7 @@ def final_reads(operations: Sequence[Operation], reads: FinalReads) -> Part:
     if reads.missing is not None:
         return Part(name=name, verdict=Verdict.UNKNOWN, reason=reads.missing, details=details)
     if not through:
-        reason = "The run touched no key, so none was read after healing."
+        reason = "The run used no key, so there were no final reads."
         return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
     if unread:
         what = "The only object" if set(through) == {None} else f"{len(unread)} of {len(through)} keys"

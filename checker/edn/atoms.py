@@ -124,7 +124,7 @@ def _joined(text: str) -> str:
     try:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
     except UnicodeDecodeError:
-        raise ValueError("half of a character stands alone") from None
+        raise ValueError("expected a whole character, found half of a surrogate pair") from None
 
 
 def _character(token: str) -> Char:

@@ -183,7 +183,7 @@ class Reader:
         """Begins a form that is in no other."""
         if self._ended_line is not None:
             self._tokens.refuse_end(
-                f"expected nothing after the bracket that closed everything in line {self._ended_line}"
+                f"expected the end of the file after the last closing bracket in line {self._ended_line}"
             )
         self._may_see_through = False
         self.line = self._tokens.line

@@ -48,7 +48,7 @@ class _Name:
             ValueError: EDN could not write it so that it can be read back.
         """
         if not self._fits(name):
-            raise ValueError(f"{name!r} is no name of a {type(self).__name__.lower()}")
+            raise ValueError(f"{name!r} is not the name of a {type(self).__name__.lower()}")
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "_hash", hash((type(self).__name__, name)))
 
@@ -181,7 +181,7 @@ class Tagged(_Pair):
             ValueError: The tag is no name.
         """
         if _NAME.fullmatch(tag) is None or tag.startswith("_") or _NUMERIC.match(tag):
-            raise ValueError(f"{tag!r} is no name of a tag")
+            raise ValueError(f"{tag!r} is not the name of a tag")
         object.__setattr__(self, "_members", (tag, value))
 
     @property
@@ -338,13 +338,13 @@ class EdnMap(_Collection, Mapping[Any, Any]):
         """Makes a map of keys and values.
 
         Raises:
-            ValueError: A key is there twice.
+            ValueError: A key is a duplicate.
         """
         members: dict[Any, Any] = {}
         for key, value in entries:
             exact = _wrap(key)
             if exact in members:
-                raise ValueError(f"the key {_shown(key)} is there twice")
+                raise ValueError(f"the key {_shown(key)} is a duplicate")
             members[exact] = value
         object.__setattr__(self, "_members", members)
         object.__setattr__(self, "_form_cache", None)
@@ -354,7 +354,7 @@ class EdnMap(_Collection, Mapping[Any, Any]):
         """Returns the map of keys and values that stand one after the other.
 
         Raises:
-            ValueError: A key is there twice, or the last one has no value.
+            ValueError: A key is a duplicate, or the last one has no value.
         """
         keys = members[::2]
         if len(members) % 2:
@@ -372,7 +372,7 @@ class EdnMap(_Collection, Mapping[Any, Any]):
 
     @classmethod
     def of_columns(cls, keys: Sequence[Keyword], values: Sequence[EdnValue]) -> EdnMap:
-        """Returns the map of keywords, of which none is there twice, and their values."""
+        """Returns the map of keywords, of which none is a duplicate, and their values."""
         made = cls.__new__(cls)
         _set_members(made, dict(zip(keys, values, strict=True)))
         _set_form(made, None)
@@ -409,13 +409,13 @@ class EdnSet(_Collection):
         """Makes a set.
 
         Raises:
-            ValueError: A member is there twice.
+            ValueError: A member is a duplicate.
         """
         exact: dict[Any, None] = {}
         for member in members:
             key = _wrap(member)
             if key in exact:
-                raise ValueError(f"the member {_shown(member)} is there twice")
+                raise ValueError(f"the member {_shown(member)} is a duplicate")
             exact[key] = None
         object.__setattr__(self, "_members", exact)
         object.__setattr__(self, "_form_cache", None)

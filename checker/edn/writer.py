@@ -94,7 +94,7 @@ def _collection(value: EdnValue, depth: int) -> str:
         return f"#{{{_joined(value, depth)}}}"
     if isinstance(value, set | frozenset):
         return "#{" + " ".join(sorted(_text(member, depth) for member in value)) + "}"
-    raise InputError(f"expected a value that EDN can say, found a {type(value).__name__}")
+    raise InputError(f"expected a value that EDN can represent, found a {type(value).__name__}")
 
 
 def _joined(members: Iterable[EdnValue], depth: int) -> str:
@@ -117,7 +117,7 @@ def _number(value: float | Decimal | Ratio) -> str:
         return f"{value.numerator}/{value.denominator}"
     if isinstance(value, Decimal):
         if not value.is_finite():
-            raise InputError(f"expected a decimal that EDN can say, found {value}")
+            raise InputError(f"expected a decimal that EDN can represent, found {value}")
         return f"{value}M"
     if math.isnan(value):
         return "##NaN"
@@ -139,7 +139,7 @@ def _character(value: Char) -> str:
 
 def _code_unit(value: str) -> str:
     if ord(value) > 0xFFFF:
-        raise InputError(f"expected a character that EDN can say, found {value!r}")
+        raise InputError(f"expected a character that EDN can represent, found {value!r}")
     return f"\\u{ord(_unicode(value)):04x}"
 
 

@@ -37,7 +37,7 @@ def hold_counts(name: str, metadata: Any, columns: Collection[str]) -> None:
                 raise BadHistory(
                     name,
                     None,
-                    f"row {rows + 1}: expected {group.num_rows} rows from here on, as the row group says, found "
+                    f"row {rows + 1}: expected {group.num_rows} rows from here on, by the row group, found "
                     f"{column.num_values} in column {column.path_in_schema!r}",
                 )
         rows += group.num_rows
@@ -57,7 +57,9 @@ def hold_row_count(name: str, metadata: Any, rows: int) -> None:
     """
     if rows != metadata.num_rows:
         raise BadHistory(
-            name, None, f"row {rows}: expected {metadata.num_rows} rows, as the file's end says, found {rows}"
+            name,
+            None,
+            f"row {rows}: expected {metadata.num_rows} rows, by the metadata at the end of the file, found {rows}",
         )
 
 

@@ -115,7 +115,9 @@ class JsonlEvents:
             return op
         if isinstance(op.value, list) and len(op.value) == 2 and isinstance(op.value[0], str):
             return op._replace(key=op.value[0], value=op.value[1])
-        raise ValueError("expected a value [key, value] with a text key, because this history is said to be keyed")
+        raise ValueError(
+            "expected a value [key, value] with a text key, because this history is keyed (--keyed, or its conventions)"
+        )
 
 
 def _header(fields: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -156,7 +156,7 @@ class Pairing:
         return BadHistory(
             self._name,
             event.line,
-            f"time goes back: process {op.process} has an event at {op.time_ns} ns, but {what} at {earlier_ns} ns",
+            f"time decreases: process {op.process} has an event at {op.time_ns} ns, but {what} at {earlier_ns} ns",
         )
 
     def finish(self) -> list[Operation]:
@@ -234,7 +234,7 @@ def _of_indexes(operation: Operation, before: int, completed: Mapping[int, int])
     if end is not None and end in completed:
         return f"complete_index {end} is that of row {completed[end]} as well"
     if operation.end_ns is not None and operation.end_ns < operation.start_ns:
-        return f"time goes back, from {operation.start_ns} to {operation.end_ns} ns"
+        return f"time decreases, from {operation.start_ns} to {operation.end_ns} ns"
     return None
 
 

@@ -91,7 +91,7 @@ def json_text(value: Value) -> str | None:
     try:
         return _ENCODER.encode(value)
     except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"expected a value that JSON can say, found {type(value).__name__}: {error}") from error
+        raise InputError(f"expected a value that JSON can represent, found {type(value).__name__}: {error}") from error
 
 
 def schema() -> Any:

@@ -106,7 +106,9 @@ class Source:
     def too_large(self) -> BadHistory:
         """Returns the error about more bytes than may be unpacked or copied."""
         return BadHistory(
-            self.name, None, "unpacked, it is larger than the limit; --unpack-limit MIB allows more where there is room"
+            self.name,
+            None,
+            "the uncompressed size exceeds the limit; --unpack-limit MIB raises it, if the disk has room",
         )
 
     def _broken(self, error: Exception) -> BadHistory:

@@ -75,7 +75,7 @@ class FifoQueue(_Queue):
         if self._crashed_in_vain(op):
             return state
         if op.ok and op.result is None:
-            return Inconsistent(f"found empty, but {value_text(state[0])} is there") if state else state
+            return Inconsistent(f"found empty, but it has {value_text(state[0])}") if state else state
         if not state:
             return Inconsistent(f"can't dequeue {value_text(op.result)} from empty queue")
         if op.ok and not same(op.result, state[0]):

@@ -102,7 +102,7 @@ def claimed(name: str, nodes: int) -> Iterator[tuple[State, int]]:
     with _machine_lock():
         states = load_all()
         if any(state.name == name for state in states):
-            raise ClusterExists(f"there is a cluster {name!r} already; `labrys cluster down {name}` takes it down")
+            raise ClusterExists(f"a cluster {name!r} exists already; `labrys cluster down {name}` removes it")
         taken = {state.subnet for state in states}
         subnet = next((number for number in SUBNETS if number not in taken), None)
         if subnet is None:

@@ -1,10 +1,10 @@
 """Generators made of generators, with Jepsen's names where they mean the same.
 
-The law they all keep: an operation that a part answers is passed on at once, so nothing is asked for and then thrown away; and
-what a part is told is every event, its own operations' and others'.
+All of them keep two rules. They pass on an operation of a part at once, so no operation is drawn and then dropped. And every
+part gets every event, of its own operations and of others.
 
-Two differences from Jepsen are on purpose. Each worker goes through a sequence on its own, and only `phases`, `then` and
-`synchronize` make workers wait for each other. And a part that answers `Later` never holds up another that could go on.
+Two differences from Jepsen are intended. Each worker goes through a sequence separately, and only `phases`, `then` and
+`synchronize` make workers wait for each other. And a part that answers `Later` never delays a part that could continue.
 """
 
 from harness.combinators.bounds import limit, once, time_limit, until_ok

@@ -85,7 +85,7 @@ class _Concat:
             self._places[asker.worker] += 1
             self._forget(asker.workers)
         raise InputError(
-            f"{MAX_EMPTY} generators in a row had nothing for worker {asker.worker}; a cycle must not be empty"
+            f"{MAX_EMPTY} generators in a row had no operation for worker {asker.worker}; a cycle must not be empty"
         )
 
     def told(self, event: Op) -> None:

@@ -27,15 +27,15 @@ HELD_S = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """What came of a command.
+    """The result of a command.
 
     Attributes:
-        status: Its exit status; -1 if none came.
-        stdout: What it wrote.
-        stderr: Likewise.
-        expired: Whether the channel was closed because the time was over.
-        held: Whether the command ended and left its output open in somebody else's hands.
-        flooded: Whether it wrote more than may be kept.
+        status: Its exit status; -1 if there is none.
+        stdout: Its standard output.
+        stderr: Its standard error.
+        expired: Whether the channel was closed at the deadline.
+        held: Whether the command ended, but another process holds its output open.
+        flooded: Whether the output exceeded the limit.
     """
 
     status: int

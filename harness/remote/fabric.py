@@ -156,7 +156,7 @@ class FabricRemote:
                 self.node, f"`{command}` wrote more than {MAX_OUTPUT_BYTES} bytes; fetch files with `get` instead"
             )
         if done.expired:
-            raise self._lost(command, f"{GRACE_S:g} s after its deadline of {timeout_s:g} s there is no answer")
+            raise self._lost(command, f"{GRACE_S:g} s after its deadline of {timeout_s:g} s, there is still no answer")
         if done.status == KILLED_STATUS and took_s >= timeout_s:
             raise CommandTimeout(self.node, command, timeout_s)
         if done.held:
@@ -248,7 +248,7 @@ class FabricRemote:
             except PermissionError as error:
                 raise NodeError(self.node, f"{what}: permission denied for {self._endpoint.user}") from error
             except TimeoutError as error:
-                raise self._lost(what, f"nothing came for {STALLED_COPY_S:g} s") from error
+                raise self._lost(what, f"no data arrived for {STALLED_COPY_S:g} s") from error
             except (paramiko.SSHException, EOFError) as error:
                 raise self._lost(what, error) from error
             except (OSError, paramiko.SFTPError) as error:

@@ -1,4 +1,4 @@
-"""What a remote shell promises, whoever implements it.
+"""The contract of a remote shell.
 
 Every command has a deadline, and at the deadline the remote process is ended too, not only the wait for it. Commands run
 as root (through sudo where the login is not root). Every error names the node, the command, its status and its stderr. A
@@ -49,7 +49,7 @@ class Remote(Protocol):
     ) -> Result:
         """Runs a command line in the node's POSIX shell, as root.
 
-        A process that is to outlive the command needs a session of its own (`setsid`), and its output redirected.
+        A process that must outlive the command needs its own session (`setsid`), and redirected output.
 
         Args:
             command: A shell command line; quote arguments with `shlex.quote`.

@@ -140,7 +140,7 @@ class ClockFault(Fault):
         for label, role in self.labels(node).items():
             state = states.get(role)
             if state is None:
-                raise FaultError(f"{label}: there is no process whose clock could be wrong")
+                raise FaultError(f"{label}: no process runs there, so no clock changes")
             found[label] = fakeclock.ahead_s(self.field.shell(node), state[0], role, samples=samples)
         return found
 
@@ -241,9 +241,7 @@ class Skew(ClockFault):
             for label, ahead_s in found.items()
         }
         good = {node for node, off_s in off.items() if abs(off_s - wanted_s) <= min(TOLERANCE_S, abs(wanted_s) / 2)}
-        texts = [
-            f"{node}'s clock is {off_s:+.3f} s off, {wanted_s:+.3f} s was asked for" for node, off_s in off.items()
-        ]
+        texts = [f"{node}'s clock is {off_s:+.3f} s off, expected {wanted_s:+.3f} s" for node, off_s in off.items()]
         texts += [f"{node}: {text}" for node, text in self.problems.items()]
         return Proof(
             effective=bool(off) and good == set(off),
@@ -296,6 +294,6 @@ class Strobe(ClockFault):
         texts += [f"{node}: {text}" for node, text in self.problems.items()]
         return Proof(
             effective=bool(jumped) and all(0 < count < SAMPLES for count in jumped.values()),
-            reason=f"{'; '.join(texts)}; a jump of {delta_s:g} s was asked for.",
+            reason=f"{'; '.join(texts)}; expected a jump of {delta_s:g} s.",
             measured={"off_s": {node: [round(off_s, 4) for off_s in offs] for node, offs in sorted(seen.items())}},
         )

@@ -26,7 +26,7 @@ class Transfer(Fault):
     PROOF: ClassVar[str] = "another node led before, in a lower term; the target reports that it leads"
     NEEDS: ClassVar[frozenset[str]] = frozenset()
     GROUPS: ClassVar[frozenset[str]] = frozenset({LEADERSHIP})
-    WHOLE_NODE: ClassVar[str | None] = "a system moves the leadership of a node, whichever process has it"
+    WHOLE_NODE: ClassVar[str | None] = "a system transfers the leadership of a node, whichever process has it"
     TARGETS: ClassVar[tuple[str, ...]] = (tgt.FOLLOWER, tgt.ONE)
 
     def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
@@ -52,7 +52,7 @@ class Transfer(Fault):
         half_s = (self.planned.end_s - self.planned.start_s) / 2  # the other half is for the proof
         self._before = await self.field.leader_and_term(half_s)
         if self._before is None:
-            raise FaultError(f"fault {self.name}: no node says that it leads, so there is no leadership to transfer")
+            raise FaultError(f"fault {self.name}: no node reports that it leads, so there is no leadership to transfer")
         (target,) = self.targets
         self._accepted = await self.field.system.lead(self.field.node(target), min(TRANSFER_TIMEOUT_S, half_s))
         leader, term = self._before
@@ -66,7 +66,7 @@ class Transfer(Fault):
         before = self._before
         measured = {"before": list(before or ()), "now": list(now or ()), "accepted": self._accepted}
         if before is None or now is None:
-            return Proof(effective=False, reason="No node said that it leads.", measured=measured)
+            return Proof(effective=False, reason="No node reported that it leads.", measured=measured)
         was, became = _said(before), _said(now)
         if before[0] == target:
             return Proof(effective=False, reason=f"{was} already led, so nothing was transferred.", measured=measured)

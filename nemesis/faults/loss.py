@@ -190,7 +190,7 @@ def judge(probability: float, deliveries: Mapping[str, Delivery], problems: Mapp
     for name, delivery in sorted(deliveries.items()):
         good = near(probability, delivery)
         effective = effective and good
-        asked = "" if good else f", not the {probability:.0%} that were asked for"
+        asked = "" if good else f", expected {probability:.0%}"
         texts.append(f"{name} lost {delivery.lost:.1%} of {delivery.sent} datagrams{asked}")
     if not deliveries:
         texts.append("no datagrams could be sent to any target")

@@ -102,7 +102,7 @@ class Partition(RuleFault):
         """
         if self.role is not None and not self.field.system.ports(self.role):
             raise FaultError(
-                f"fault {self.name}: the role {self.role} has no ports, so no packet is known to be its own"
+                f"fault {self.name}: the role {self.role} has no ports, so its packets cannot be identified"
             )
         await self.insert({name: self._rules(name) for name in self.members})
         topology = await asyncio.to_thread(describe, self.grudge)  # its first use imports a large library
@@ -209,7 +209,7 @@ class Partition(RuleFault):
         if waiting and not await self.field.until(answered, HEALED_TIMEOUT_S):
             pairs = ", ".join(f"{a} to {b}" for a, b in sorted(waiting))
             raise FaultError(
-                f"fault {self.name}: its rules are removed, but {HEALED_TIMEOUT_S:g} s later no answer came from {pairs}"
+                f"fault {self.name}: its rules are removed, but {HEALED_TIMEOUT_S:g} s later, {pairs} still does not answer"
             )
 
     def _final_proof(self, last: Mapping[str, list[rules.Counter]]) -> Proof | None:
@@ -247,9 +247,9 @@ def judge(grudge: Grudge, evidence: Evidence, problems: Mapping[str, str]) -> Pr
     if leaks:
         parts.append(f"packets still passed from {_list(leaks)}")
     if closed:
-        parts.append(f"there was no answer from {_list(closed)}, which should have stayed whole")
+        parts.append(f"there was no answer from {_list(closed)}, which should not be cut")
     if unseen:
-        parts.append(f"the packet counters saw nothing from {_list(unseen)}")
+        parts.append(f"the packet counters counted no packet from {_list(unseen)}")
     if not cut:
         parts.append("no cut pair could be probed")
     effective = not parts

@@ -134,7 +134,7 @@ class ProcessFault(Fault):
         effective = bool(good) and not bad
         return Proof(
             effective=effective,
-            reason="; ".join([*failures, *shown] or ["no node was looked at"]) + ".",
+            reason="; ".join([*failures, *shown] or ["no node was examined"]) + ".",
             measured=measured,
         )
 
@@ -169,7 +169,7 @@ class Kill(ProcessFault):
         if before.pid is not None and now.pid == before.pid:
             return f"still runs as pid {before.pid}"
         if survivors:
-            return f"still listens on its ports as pid {survivors[0]}, whatever the system says of pid {before.pid}"
+            return f"still listens on its ports as pid {survivors[0]}, though pid {before.pid} of the system is gone"
         if now.kernel.ports:
             return f"listens on port {min(now.kernel.ports)} again, as pid {min(now.kernel.states, default=0)}"
         return None

@@ -89,15 +89,15 @@ class KillLeaders(Kill):
             wait_s = self._after_s if killed else 0.0
             leader = await self.field.leader(max(0.0, until_s - wait_s - loop.time()), self.role)
             if leader is None:
-                self.problems["next"] = "no node said in time that it leads"
+                self.problems["next"] = "no node reported in time that it leads"
                 break
             await asyncio.sleep(wait_s)
             victim = named[turn] if named else leader
             if any(other is not self for other in self.field.holders(self.GROUPS, [victim], self.role)):
-                self.problems[victim] = "left out, held by another fault"
+                self.problems[victim] = "left out, because another fault affects it"
                 break
             await kill(victim)
             killed.append(victim)
         if not killed:
-            raise FaultError(f"fault {self.name} killed nobody: {'; '.join(self.problems.values())}")
+            raise FaultError(f"fault {self.name} killed no process:  {'; '.join(self.problems.values())}")
         return tuple(killed)

@@ -58,5 +58,5 @@ class Effect(abc.ABC):
         said = [f"{node} {text}" for node, text in (*bad.items(), *good.items())]
         said += [f"{node}: {text}" for node, text in self.fault.problems.items()]
         return Proof(
-            effective=bool(good) and not bad, reason=f"{'; '.join(said) or 'no node was looked at'}.", measured=measured
+            effective=bool(good) and not bad, reason=f"{'; '.join(said) or 'no node was examined'}.", measured=measured
         )

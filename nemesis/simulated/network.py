@@ -56,8 +56,11 @@ class Cut(Effect):
         leaks = [pair for pair in cut if arrived[pair]]
         closed = [pair for pair in whole if not arrived[pair]]
         wrong = [f"packets still passed from {_list(leaks)}"] if leaks else []
-        wrong += [f"nothing arrived from {_list(closed)}, which should have stayed whole"] if closed else []
-        right = f"nothing passed in any of {len(cut)} cut directions, something did in each of {len(whole)} whole ones"
+        wrong += [f"no packet arrived from {_list(closed)}, which should not be cut"] if closed else []
+        right = (
+            f"no packet passed in the {len(cut)} cut directions, and packets passed in each of the {len(whole)} other "
+            "directions"
+        )
         reason = "; ".join(wrong) or (right if cut else "no direction is cut")
         self._proof = Proof(
             effective=bool(cut) and not wrong,
@@ -80,7 +83,7 @@ class Cut(Effect):
         others, blurred = self.fault.also_cut(), self.fault.blurred()
         silent = [(a, b) for a, b in cut if not arrived[a, b] and a not in others[b] and not {a, b} & blurred]
         if silent:
-            raise FaultError(f"fault {self.fault.name} is over, but nothing arrives from {_list(silent)}")
+            raise FaultError(f"fault {self.fault.name} has ended, but no packet arrives from {_list(silent)}")
         if self._proof is None:
             return None
         total = sum(dropped.values())
@@ -172,7 +175,7 @@ class Loss(Disturbed):
         """Wants the asked part to be lost, within five standard deviations or five per cent."""
         lost = 1.0 - len(arrived) / sent
         tolerance = max(SIGMAS * math.sqrt(self._part * (1 - self._part) / sent), LEAST_TOLERANCE)
-        asked = f"{self._part:.0%} was asked for"
+        asked = f"expected {self._part:.0%}"
         return abs(lost - self._part) <= tolerance, f"lost {lost:.1%} of {sent} probes, {asked}"
 
     @property
@@ -194,7 +197,7 @@ class Delay(Disturbed):
         """Wants half of the delay at least."""
         median_ms = _median_ms(arrived)
         late = median_ms is not None and median_ms >= float(self.fault.options["delay_ms"]) / 2
-        return late, f"sent probes that took {median_ms} ms, {self.fault.options['delay_ms']:g} ms was asked for"
+        return late, f"sent probes that took {median_ms} ms, expected {self.fault.options['delay_ms']:g} ms"
 
 
 class Duplicate(Disturbed):

@@ -72,7 +72,7 @@ class Killed(Effect):
                 dead.append(name)
         if dead:
             raise FaultError(
-                f"fault {self.fault.name}: after the restart no process runs on {', '.join(dead)}; its log says why"
+                f"fault {self.fault.name}: after the restart, no process runs on {', '.join(dead)}; its log has the reason"
             )
         return None
 
@@ -194,8 +194,10 @@ class Paused(Effect):
             raise FaultError(f"fault {self.fault.name} is not healed: {', '.join(still)} is still stopped")
         if self._proof is None or not self._proof.effective:
             return None
-        restless = [f"{name} handled {count} messages and timers meanwhile" for name, count in moved.items() if count]
-        told = "; ".join(restless) or "none handled a message or a timer meanwhile"
+        restless = [
+            f"{name} handled {count} messages and timers during the fault" for name, count in moved.items() if count
+        ]
+        told = "; ".join(restless) or "none handled a message or a timer during the fault"
         return Proof(
             effective=not restless,
             reason=f"{self._proof.reason[:-1]}; {told}.",

@@ -91,7 +91,7 @@ def test_a_login_without_rights_can_do_nothing(cluster: LocalCluster) -> None:
         root.run("userdel -rf plain", check=False)
 
     assert not can.available
-    assert "nothing runs as root there" in can.missing[cap.ROOT]
+    assert "no command runs as root there" in can.missing[cap.ROOT]
     assert "sudo" in can.missing[cap.ROOT]
 
 

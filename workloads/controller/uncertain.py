@@ -67,8 +67,8 @@ class UncertainGroup(BrokerGroup):
         """
         if operation.f == "clean":
             raise ModelError(
-                f"model {self.name}: expected no clean, found one: what it leaves depends on who is alive; "
-                "take the model workloads.controller.model:BrokerGroup"
+                f"model {self.name}: expected no clean, found one: its effect depends on which brokers are alive; "
+                "use the model workloads.controller.model:BrokerGroup"
             )
         return super().call(operation)
 
@@ -82,7 +82,7 @@ class UncertainGroup(BrokerGroup):
                     break  # the others lead to the same
         if not found:
             return Inconsistent(
-                f"{in_words(state)}, whatever it elected by itself since, never answers {short(op.result)}"
+                f"{in_words(state)} cannot give the answer {short(op.result)}, whatever it elected by itself"
             )
         after = found.pop()
         # Where the answer does not say where the group is, it may be anywhere from the earliest state on.

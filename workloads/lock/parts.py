@@ -29,7 +29,7 @@ def final_acquires(operations: Sequence[Operation], reads: FinalReads) -> Part:
         return part
     if part.verdict is Verdict.UNKNOWN:
         named = ", ".join(map(str, unread))
-        reason = f"Not all of {keys} locks could be acquired after healing. At least these could not: {named}."
+        reason = f"Some of {keys} locks could not be acquired after healing: {named}."
     else:
         through = ", ".join(f"{node} ({count})" for node, count in part.details["keys_by_node"].items())
         left_out = "".join(f" {node} was left out: it {why}." for node, why in reads.left_out.items())

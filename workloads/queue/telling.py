@@ -78,7 +78,7 @@ def _unseen(found: Found, delivery: Delivery) -> str | None:
     if not found.ok:
         return f"{found.acknowledged} enqueues were acknowledged, but no value came out, so nothing was tested."
     if found.compared is not None and found.compared < 2:
-        return "No two values were put in once and came out once, so the order was not tested."
+        return "There are no two values that were put in once and came out once, so the order was not tested."
     return None if delivery is Delivery.AT_MOST_ONCE else _undecided(found)
 
 
@@ -171,7 +171,7 @@ class _Teller:
             takes = self._take_of(late), self._take_of(early)
             explanation = (
                 f"Process {self._process(puts[0])} put in {_said(value)} before process {self._process(puts[1])} put in "
-                f"{_said(other)}. They came out the other way round: {_said(other)} by {self._taking(takes[1])}, then "
+                f"{_said(other)}. They came out in the reverse order:  {_said(other)} by {self._taking(takes[1])}, then "
                 f"{_said(value)} by {self._taking(takes[0])}."
             )
             rows = tuple(dict.fromkeys((*puts, takes[1], takes[0])))

@@ -226,7 +226,7 @@ class _Judge:
             row, add = int(facts.reads[facts.too_early[number]]), int(facts.add[number])
             why = "which was never added"
             if facts.failed[number]:
-                why = "although each add of it failed, which means that it did not happen"
+                why = "although every add of it failed and so did not happen"
             elif add != NONE:
                 why = f"before any add of it began; the first began at {_seconds(self.history.start_ns[add])}"
             yield self._anomaly(

@@ -133,9 +133,7 @@ class DLedgerNodes(System):
         remote = self.cluster.remote(node)
         java = remote.run("java -version 2>&1", check=False)
         if java.status != 0:
-            raise NodeError(
-                node.name, f"needs Java 17 or later to run DLedger, but `java -version` says: {java.stdout.strip()}"
-            )
+            raise NodeError(node.name, f"expected Java 17 or later to run DLedger, found: {java.stdout.strip()}")
         digest = _sha256(JAR)
         has = '[ "$(sha256sum < {} 2>/dev/null)" = ' + shlex.quote(f"{digest}  -") + " ]"
         own, here = has.format(NODE_JAR), has.format(shlex.quote(str(JAR)))

@@ -56,8 +56,8 @@ def test_two_faults_of_a_process_never_share_a_node(bench: Bench) -> None:
         await conductor.begin(pause)
         begun = await conductor.begin(kill)
         assert begun.targets == ("n3",)
-        assert begun.details["problems"] == {"n2": "left out, held by 1-pause"}
-        with pytest.raises(FaultError, match="finds no node to hit: n1 is held by 1-pause"):
+        assert begun.details["problems"] == {"n2": "left out, because 1-pause affects it"}
+        with pytest.raises(FaultError, match="has no target left: 1-pause already affects n1"):
             await conductor.begin(crash)
         await conductor.end(kill)
         await conductor.end(pause)

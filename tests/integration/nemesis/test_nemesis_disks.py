@@ -155,7 +155,7 @@ def test_files_are_damaged_on_a_minority_at_most(bench: Bench) -> None:
         first = PlannedFault(id=1, kind="file-bitflip", target=["n1", "n2"], start_s=0, end_s=9, options={"flips": 1})
         await conductor.begin(first)
         await conductor.end(first)
-        with pytest.raises(FaultError, match="is refused: files would be damaged on n1, n2, n3"):
+        with pytest.raises(FaultError, match="is refused: the plan damages files on n1, n2, n3"):
             await conductor.begin(planned("file-truncate", ["n3"]))
 
     bench.run(work())

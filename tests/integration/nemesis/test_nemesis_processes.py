@@ -49,7 +49,7 @@ def test_the_next_leader_is_killed_after_the_first(bench: Bench) -> None:
 
     begun, proof, _ = bench.through(planned("leaders-kill", "leader+minority", order=ORDER, after=6.0))
     assert begun.targets == ("n1",)
-    assert "no node said in time that it leads" in proof.reason
+    assert "no node reported in time that it leads" in proof.reason
 
 
 def test_a_paused_process_is_stopped_and_goes_on_as_the_same(bench: Bench) -> None:

@@ -232,7 +232,7 @@ def test_two_roles_of_one_node_are_held_apart(site: Site) -> None:
         await conductor.begin(kill)
         await conductor.begin(pause)
         proofs = [await conductor.prove(kill), await conductor.prove(pause)]
-        with pytest.raises(FaultError, match="finds no node to hit: n1 is held by 7-pause"):
+        with pytest.raises(FaultError, match="has no target left: 7-pause already affects n1"):
             await conductor.begin(again)
         await conductor.end(pause)
         await conductor.end(kill)

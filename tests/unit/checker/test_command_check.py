@@ -305,7 +305,7 @@ def test_a_run_folder(run: Callable[..., Ran], tmp_path: Path) -> None:
     (tmp_path / "test.json").write_text('{"workload":"bank"}')
     assert "there is no workload bank" in run(tmp_path).err
     (tmp_path / "test.json").write_text("{")
-    assert "say it with --model" in run(tmp_path).err
+    assert "set it with --model" in run(tmp_path).err
     assert run(tmp_path, "--model", "noop", "--empty", "valid").code == 0
 
 

@@ -159,5 +159,5 @@ def test_the_search_is_told_of_in_every_format(run: Callable[..., Ran], file: Ca
 
 def test_a_checker_of_a_workload_has_no_model_to_explain(run: Callable[..., Ran], file: Callable[..., Path]) -> None:
     """What would change nothing is refused."""
-    with pytest.raises(InputError, match="--explain-model: models alone take this"):
+    with pytest.raises(InputError, match="--explain-model: only models support this"):
         run(file(GOOD), "--workload", "tests.judges:Ids", "--explain-model")

@@ -230,7 +230,7 @@ def test_what_a_convention_silences_is_counted(tmp_path: Path, operation: Callab
     write_operations(path, history, run="r")
     text, document = _documents(path, "--nil-read", "any")
     assert "10 reads of nil taken as reads of anything (--nil-read any)\n" in text
-    assert "1 failed compare-and-set taken as saying nothing (--failed-cas drop)\n" in text
+    assert "1 failed compare-and-set ignored (--failed-cas drop)\n" in text
     assert document["weakened"] == {"nil_read": 10, "failed_cas": 1}
     text, document = _documents(path, "--failed-cas", "observe")
     assert "taken as" not in text

@@ -434,11 +434,11 @@ def test_events_without_a_header_are_taken_in_the_order_of_the_lines(tmp_path: P
             3,
             "process 0 invokes 'write', but ended with the info of line 2",
         ),
-        (f"{TIMED}\n{{:process 0 :type :ok :f :write :value 1 :time 8}}", 2, "time goes back"),
+        (f"{TIMED}\n{{:process 0 :type :ok :f :write :value 1 :time 8}}", 2, "time decreases"),
         (
             f"{TIMED}\n{{:process 0 :type :ok :f :write :value 1 :time 12}}\n{TIMED}",
             3,
-            "time goes back: process 0 has an event at 9 ns, but its last operation completed at 12 ns",
+            "time decreases: process 0 has an event at 9 ns, but its last operation completed at 12 ns",
         ),
         (f"{INDEXED}\n{{:process 0 :type :ok :f :write :value 1}}", 2, "expected an :index as the events before have"),
         (f"{INVOKE}\n{{:process 0 :type :ok :f :write :value 1 :index 1}}", 2, "expected no :index"),
@@ -463,7 +463,7 @@ def test_events_without_a_header_are_taken_in_the_order_of_the_lines(tmp_path: P
         (f"{INVOKE}\nnil", 2, "expected the map of an event, found nil"),
         (f"{INVOKE}\n{{:process 1 :type", 2, "is never closed"),
         (f"[{INVOKE}", 1, "expected ']' at the end"),
-        (f"[{INVOKE}]\n{INVOKE}", 2, "expected nothing after the bracket"),
+        (f"[{INVOKE}]\n{INVOKE}", 2, "expected the end of the file after the last closing bracket"),
         ("[" * 1_000_000, 1, "nesting of at most 128"),
         ("{:process 0 :type :invoke :f :write :value " + "[" * 1_000_000, 1, "nesting of at most 128"),
         (
@@ -539,7 +539,7 @@ def test_what_is_unpacked_is_bounded(tmp_path: Path) -> None:
     for head in (b"PAR1", b"{:a "):
         bomb.write_bytes(gzip.compress(head + b" " * (8 << 20)))
         with (
-            pytest.raises(BadHistory, match=r"larger than the limit; --unpack-limit MIB"),
+            pytest.raises(BadHistory, match=r"exceeds the limit; --unpack-limit MIB"),
             opened(str(bomb), 1 << 20) as source,
         ):
             read_source(source)
@@ -618,7 +618,7 @@ def _row(**changed: Any) -> Operation:
             "works again after its operation of event 0",
         ),
         ([_row(complete_index=0)], "expected a complete_index above, found 0"),
-        ([_row(end_ns=0)], "time goes back, from 1 to 0 ns"),
+        ([_row(end_ns=0)], "time decreases, from 1 to 0 ns"),
     ],
 )
 def test_bad_rows_are_refused(tmp_path: Path, rows: list[Operation], reason: str) -> None:

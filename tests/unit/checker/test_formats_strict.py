@@ -47,12 +47,12 @@ GOOD = Operation(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (HEADER.replace("}", ',"version":1}'), "h:1: .*the key 'version' is there twice"),
-        (HEADER + EVENT.replace("}", ',"value":2}'), "h:2: .*the key 'value' is there twice"),
-        (HEADER + EVENT.replace("}", ', "value" : 2}'), "h:2: .*the key 'value' is there twice"),
-        (HEADER + EVENT.replace("}", ',"va\\u006cue":2}'), "h:2: .*the key 'value' is there twice"),
-        (HEADER + EVENT.replace(":1}", ':{"a":1,"a":1}}'), "h:2: .*the key 'a' is there twice"),
-        (HEADER + EVENT.replace(":1}", ':[[{"a":{"b":1,"c":2,"b":3}}]]}'), "h:2: .*the key 'b' is there twice"),
+        (HEADER.replace("}", ',"version":1}'), "h:1: .*the key 'version' is a duplicate"),
+        (HEADER + EVENT.replace("}", ',"value":2}'), "h:2: .*the key 'value' is a duplicate"),
+        (HEADER + EVENT.replace("}", ', "value" : 2}'), "h:2: .*the key 'value' is a duplicate"),
+        (HEADER + EVENT.replace("}", ',"va\\u006cue":2}'), "h:2: .*the key 'value' is a duplicate"),
+        (HEADER + EVENT.replace(":1}", ':{"a":1,"a":1}}'), "h:2: .*the key 'a' is a duplicate"),
+        (HEADER + EVENT.replace(":1}", ':[[{"a":{"b":1,"c":2,"b":3}}]]}'), "h:2: .*the key 'b' is a duplicate"),
         (
             HEADER + EVENT.replace('"time":0', '"time":-1'),
             "h:2: expected nanoseconds .* in 'time', found '-1'; numbers go",
@@ -87,7 +87,7 @@ GOOD = Operation(
         (INVOKE + "{:process :nemesis :type :info :f :kill :time -5}\n", "h:2: expected a :time .* found -5"),
         ("{:process :nemesis :type :info :f :kill :index 3}\n" + INVOKE, "h:2: expected an :index above 3, found 3"),
         (INVOKE.replace(":process 0", ":process -1"), "h:1: expected a :process that is a number from 0 on"),
-        (INVOKE.replace("nil", "{:a 1 :a 2}"), "h:1:.* the key :a is there twice"),
+        (INVOKE.replace("nil", "{:a 1 :a 2}"), "h:1:.* the key :a is a duplicate"),
         (LOG + LOG.replace(" 3\t", " -3\t"), "h:2: expected an event"),
         (LOG + LOG.replace(" 3\t", " worker\t"), "h:2: expected an event"),
     ],
@@ -120,7 +120,7 @@ def test_doubled_keys_are_found_and_no_others(fields: dict[str, Any], data: st.D
     assert decode_object(("{" + ",".join(parts) + "}").encode(errors="surrogatepass")) == fields
     if parts:
         parts.insert(data.draw(st.integers(0, len(parts))), data.draw(st.sampled_from(parts)))
-        with pytest.raises(ValueError, match="is there twice"):
+        with pytest.raises(ValueError, match="is a duplicate"):
             decode_object(("{" + ",".join(parts) + "}").encode(errors="surrogatepass"))
 
 
@@ -180,7 +180,7 @@ def test_a_doubled_key_in_a_value_of_parquet(tmp_path: Path) -> None:
     table = parquet.read_table(path)
     place = table.schema.get_field_index("value")
     parquet.write_table(table.set_column(place, table.schema.field(place), pa.array(['{"a":1,"a":2}'])), path)
-    with pytest.raises(BadHistory, match=r"row 1: .*the key 'a' is there twice"):
+    with pytest.raises(BadHistory, match=r"row 1: .*the key 'a' is a duplicate"):
         read_histories(str(path))
 
 

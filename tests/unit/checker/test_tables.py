@@ -204,7 +204,7 @@ def test_what_arrays_cannot_say_is_decided_from_objects(
         ({"type": OpType.INFO}, "works again after its operation of event 1000"),
         ({"complete_index": 1_000_000}, "invokes while its operation of event 1000 is open"),
         ({"complete_index": 999}, "expected a complete_index above, found 999"),
-        ({"end_ns": 3}, "time goes back"),
+        ({"end_ns": 3}, "time decreases"),
     ],
 )
 def test_rules_hold_for_arrays_too(

@@ -94,7 +94,7 @@ def test_hosts_that_lack_nothing() -> None:
             "`ssh-keygen -R '[db-1.lab]:2222' -f /known`",
         ),
         (unreachable(ConnectionRefusedError("refused")), "SSH", "`ssh -p 2222 carol@db-1.lab true` shows why"),
-        ("rubbish", "SSH", "`ssh -p 2222 carol@db-1.lab` shows what its shell says"),
+        ("rubbish", "SSH", "`ssh -p 2222 carol@db-1.lab` shows the output of its shell"),
         (("", 1), "sudo", "`echo 'carol ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/labrys`"),
         (said(user=1000), "sudo", "NOPASSWD"),
         (said(clock="100.0"), "clock", "`timedatectl set-ntp true`"),

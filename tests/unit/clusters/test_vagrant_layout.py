@@ -84,7 +84,7 @@ def test_ssh_config_tells_how_nodes_are_reached(key: Path) -> None:
 def test_ssh_config_that_lacks_a_node_or_is_none(key: Path) -> None:
     """A node that is not named, a port that is none and a key that is gone are errors, never a smaller cluster."""
     nodes = Layout(nodes=2, subnet="192.168.56").members()
-    with pytest.raises(ClusterError, match="says nothing about n2"):
+    with pytest.raises(ClusterError, match="does not have n2"):
         parse_ssh_config(entry("n1", key), nodes, host_key=HOST_KEY)
     with pytest.raises(ClusterError, match="wrote something unexpected"):
         parse_ssh_config(entry("n1", key, "many") + entry("n2", key), nodes, host_key=HOST_KEY)

@@ -305,4 +305,4 @@ def test_faults_aim_at_the_roles_of_a_system(
     assert (faults["pause"]["options"]["role"], len(faults["pause"]["target"])) == ("back", 2)
     assert "front" in refused(capsys, "plan", "--system", "kv", "--nemesis", "kill:frnt")
     (elsewhere / "plan.json").write_text(json.dumps(drawn["plan"]))
-    assert "there is no role 'back'; the roles are: node on n1" in refused(capsys, "plan", "--plan", "plan.json")
+    assert "unknown role 'back'; the roles are: node on n1" in refused(capsys, "plan", "--plan", "plan.json")

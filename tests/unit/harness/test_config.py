@@ -98,7 +98,7 @@ def test_root_takes_no_defaults_from_what_others_can_write(
 ) -> None:
     """Neither from the file of another user, nor from one that others may write, nor over another user's link."""
     owned_by(monkeypatch, uid, mode, link_uid=link_uid)
-    with pytest.raises(InputError, match=r"would decide what root does.*name it with --config"):
+    with pytest.raises(InputError, match=r"would set defaults for root.*name it with --config"):
         load_config(found, ["check"], named=False)
     assert load_config(found, ["check"], named=True) == {"check": {"model": "noop"}}
 

@@ -132,7 +132,7 @@ def test_a_value_that_json_cannot_say_is_refused(tmp_path: Path, value: Any) -> 
     """It is refused before it is recorded, and the history goes on without a gap."""
     path = tmp_path / "history.jsonl"
     writer = HistoryWriter(path, {})
-    with pytest.raises(InputError, match="what JSON can say"):
+    with pytest.raises(InputError, match="that JSON can represent"):
         writer.append(time_ns=0, op_type=OpType.OK, process=0, f="read", value=value)
     write(writer, 1)
     writer.close()

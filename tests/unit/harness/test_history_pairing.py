@@ -79,7 +79,7 @@ def test_operations_are_in_the_order_of_their_invokes() -> None:
 @pytest.mark.parametrize(
     ("ops", "expected"),
     [
-        ([op(0, OK, 4)], "event 0: process 4 completes (ok), but has invoked nothing"),
+        ([op(0, OK, 4)], "event 0: process 4 completes (ok), but has no open operation"),
         ([op(0, INVOKE, 4), op(1, OK, 4), op(2, OK, 4)], "event 2: process 4 completes (ok)"),
         ([op(0, INVOKE, 4), op(1, INVOKE, 4)], "event 1: process 4 invokes, but its operation of event 0 is open"),
         ([op(0, INVOKE, 4), op(1, OK, 4, "write")], "event 1: process 4 completes 'write'"),

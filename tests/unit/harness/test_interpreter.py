@@ -235,7 +235,7 @@ def test_an_answer_that_is_no_outcome_is_an_info(outcome: Any) -> None:
 
     result, ops = run(limit(1, repeat(WRITE)), Service(behave))
     assert result.unknown == 1
-    assert "which is no outcome" in (ops[1].error or "")
+    assert "which is not an outcome" in (ops[1].error or "")
 
 
 def test_a_result_that_a_history_cannot_hold_is_an_info(tmp_path: Any) -> None:
@@ -250,7 +250,7 @@ def test_a_result_that_a_history_cannot_hold_is_an_info(tmp_path: Any) -> None:
     writer.close()
     assert result.unknown == 2
     assert [op.type for op in ops] == [OpType.INVOKE, OpType.INFO] * 2
-    assert "what JSON can say" in (ops[1].error or "")
+    assert "that JSON can represent" in (ops[1].error or "")
     assert [op.process for op in ops] == [0, 0, 1, 1]
 
 
@@ -467,7 +467,7 @@ def test_a_generator_s_value_that_a_history_cannot_hold_ends_the_drive(tmp_path:
     from harness.history import HistoryWriter  # noqa: PLC0415 - the one test that needs a file
 
     service = Service(answer_at_once)
-    with pytest.raises(InputError, match="what JSON can say"):
+    with pytest.raises(InputError, match="that JSON can represent"):
         run(repeat(Invocation("write", {1})), service, history=HistoryWriter(tmp_path / "h.jsonl", {}))
     assert service.opened == []
 

@@ -58,7 +58,7 @@ def test_a_one_way_cut_is_judged_by_its_counters() -> None:
     one_way = grudges.one_way(NODES, ["n1"])
     assert judge(one_way, evidence(grudge=one_way), {}).effective
     both_dead = evidence(grudge=one_way, counts={("n2", "n1"): 0})
-    assert "counters saw nothing from n2 to n1" in judge(one_way, both_dead, {}).reason
+    assert "counters counted no packet from n2 to n1" in judge(one_way, both_dead, {}).reason
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ def test_a_one_way_cut_is_judged_by_its_counters() -> None:
     [
         (evidence({("n2", "n1"): Answer.OPEN}), "Packets still passed from n2 to n1."),
         (evidence({("n2", "n1"): Answer.REFUSED}), "Packets still passed from n2 to n1."),
-        (evidence({("n2", "n3"): Answer.SILENT}), "There was no answer from n2 to n3, which should have stayed whole."),
-        (evidence(counts={("n1", "n3"): 0}), "The packet counters saw nothing from n1 to n3."),
+        (evidence({("n2", "n3"): Answer.SILENT}), "There was no answer from n2 to n3, which should not be cut."),
+        (evidence(counts={("n1", "n3"): 0}), "The packet counters counted no packet from n1 to n3."),
         (evidence({("n1", "n2"): Answer.OPEN}, blurred=frozenset(NODES)), "Packets still passed from n1 to n2."),
     ],
 )

@@ -225,7 +225,7 @@ def test_too_short_a_time_is_refused() -> None:
 
 def test_a_kind_that_gets_no_turn_is_refused_or_left_out() -> None:
     """Two faults that hold all nodes cannot both have a turn in a short time."""
-    with pytest.raises(PlanError, match="finds no room"):
+    with pytest.raises(PlanError, match="does not fit into"):
         plan(["kill:all", "pause:all"], time_limit_s=21)
     assert len(plan(["kill:all", "pause:all"], time_limit_s=21, each_at_least_once=False)) == 1
 

@@ -117,7 +117,7 @@ def test_a_link_to_the_newest_run_does_not_lead_out_of_its_folder(
     (store / "latest").symlink_to(foreign)
     code, told = run(capsys, "report", "latest")
     assert code == ExitCode.BAD_ARGUMENTS
-    assert "neither a run's folder nor a run in the store" in told
+    assert "neither the folder of a run nor a run in the store" in told
 
 
 def test_the_logs_of_a_suite_are_not_written_through_links(capsys: pytest.CaptureFixture[str], foreign: Path) -> None:

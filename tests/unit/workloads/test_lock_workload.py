@@ -202,7 +202,7 @@ def test_locks_that_could_not_be_had_make_the_run_unknown() -> None:
     parts = {part.name: part for part in LockWorkload().check(operations, Observed(final_reads=FinalReads()))}
     assert set(parts) == {"lock", "final-reads"}
     assert parts["final-reads"].verdict is Verdict.UNKNOWN
-    assert parts["final-reads"].reason.endswith("At least these could not: b.")
+    assert parts["final-reads"].reason.endswith("could not be acquired after healing: b.")
     fine = [*operations, done(8, 9, 1, "acquire", None, 4, key="b", phase=FINAL_PHASE)]
     parts = {part.name: part for part in LockWorkload().check(fine, Observed(final_reads=FinalReads()))}
     assert parts["final-reads"].verdict is Verdict.VALID

@@ -184,7 +184,7 @@ def test_a_reordered_pair_is_told() -> None:
     (anomaly,) = judge(ORDERED[0][1], order=Order.PRODUCER).anomalies
     assert (anomaly.rows, anomaly.decisive) == ((0, 1, 2, 3), 2)
     assert anomaly.explanation == (
-        "Process 0 put in the value 1 before process 0 put in the value 2. They came out the other way round: the value 2 by "
+        "Process 0 put in the value 1 before process 0 put in the value 2. They came out in the reverse order:  the value 2 by "
         "a dequeue of process 1, then the value 1 by a dequeue of process 1."
     )
 
