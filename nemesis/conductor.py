@@ -1,8 +1,8 @@
-"""Carries out a plan's faults on a cluster: finds the targets, breaks them, proves it, heals.
+"""Runs the faults of a plan on a cluster: resolves the targets, breaks them, proves the effect, and heals.
 
-The conductor keeps who holds what: two faults of one group never share a node, so that one's healing is never taken for the
-other's. Whatever happens between the start of a fault and its end is recorded and raised to the schedule, which goes on;
-healing everything does not depend on what this object remembers, but on what is found on the nodes.
+The conductor tracks which fault affects which node. Two faults of one group never share a node, so that the healing of one is
+never taken for that of the other. An error between the start and the end of a fault is recorded and raised to the schedule,
+which continues. Healing everything does not depend on the state of this object, but on the marks that it finds on the nodes.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Conductor:
         self._prepared = False
 
     async def prepare(self, plan: Sequence[PlannedFault]) -> None:
-        """Puts the system's data on volumes of ours, and its process on a clock of its own, if the plan's faults need that.
+        """Puts the system's data on volumes of Labrys, and gives its process its own clock, if the plan needs this.
 
         Called when the system is installed and does not run. Both stay until `release`, through every healing.
 
@@ -117,7 +117,7 @@ class Conductor:
         return detach_volume(remote)
 
     async def begin(self, fault: PlannedFault) -> Begun:
-        """Finds the targets and breaks them.
+        """Resolves the targets and breaks them.
 
         Raises:
             FaultError: A node lacks a capability, there is no leader to aim at or no node to hit, or none could be broken.
@@ -156,10 +156,10 @@ class Conductor:
         return self._effects.get(made.id, made)
 
     async def heal(self) -> None:
-        """Heals everything that this tool may have left on the nodes, by what is found there.
+        """Heals all effects of Labrys on the nodes, by the marks that it finds there.
 
         Raises:
-            FaultError: On some node something is left, or it cannot be reached.
+            FaultError: A node still has an effect, or is unreachable.
         """
         if self._world is not None:
             self._world.heal()

@@ -1,8 +1,7 @@
-"""What a node's kernel says about the system's process, independent of what the system says about itself.
+"""The state of the system's process by the kernel of the node, independent of the reports of the system.
 
-A pid file can lie, and with it everything that trusts it. The sockets that listen on the system's ports cannot: the kernel
-knows which process holds each, and that process' state. So a kill is proved by ports that nobody listens on any more, and a
-pause by the state of the process behind them.
+A pid file can be wrong. The sockets that listen on the system's ports cannot: the kernel knows the process of each socket, and
+its state. So ports without a listener prove a kill, and the state of the process behind them proves a pause.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What every fault is: a class that can be drawn into a plan, judged before it happens, made, proved, and healed.
+"""The base class of faults: drawing into a plan, checks before a run, start, proof, and healing.
 
-The class side works on names only and decides the plan. An instance works on one cluster and lives from just before its
-fault begins until it is healed. The law of all of them: intent is left on the node before the effect (see `undo`), `prove`
-looks at the effect by other means than those that made it, and `end` verifies what it claims to have healed.
+Class methods work only on names, and determine the plan. An instance works on one cluster, from just before its fault begins
+until it is healed. Every fault keeps three rules. It leaves a note on the node before the effect (see `undo`). `prove` measures
+the effect by other means than those that caused it. `end` verifies that the effect is healed.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ _COMMAND = re.compile(r"`([^`]{60})[^`]+`")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """What a kind draws one fault from.
+    """The input for drawing one fault.
 
     Attributes:
-        nodes: The nodes it is about, in order: all, or those that run a role.
+        nodes: The candidate nodes, in order: all, or those with a role.
         rng: The kind's stream.
-        target: The spec or the names that were asked for.
+        target: The requested spec or names.
         options: The settled options.
         at_most: How many nodes may be hit, where the kind chooses.
         pool: The only nodes that may be hit.
@@ -91,18 +91,18 @@ class Fault(abc.ABC):
     """One fault on one cluster.
 
     Attributes:
-        SUMMARY: What it does, in a line.
-        PROOF: How its effect is proved, in a line.
+        SUMMARY: The effect, in one line.
+        PROOF: The proof of its effect, in one line.
         NEEDS: The capabilities it needs on every node, whatever their addresses.
-        INSTEAD: Capability to another one that does as well on a node that has not the first.
-        GROUPS: What it holds on its nodes; two faults of one group never share a node.
-        DISABLES: Whether its targets cannot take part in a quorum meanwhile.
-        DAMAGES: Whether its targets are damaged for good; at most a minority ever is.
-        PREPARES: Whether the system's data must lie on a volume of ours from the start of the run.
-        TARGETS: The specs it can be aimed at; names are always possible where this is not empty.
+        INSTEAD: Capability to an alternative that a node may have instead.
+        GROUPS: The things that it affects on its nodes; two faults of one group never share a node.
+        DISABLES: Whether its targets cannot take part in a quorum during the fault.
+        DAMAGES: Whether the damage is permanent; then it hits at most a minority.
+        PREPARES: Whether the system's data must be on a volume of Labrys from the start of the run.
+        TARGETS: The possible target specs; names are always possible if this is not empty.
         SIMULATED: What it does in a simulated world; None: nothing, so it is refused there, unless it needs nothing of nodes. A
             class below another one inherits its effect, and names its own if it does something else.
-        WHOLE_NODE: Why it cannot be aimed at a role, as a clause about it; None: it can.
+        WHOLE_NODE: The reason why its target cannot be a role, as a clause; None: it can be a role.
         OPTIONS: The options it knows, beside those that a plan adds.
         role: The role of the processes that this fault is aimed at; None: it is aimed at nodes as they are.
     """
@@ -173,7 +173,7 @@ class Fault(abc.ABC):
 
     @property
     def members(self) -> tuple[str, ...]:
-        """Returns the nodes that this fault is about: those that run its role, or all."""
+        """Returns the candidate nodes: those with its role, or all."""
         return self.field.layout.of(self.role)
 
     def roles_on(self, node: Node) -> tuple[str, ...]:
@@ -181,7 +181,7 @@ class Fault(abc.ABC):
         return tuple(each for each in self.field.roles_on(node) if self.role in {None, each})
 
     def labels(self, node: Node) -> dict[str, str]:
-        """Returns the processes on a node that this fault is about.
+        """Returns the processes of a node that this fault affects.
 
         Returns:
             What each is called in messages and measurements, to its role: the node's name where there is only one process.

@@ -58,7 +58,7 @@ class Field:
         names: Their names, in order.
         layout: Which of them run which role.
         faults: The faults that are on, by id.
-        over: The ids of those that were healed, or could not be: they hold nothing any more.
+        over: The ids of ended faults, healed or not; they affect no node any more.
     """
 
     def __init__(self, *, cluster: Cluster, system: System) -> None:
@@ -122,7 +122,7 @@ class Field:
         return not self._under_way
 
     async def leader(self, timeout_s: float, role: str | None = None) -> str | None:
-        """Asks all nodes, until one says that it leads; None if none does in time.
+        """Asks all nodes until one reports that it leads; None if none does in time.
 
         Args:
             timeout_s: How long they are asked.
@@ -132,7 +132,7 @@ class Field:
         return found[0] if found else None
 
     async def leader_and_term(self, timeout_s: float, role: str | None = None) -> tuple[str, int | None] | None:
-        """Asks all nodes, until one says that it leads; the one with the highest term, where several do."""
+        """Asks all nodes until one reports that it leads; if there are several, the one with the highest term."""
         return await self.until(functools.partial(self._leader_now, role), timeout_s)
 
     async def _leader_now(self, role: str | None) -> tuple[str, int | None] | None:
@@ -140,7 +140,7 @@ class Field:
         return None if latest is None else (latest.node, latest.term)
 
     async def statuses(self, role: str | None = None) -> Sequence[NodeStatus]:
-        """Returns what the nodes that answer say about themselves, or about their process of a role."""
+        """Returns the status of the nodes that answer, or of their process of a role."""
         if role is None:
             answers = await asyncio.gather(*(self.system.status(node, STATUS_TIMEOUT_S) for node in self.nodes))
             return [answer for answer in answers if answer is not None]

@@ -1,13 +1,13 @@
 """Grudges: which node drops whose packets.
 
-A grudge maps every node to the set of nodes whose packets it drops on arrival. The functions here are pure: names in,
-grudge out, with every choice already made by the caller (an order, a leader), so that what a partition does follows from
-the plan and can be checked as a property for any number of nodes. The laws they keep:
+A grudge maps every node to the set of nodes whose packets it drops on arrival. The functions here are pure: the caller makes
+every choice, such as an order or a leader. So a partition follows from the plan, and tests can check its properties for any
+number of nodes. The properties:
 
 - every node is a key, and no node drops its own packets;
-- all but `one_way` are symmetric: a direction of a link that is dead for one side only would isolate both ends over TCP;
+- all but `one_way` are symmetric, because a link that is cut in one direction isolates both ends over TCP;
 - halves cover all nodes and are disjoint; a bridge keeps exactly one node in touch with both sides;
-- a majorities ring lets every node see a majority, and no two nodes the same one.
+- in a majorities ring, every node reaches a majority, and no two nodes reach the same one.
 """
 
 from __future__ import annotations

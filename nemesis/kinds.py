@@ -1,10 +1,9 @@
 """The kinds of faults by name, and what they need.
 
-A kind is a class of faults and the target it has by default: `leader-kill` is `kill` aimed at the leader. On the command
-line a kind may be aimed anew (`kill:minority`, `pause:n1+n3`, `kill:broker+leader`). Kinds come by entry points of the group
-`labrys.faults`; those of Labrys are in `nemesis.builtin`. An unknown name is an error with a suggestion. A kind that a
-node cannot take is refused before the run, with a sentence that names the node and what it lacks; `all` leaves such a kind out
-and says so.
+A kind is a class of faults with a default target: `leader-kill` is `kill` of the leader. On the command line, a kind can have
+another target (`kill:minority`, `pause:n1+n3`, `kill:broker+leader`). Kinds come by entry points of the group `labrys.faults`;
+those of Labrys are in `nemesis.builtin`. An unknown name is an error with a suggestion. Labrys refuses a kind that a node does
+not support before the run, and names the node and what it lacks. `all` leaves such a kind out, and the output names it.
 """
 
 from __future__ import annotations
@@ -48,10 +47,10 @@ class Kind:
 
     Attributes:
         name: As in plans, histories and reports.
-        fault: What carries it out.
-        target: Its target where none is asked for; None: one must be asked for.
-        aliases: Other names it is known by.
-        in_all: Whether `all` means it too.
+        fault: The class of its faults.
+        target: Its default target; None: a target is required.
+        aliases: Its other names.
+        in_all: Whether `all` includes it.
     """
 
     name: str
@@ -63,14 +62,14 @@ class Kind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """A kind as it was asked for.
+    """A requested kind.
 
     Attributes:
         kind: The kind.
         target: Its target: a spec or names.
         options: Its options, settled.
         role: The role of the processes it is aimed at; None: nodes as they are.
-        label: The name of its stream of draws: as it was asked for.
+        label: The name of its random stream: the text of the request.
         by_all: Whether only `all` asks for it; then a plan may leave it out.
     """
 
@@ -89,7 +88,7 @@ class LeftOut:
     Attributes:
         kind: Its name.
         nodes: The nodes that lack something for it; empty if the reason is another one.
-        missing: What they lack, with what each node said; or the other reason.
+        missing: What they lack, with the reason from each node; or another reason.
     """
 
     kind: str
@@ -210,7 +209,7 @@ def choose(
     """Reads one kind as on the command line: `kind` or `kind:target`, where a target may be a role or begin with one.
 
     Args:
-        text: What was asked for.
+        text: The text.
         nodes: The names of all nodes.
         options: The kind's options.
         roles: Role to the names of the nodes that run it.
@@ -263,17 +262,17 @@ def choose_all(
 ) -> tuple[Choice, ...]:
     """Reads several kinds; each text may hold some, with commas between them.
 
-    `all` means every kind there is, and `none`, by itself, that there is to be no fault.
+    `all` means every kind. `none` alone means no faults.
 
     Args:
-        texts: What was asked for.
+        texts: The texts.
         nodes: The names of all nodes.
         options: Options by kind name or alias.
         capabilities: Where they are known, `all` leaves out what these nodes cannot have; see `left_out`.
         roles: Role to the names of the nodes that run it.
 
     Raises:
-        PlanError: Something cannot be used, or a kind is asked for twice, or options belong to no kind that is.
+        PlanError: A part is not valid, a kind comes twice, or options belong to a kind that is not requested.
     """
     wanted = [part.strip() for text in texts for part in text.split(",") if part.strip()]
     if NO_KIND in wanted:
@@ -342,7 +341,7 @@ def missing_capabilities(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Gap:
-    """A capability that a kind needs and a node lacks, with what the node said, and the same of what would do instead."""
+    """A capability that a kind needs and a node lacks, with the reason from the node, and the same for the alternative."""
 
     capability: str
     node: str
@@ -384,7 +383,7 @@ def _lacking(
 
 
 def _missing(gaps: Sequence[_Gap]) -> str:
-    """Returns what nodes lack; nodes that say the same are said once."""
+    """Returns what nodes lack, with equal reasons joined."""
     told: dict[str, dict[str, list[str]]] = {}
     for gap in gaps:
         told.setdefault(gap.capability, {}).setdefault(gap.said, []).append(gap.node)

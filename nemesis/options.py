@@ -1,7 +1,7 @@
 """The options of fault kinds: their names, defaults, and what they accept.
 
-A plan can be edited by hand, so every option is checked before anything is broken; an unknown one is an error with a
-suggestion, and a drawn plan spells out the defaults, so that it says by itself what it will do.
+A plan can be edited by hand, so every option is checked before a fault begins. An unknown option is an error with a suggestion.
+A drawn plan includes the defaults, so that it is complete.
 """
 
 from __future__ import annotations

@@ -1,11 +1,14 @@
-"""Where a fault can be placed beside those that a plan has already.
+"""Finds a place for a fault among the faults of a plan.
 
-Two faults of one group (of one process, disk, clock, device) never share a node, so that one's healing is never taken for the
-other's; those of processes of different roles may. A fault that finds all of its nodes held when it begins tests nothing, and
-its kind may go without effect in a whole run. So a plan keeps three things: a fault is never placed where its nodes, whoever
-leads, could all be held by others; a kind that chooses how many nodes it takes leaves one to the other kinds of its group; and
-where it can choose its nodes, one of them is the one that other kinds left alone for longest, because a process may need much
-longer to start again on a busy machine than was planned.
+Two faults of one group (one process, disk, clock or device) never share a node, so that the healing of one is never taken for
+that of the other. Faults of processes with different roles may share a node. A fault without a free node at its start tests
+nothing, and its kind may have no effect in the whole run. So a plan keeps three rules:
+
+- Other faults never affect all nodes of a fault, whichever node leads.
+- A kind that chooses the number of its nodes leaves one node to the other kinds of its group.
+- A kind that chooses its nodes includes the one that other kinds left alone for the longest time. On a busy machine, a process
+may
+  need much longer to start than planned.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Draws a plan: which faults, when, where, from the seed.
+"""Draws a plan from the seed: the faults, with their times and targets.
 
-Every kind has streams of its own, one for its rhythm and one for each of its faults, so that adding a kind never shifts the
-draws of another. Where a fault would share a node with another one of its group (two faults of one process), it takes free
-nodes instead, or waits its turn where there are not enough; it also waits where the majority must be kept and it would take
-it away together with what else is broken then, whoever leads. See `placement` for what keeps a kind from finding no node at
-all. What can be resolved without looking at the cluster is resolved here; what depends on the leader stays as it is.
+Every kind has its own streams, one for its rhythm and one for each of its faults, so that another kind never shifts its draws.
+If a fault would share a node with a fault of its group (two faults of one process), it takes free nodes instead, or waits if
+there are not enough. With `keep_majority`, it also waits if it would take the majority away together with the other faults,
+whichever node leads. `placement` makes sure that each kind finds a node. Targets that do not depend on the leader are resolved
+here.
 """
 
 from __future__ import annotations

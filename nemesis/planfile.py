@@ -1,9 +1,9 @@
-"""Plans as JSON: printed, stored, edited by hand, read back, and replayed.
+"""Plans as JSON: printed, stored, edited by hand, read, and replayed.
 
-What is written is byte-identical for the same plan. What is read may have been edited by anyone, so it is checked as a
-whole before any node is touched: unknown keys, kinds, targets and options are errors with a suggestion, the nodes must be those
-of the cluster, times must make sense, two faults may not hold the same thing on one node, and at most a minority of nodes may
-be damaged for good.
+The same plan always gives the same bytes. Anyone may have edited a plan file, so it is checked as a whole before any node is
+changed. Unknown keys, kinds, targets and options are errors with a suggestion. The nodes must be those of the cluster, and
+times must be consistent. Two faults of one group must not share a node. Permanent damage may hit at most a minority of the
+nodes.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _LEFT_OUT = ("kind", "nodes", "missing")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A plan as a file holds it.
+    """The plan of a file.
 
     Attributes:
         nodes: The nodes it was drawn for, in order.
@@ -109,7 +109,7 @@ def from_json(
         roles: Role to the names of the nodes that run it; None: what the plan says itself.
 
     Raises:
-        PlanError: Something cannot be used; the sentence says what and where.
+        PlanError: A part of the plan is not valid; the message names it and its place.
     """
     top = _parse(text, source)
     _keys(top, _TOP, ("faults",), f"{source}")

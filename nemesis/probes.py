@@ -1,4 +1,4 @@
-"""Probes along pairs of nodes: can a packet go from here to there, and does an answer come back?
+"""Probes between pairs of nodes: whether a packet arrives, and whether an answer comes back.
 
 A TCP connection that opens, or is refused, proves that both directions work; one that neither opens nor is refused until
 its deadline proves that at least one does not. Datagrams go along with each probe, so that the receiver's packet counters
@@ -41,7 +41,7 @@ class Probe:
         source: The node that asked.
         target: The node that was asked.
         answer: How it ended.
-        text: What bash said, where it was an error.
+        text: The error message of bash, if there is one.
     """
 
     source: str
@@ -93,7 +93,7 @@ done; done; true"""
 
 
 def parse_probes(source: str, text: str) -> list[Probe]:
-    """Reads what the probing script printed: a line `<target> <status> <what bash said>` each."""
+    """Reads the output of the probing script, in lines `<target> <status> <output of bash>`."""
     probes = []
     for line in text.splitlines():
         target, status, *said = line.split(" ", 2)

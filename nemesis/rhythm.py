@@ -1,4 +1,4 @@
-"""How long faults of a kind are on and off, and how that is said on the command line."""
+"""The durations of faults and pauses of a kind, and their form on the command line."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Targets: which nodes a fault hits, said by number, by who leads or by name, and which process on them, said by role.
+"""The targets of faults: nodes by number, by leadership or by name, and processes by role.
 
-A target that needs no look at the cluster becomes names when the plan is drawn. One that depends on the leader stays as it is,
-because who leads is known only when the fault begins; the plan then carries an order of the nodes, drawn from the seed, so that
-the only thing left open is the leader: same seed and same leader, same nodes. Sizes are exact for even numbers of nodes too.
-Where a role is named, all of this is about the nodes that run a process of that role.
+A target that does not depend on the leader becomes names when the plan is drawn. A target that depends on the leader is
+resolved when the fault begins. For it, the plan has an order of the nodes, drawn from the seed. So the same seed and the same
+leader give the same nodes. Sizes are exact for even numbers of nodes too. With a role, only the nodes with a process of that
+role count.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NAME_SEPARATOR = "+"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Which nodes there are, and which of them run a process of which role.
+    """The nodes, and the roles of their processes.
 
     Attributes:
         nodes: The names of all nodes, in order.
@@ -52,7 +52,7 @@ class Layout:
         """Returns the nodes that run a role; all nodes for None.
 
         Raises:
-            PlanError: There is no such role; the sentence names those that there are.
+            PlanError: The role is unknown; the message names the known roles.
         """
         if role is None:
             return self.nodes
@@ -89,7 +89,7 @@ def parse_aim(text: str, where: Layout) -> tuple[str | None, str | tuple[str, ..
         The role, None where none is named, and the target, None where only a role is named.
 
     Raises:
-        PlanError: It is none of these, with a suggestion; or no one can tell which of these it is.
+        PlanError: It is none of these, with a suggestion; or it is ambiguous.
     """
     first, separator, rest = text.partition(NAME_SEPARATOR)
     role = next((role for role in where.roles if first == role or first in _plurals(role)), None)

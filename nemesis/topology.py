@@ -1,7 +1,7 @@
-"""Says what a grudge leaves of the network, in words and as data for pictures.
+"""Describes the network that a grudge leaves, in words and as data for pictures.
 
-The links that work in both directions form an undirected graph; its components, articulation points and degrees are what
-a person wants to know about a partition. networkx knows these words; it is imported only when a description is asked for.
+The links that work in both directions form an undirected graph. Its components, articulation points and degrees describe a
+partition. networkx computes them, and is imported only for a description.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Undo notes: what has to be done on a node to heal a fault, left there before the fault is made.
+"""Undo notes: scripts on a node that heal a fault, written before the fault begins.
 
-A fault that outlives the tool (a kill -9, a lost connection, a crashed control node) must still be healed by whoever comes
-next, without knowing what had been planned. So every effect that lasts is made in one remote command together with a small
-script that undoes it, written first. Healing one fault runs its script; healing everything runs all of them, see
-`harness.healing`. Scripts are idempotent, and stay until they succeed.
+A fault can outlive the tool (a kill -9, a lost connection, a crashed control node). The next run must still heal it, without
+knowledge of the plan. So one remote command first writes a small undo script, and then causes the lasting effect. Healing one
+fault runs its script; healing everything runs all scripts, see `harness.healing`. Scripts are idempotent, and stay until they
+succeed.
 """
 
 from __future__ import annotations

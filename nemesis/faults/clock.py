@@ -1,9 +1,9 @@
-"""Faults of the wall clock: set aside once, or back and forth all the time.
+"""Faults of the wall clock: one jump, or repeated jumps forward and back.
 
-A node with a clock of its own has that set. On one that shares this machine's clock, which is never touched, it is the clock of
-the system's process only, by libfaketime (see `fakeclock`); a node that has neither is refused, twice: before the run and when
-the fault begins. Healing needs no time server: when the fault begins, the difference between the wall clock and the uptime,
-which no one can set, is kept in the undo note, and the clock is put back by it.
+If a node has its own clock, the fault sets it. If it shares the clock of this machine, the fault never changes that clock, but
+only the clock of the system's process, with libfaketime (see `fakeclock`). A node without either is refused before the run and
+at the start of the fault. Healing needs no time server: the undo note has the difference between the wall clock and the uptime
+at the start, and healing restores it. No process can set the uptime.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Faults of the disk under the system's data: power loss, and no room left.
 
-Both need the data directory on a volume of ours from the start of the run (`volume`). What a power loss on a majority takes
-away may be acknowledged data, by the design of a system that acknowledges before it syncs; the record says on how many nodes
-it struck, and a plan aims it at one node unless it is told otherwise.
+Both need the data directory on a volume of Labrys from the start of the run (`volume`). If a system acknowledges data before it
+syncs, a power loss on a majority may lose acknowledged data by design. So the record has the number of nodes, and the default
+target is one node.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Faults of files: the end of a file is missing, or some of its bits are wrong, when the process starts again.
+"""Faults of files: a restart finds a file without its end, or with flipped bits.
 
-The process is killed first, for no disk changes under a program that holds the data in memory; at the end it is started on
-what is left. The damage stays, so it strikes at most a minority of nodes in a whole run, by the plan and by the nemesis
-itself. Which file and which bytes follows from numbers drawn with the plan, applied to what is found on the node.
+The fault kills the process first, because a running program has the data in memory. At the end, it starts the process on the
+damaged files. The damage is permanent, so it hits at most a minority of the nodes in a run; the plan and the nemesis both
+enforce this. The file and the bytes follow from numbers in the plan, applied to the files on the node.
 """
 
 from __future__ import annotations

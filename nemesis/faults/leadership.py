@@ -47,7 +47,7 @@ class Transfer(Fault):
         """Asks for the transfer, within a bounded time.
 
         Raises:
-            FaultError: No node says that it leads, so there is nothing to transfer.
+            FaultError: No node reports that it leads, so there is nothing to transfer.
         """
         half_s = (self.planned.end_s - self.planned.start_s) / 2  # the other half is for the proof
         self._before = await self.field.leader_and_term(half_s)
@@ -59,7 +59,7 @@ class Transfer(Fault):
         return Begun(targets=self.targets, details={"from": leader, "from_term": term, "accepted": self._accepted})
 
     async def prove(self) -> Proof:
-        """Asks the nodes who leads now."""
+        """Asks the nodes for the current leader."""
         now = await self.field.leader_and_term(PROVE_TIMEOUT_S)
         self._looked = True
         (target,) = self.targets

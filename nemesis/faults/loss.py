@@ -40,11 +40,11 @@ LEAST_TOLERANCE = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """What became of datagrams to one node.
+    """The datagrams to one node.
 
     Attributes:
-        sent: How many were sent to it.
-        arrived: How many its kernel saw.
+        sent: The number of datagrams to it.
+        arrived: The number that its kernel counted.
     """
 
     sent: int
@@ -101,7 +101,7 @@ class Loss(RuleFault):
         return Begun(targets=self.targets, details=details)
 
     async def prove(self) -> Proof:
-        """Sends datagrams to every target, and compares what arrived with what was asked for."""
+        """Sends datagrams to every target, and compares the loss with the requested share."""
         deliveries = await self._measure(DATAGRAMS)
         self._proof = judge(self.probability, deliveries, self.problems)
         return self._proof

@@ -1,9 +1,9 @@
-"""Partitions: nodes drop each other's packets, as a grudge says.
+"""Partitions: nodes drop each other's packets, by a grudge.
 
-Every node gets a chain that drops the packets of those it has a grudge against and merely counts those of the others, so
-that the chain's own counters tell of every pair and direction. The proof takes both: probes must not get through along any
-pair with a dead direction and must get an answer along every whole one, and the counters must have seen the packets that
-were sent meanwhile. Tables that count but do not drop, or a program that does nothing, are found out by the probes.
+Every node gets a chain that drops the packets of the nodes in its grudge, and counts the packets of all others. So the counters
+of the chain cover every pair and direction. The proof uses both. Probes must fail on every pair with a cut direction, and
+succeed on every other pair. The counters must have counted the packets of the probes. So the probes detect tables that count
+but do not drop, and a program without effect.
 """
 
 from __future__ import annotations
