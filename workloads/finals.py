@@ -1,7 +1,7 @@
-"""The reads after healing: the generator that makes sure of them, and the part of a verdict that says whether they were made.
+"""The final reads after healing: their generator, and their part of the verdict.
 
-They are the same for every workload: what a run touched is read once more through each node, and where something was not read,
-a loss there was not seen.
+They are the same for every workload. Each key of the run is read once more through each node. A loss in an unread key would not
+be seen.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ def keys_of(history: Iterable[Op]) -> list[str | None]:
 
 
 def final_reads(operations: Sequence[Operation], reads: FinalReads) -> Part:
-    """Says whether every key was read after healing, and through which nodes.
+    """Returns the part `final-reads`: whether every key was read after healing, and the nodes.
 
     Args:
         operations: All operations of the run.
-        reads: What came of the final reads that the test asked for.
+        reads: The results of the final reads.
     """
     name = "final-reads"
     through: dict[str | None, set[str | None]] = {}

@@ -22,7 +22,7 @@ class BrokerIdWorkload(GroupWorkload):
 
     Attributes:
         name: `broker-id`.
-        summary: What clients do.
+        summary: A description in one line.
         Options: Its options.
         functions: Apply, next, and reads of the group.
     """

@@ -28,7 +28,7 @@ class ElectWorkload(GroupWorkload):
 
     Attributes:
         name: `elect`.
-        summary: What clients do.
+        summary: A description in one line.
         Options: Its options.
         functions: Apply, heartbeat, elect, and reads of the group.
     """

@@ -55,7 +55,7 @@ class SyncStateSetWorkload(MemberWorkload):
 
     Attributes:
         name: `sync-state-set`.
-        summary: What clients do.
+        summary: A description in one line.
         Options: Its options.
         functions: Alter, what makes it possible, and reads of the group.
     """
@@ -76,7 +76,7 @@ class ControllerWorkload(MemberWorkload):
 
     Attributes:
         name: `controller`.
-        summary: What clients do.
+        summary: A description in one line.
         Options: Its options.
         functions: All functions but `clean`, which no broker asks.
     """

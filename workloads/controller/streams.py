@@ -1,4 +1,4 @@
-"""The operations of one stream, as the seed says.
+"""The operations of one stream, drawn from the seed.
 
 The law: the n-th operation of stream `i` depends on the seed, `i` and `n` alone. A stream is one broker: in each group it asks
 for ids with a check code of its own, so that two streams never own an id together.

@@ -1,6 +1,6 @@
 """The operations of the counter workload's main phase, stream by stream.
 
-The law: the n-th operation of stream `i` depends on the seed, `i` and n alone, whatever the system does.
+The n-th operation of stream `i` depends only on the seed, `i` and `n`, and not on the system.
 """
 
 from __future__ import annotations

@@ -1,19 +1,18 @@
-"""Decides one counter: whether each read lies between the least and the greatest sum that was possible when it was made.
+"""Checks one counter: whether each read lies between the lowest and the highest possible sum.
 
 An add *surely counts* for a read if it succeeded and ended before the read began. It *may count* if it does not surely count,
-did not fail, and began before the read ended: it ran at the same time, or nothing is known of it. A read must return at least
-the sum of what surely counts and all negative amounts that may count, and at most that sum and all positive ones. These are
-the bounds of Jepsen's `counter`, for negative amounts as well.
+did not fail, and began before the read ended: it was concurrent, or has no answer. The lower bound of a read is the sum of the
+adds that surely count and of the negative adds that may count. The upper bound is the sum of the adds that surely count and of
+the positive adds that may count. These are the bounds of Jepsen's `counter`, also for negative amounts.
 
-This is not linearizability. Each read is looked at alone, so the judge does not see, for example:
+This is not linearizability. The judge examines each read alone, so it does not find, for example:
 
-- a value between the bounds that no choice of the adds adds up to, such as 1 where the only add that may count is of 2;
-- two reads, one after the other, of which the second has forgotten an add that the first had counted, while nothing is known
-  of that add from its own answer;
-- two reads at the same time that count different adds, so that no order of the adds fits both.
+- a value within the bounds that no subset of the adds gives, such as 1 if the only add that may count is of 2;
+- two successive reads of which only the first counts an unanswered add;
+- two concurrent reads that count different adds, so that no order of the adds fits both.
 
-The model `counter` (`labrys check --model counter`) decides linearizability and sees all of these, at a price that grows
-exponentially with the adds without an answer.
+The model `counter` (`labrys check --model counter`) decides linearizability and finds all of these. Its cost grows
+exponentially with the number of unanswered adds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The counter workload: what is asked of counters, and what judges the answers."""
+"""The counter workload: its operations and its checks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class CounterWorkload:
 
     Attributes:
         name: `counter`.
-        summary: What clients do.
+        summary: A description in one line.
         Options: Its options.
         functions: Add and read.
         model: None: the workload judges each counter itself.
@@ -57,7 +57,7 @@ class CounterWorkload:
         return CounterGenerator(self._options, seed=seed, streams=streams)
 
     def describe_streams(self, *, seed: int, streams: int, count: int) -> Value:
-        """Returns the first operations of each stream, as the seed says, in JSON-like data."""
+        """Returns the first operations of each stream as JSON-like data."""
         described = []
         for number in range(streams):
             stream = Stream(self._options, seed=seed, number=number)
@@ -75,7 +75,7 @@ class CounterWorkload:
         return judge(history)
 
     def check(self, operations: Sequence[Operation], observed: Observed) -> Sequence[Part]:
-        """Returns the parts `counter` and, if the test asked for such reads, `final-reads`."""
+        """Returns the parts `counter` and, if the test has them, `final-reads`."""
         part = part_of(self, of_operations(operations), operation=operations.__getitem__, faults=observed.faults)
         reads = observed.final_reads
         return [part] if reads is None else [part, final_reads(operations, reads)]

@@ -1,9 +1,8 @@
 """The generators of the lock workload: of its main phase, and of its last acquires.
 
-The law: a process that acquired a lock is the one that releases it, after a while. It is known by the event that answers it, so
-this holds in a closed loop, where a worker waits as long as its process holds a lock, and in an open loop, where an arrival
-goes unused if the process whose turn it is still holds one. A process that got an info never works again, and neither does
-what it held come free by its own hand.
+The process that acquired a lock also releases it, after a while. The generator knows the process by the event of the answer. So
+this holds in a closed loop, where a worker waits while its process holds a lock. It also holds in an open loop, where an
+arrival is dropped if its process still holds a lock. A process with an info never works again, and never releases its lock.
 """
 
 from __future__ import annotations

@@ -1,23 +1,25 @@
-"""Decides one lock.
+"""Checks one lock.
 
-The laws, for operations on one lock, where a process has one operation at a time:
+The rules for operations on one lock, where a process has one operation at a time:
 
-- A process *certainly holds* the lock from the end of its acquire (ok) to the beginning of its next operation, whatever that is
-  and whatever comes of it: a release that was begun may take effect at once. Where it has no next operation, it holds the lock
-  for ever; but at that end alone if the system may free the locks of a client that is gone. With a lease, it holds the lock
-  until the lease may have ended: that long after the acquire was invoked. Whoever got no answer certainly holds nothing.
+- A process *certainly holds* the lock from the end of its acquire (ok) to the beginning of its next operation. The result of
+that
+  operation does not matter, because a release may take effect at once. Without a next operation, the process holds the lock for
+  ever. But if the system may free the locks of a dead client, it holds the lock only at the end of the acquire. With a lease,
+  it holds the lock until the lease may have ended, counted from the invoke. A process without an answer certainly holds
+  nothing.
 - *two-holders*: an acquire ended while another process certainly held the lock.
-- *token-not-growing*: an acquire ended before another began, and the later one has a smaller token.
-- *token-twice*: two acquires have the same token. A process that acquires again what it holds may have the same one.
-- *released-by-other*: a process released with success what it had not acquired, or had released as often as it had acquired
-  it. A release that names a token which an acquire gave is left alone: it may be meant for whoever has the token.
+- *token-not-growing*: an acquire ended before another began, and the later acquire has a smaller token.
+- *token-twice*: two acquires have the same token. A process that acquires a lock that it holds may get the same token again.
+- *released-by-other*: a process released with success a lock that it had not acquired, or had released as often as acquired. A
+release
+  with a token of some acquire does not count: it may be meant for the holder of the token.
 
-Why not linearizability: take a history in which each process acquires and releases in turns, and only a process' last operation
-may lack an answer. If no lease is in play, it is linearizable by the model `owner-mutex` if and only if no two processes
-certainly hold the lock at a time. A search sees more in three cases: a release that failed leaves the lock held; a process
-acquires twice; a process that is gone still holds the lock. A correct system may have reasons for each of them: a lease that
-ended, a lock that can be entered again, a session. `labrys check --model owner-mutex` serves systems without such reasons. This
-judge needs a few sorts, and it looks at tokens.
+Why not linearizability: suppose that each process acquires and releases in turns, that only its last operation may lack an
+answer, and that there are no leases. Then a history is linearizable by the model `owner-mutex` if and only if no two processes
+certainly hold the lock at the same time. A search finds more in three cases: a failed release leaves the lock held; a process
+acquires twice; a dead process still holds the lock. A correct system may do each of these, with a lease, a reentrant lock, or a
+session. For other systems, use `labrys check --model owner-mutex`. This judge needs only a few sorts, and it checks tokens.
 """
 
 from __future__ import annotations
@@ -89,7 +91,7 @@ def find(history: Columns, *, lease_s: float | None, sessions: bool) -> Found:
     """Looks for everything that a lock can do wrong.
 
     Raises:
-        InputError: An operation is none of a lock's.
+        InputError: A lock has no such operation.
     """
     acquire = _acquires(history)
     got = acquire & (history.type == OK)

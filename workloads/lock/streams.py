@@ -1,6 +1,6 @@
-"""The turns of one stream, as the seed says.
+"""The turns of one stream, drawn from the seed.
 
-The law: the n-th turn of stream `i` depends on the seed, `i` and `n` alone, whatever the other streams and the system do. So
+The n-th turn of stream `i` depends only on the seed, `i` and `n`, and not on other streams or on the system. So
 each turn takes the same number of draws, from the stream's own source, in the same order. How many turns there are, and when
 the releases come, is for the run to say.
 """

@@ -1,4 +1,4 @@
-"""The lock workload: what is asked of locks, and what judges the answers."""
+"""The lock workload: its operations and its checks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class LockWorkload:
 
     Attributes:
         name: `lock`.
-        summary: What clients do.
+        summary: A description in one line.
         Options: Its options.
         functions: Acquire and release.
         model: None; see `judge`.
@@ -59,7 +59,7 @@ class LockWorkload:
         return LockGenerator(self._options, seed=seed, streams=streams)
 
     def describe_streams(self, *, seed: int, streams: int, count: int) -> Value:
-        """Returns the first turns of each stream, as the seed says, in JSON-like data.
+        """Returns the first turns of each stream as JSON-like data.
 
         Releases of what was acquired are not among them: only the run knows which acquires succeed.
         """
@@ -84,12 +84,12 @@ class LockWorkload:
         """Decides one lock; see `workloads.lock.judge`.
 
         Raises:
-            InputError: An operation is none of a lock's.
+            InputError: A lock has no such operation.
         """
         return judgement(history, find(history, lease_s=self._options.lease_s, sessions=self._options.sessions))
 
     def check(self, operations: Sequence[Operation], observed: Observed) -> Sequence[Part]:
-        """Returns the parts `lock` and, if the test asked for final acquires, `final-reads`."""
+        """Returns the parts `lock` and, if the test has them, `final-reads`."""
         columns = of_operations(operations)
         parts = [part_of(self, columns, operation=operations.__getitem__, faults=observed.faults)]
         if observed.final_reads is not None:

@@ -1,35 +1,40 @@
-"""Judges one log by what a log promises, whoever implements it.
+"""Checks one log against the guarantees of a log.
 
-An operation precedes another if it ended before the other began. An offset holds an entry from the moment at which an append
-was acknowledged with it, or a read that has it ended: then the entry is known. The rules, and where systems broke them:
+An operation precedes another if it ended before the other began. An entry is known at its offset from the first proof on: an
+append with that offset was acknowledged, or a read with the entry ended. The anomalies, and systems that had them:
 
-- `lost`: a read that began after an entry was known covers its offset and lacks it, and no read that began later has it. Or
-  an append was acknowledged without an offset, and later reads cover every offset between its neighbours and have it nowhere.
-  Kafka: acknowledged records are gone after an unclean leader election. DLedger: a new leader truncates a committed entry.
-- `stale`: the same, but a read that began later has the entry. It is stale from the moment at which the entry was known until
-  the last read that lacks it began. Kafka: a fetch from a follower that lags. DLedger: a deposed leader answers a GET. It is
-  counted, but wrong only where reads must be linearizable.
-- `conflict`: two acknowledged appends at one offset; or two values at one offset, of an answer and a read, or of two reads
-  that overlap. Kafka: replicas that diverged after a truncation to the high watermark (KIP-101). DLedger: two leaders give the
-  same index.
-- `changed`: a read has one value at an offset, and a read that began after it had ended has another. Kafka and DLedger: a
-  consumer saw an entry before it was committed, and another took its place.
-- `duplicated`: a value is at more offsets than appends of it may have happened. Kafka: a producer that is not idempotent
-  repeats a batch. DLedger: a client repeats an append after a time-out.
-- `unexpected`: a read has a value of which no append had begun, or only appends that failed. Kafka and DLedger: an append that
-  was refused is committed after all, or a file is damaged.
+- `lost`: a read that began after an entry was known covers its offset and lacks it, and no later read has it. Or an append was
+  acknowledged without an offset, and later reads cover every offset between its neighbours without its value. Kafka:
+  acknowledged records are lost after an unclean leader election. DLedger: a new leader truncates a committed entry.
+- `stale`: the same, but a later read has the entry. It is stale from the moment at which it was known until the last read that
+lacks
+  it began. Kafka: a fetch from a follower that lags. DLedger: a deposed leader answers a GET. It is always counted, but invalid
+  only if reads must be linearizable.
+- `conflict`: two acknowledged appends have one offset; or an answer and a read, or two overlapping reads, have two values at
+one
+  offset. Kafka: replicas diverged after a truncation to the high watermark (KIP-101). DLedger: two leaders assign the same
+  index.
+- `changed`: a read has one value at an offset, and a later read has another. Kafka and DLedger: a consumer saw an entry before
+it was
+  committed, and another entry replaced it.
+- `duplicated`: a value is at more offsets than there are appends of it that may have happened. Kafka: a producer that is not
+  idempotent repeats a batch. DLedger: a client repeats an append after a time-out.
+- `unexpected`: a read has a value, and every append of it failed or had not begun. Kafka and DLedger: the system refuses an
+append and
+  commits it later, or a file is damaged.
 - `reordered`: an append began after an entry was known, and its own entry is at a lower offset. Kafka and DLedger: an old
-  leader gives offsets that a new one has passed.
+leader
+  assigns offsets that a new leader has passed.
 
-It also counts: `recovered`, appends without an answer that a read has; `never-read`, acknowledged appends that no read has and
-that no later read covers; `ok`, acknowledged appends that reads have, and that are neither lost, stale nor in conflict.
+The judge also counts `recovered`, appends without an answer that a read has; `never-read`, acknowledged appends that no read
+has and no later read covers; and `ok`, acknowledged appends that reads have, and that are neither lost, stale nor in conflict.
 
-The judge needs unique values, and is exact about values that are appended once. Where a value was appended several times, only
-an answer says which append an entry is. Such an append without an offset takes no part in `reordered`, it is not lost while the
-value is anywhere, and `duplicated` compares offsets with appends. The reason says how many such values there are.
+The judge needs unique values, and is exact for values with one append. For a repeated value, only an answer shows which append
+an entry belongs to. `reordered` ignores such an append without an offset, it is not lost while the value is anywhere, and
+`duplicated` compares offsets with appends. The reason has the number of such values.
 
-A range read need not be atomic. The judge assumes that nothing removes entries on purpose, such as retention or compaction.
-Each rule is found with arrays in near-linear time; only what is reported becomes Python objects.
+A range read need not be atomic. The judge assumes that nothing removes entries on purpose, such as retention or compaction. It
+finds each anomaly with arrays in near-linear time; only the reported ones become Python objects.
 """
 
 from __future__ import annotations
@@ -63,7 +68,7 @@ def judge_log(history: Columns, *, linearizable: bool) -> Judgement:
         linearizable: Whether a stale read is wrong.
 
     Raises:
-        InputError: An operation is none of this workload's.
+        InputError: The workload has no such operation.
     """
     facts = facts_of(read_log(history))
     found = findings_of(facts)

@@ -23,7 +23,7 @@ def final_ranges(operations: Sequence[Operation], reads: FinalReads) -> Part:
 
     Args:
         operations: All operations of the run.
-        reads: What came of the final reads that the test asked for.
+        reads: The results of the final reads.
     """
     part = final_reads(operations, reads)
     asked: dict[tuple[str | None, str], bool] = {}

@@ -110,7 +110,7 @@ def read_log(history: Columns) -> Log:
     """Reads the operations of one log.
 
     Raises:
-        InputError: An operation is none of this workload's.
+        InputError: The workload has no such operation.
     """
     append_at = np.flatnonzero(_of_function(history, APPEND))
     read_at = np.flatnonzero(_of_function(history, READ))

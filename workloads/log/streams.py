@@ -1,6 +1,6 @@
-"""The operations of one stream, as the seed says.
+"""The operations of one stream, drawn from the seed.
 
-The law: the n-th operation of stream `i` depends on the seed, `i` and `n` alone, whatever the other streams and the system do.
+The n-th operation of stream `i` depends only on the seed, `i` and `n`, and not on other streams or on the system.
 So each operation takes the same number of draws. Only the highest offset that is known depends on the run; a read says how far
 back from it the read begins.
 """

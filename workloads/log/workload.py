@@ -1,4 +1,4 @@
-"""The log workload: what is asked of logs, and what judges the answers."""
+"""The log workload: its operations and its checks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class LogWorkload:
 
     Attributes:
         name: `log`; also the name of the judge's part of a verdict.
-        summary: What clients do.
+        summary: A description in one line.
         Options: Its options.
         functions: Append and read.
         model: None, as the workload judges histories itself.
@@ -62,7 +62,7 @@ class LogWorkload:
         return LogGenerator(self._options, seed=seed, streams=streams)
 
     def describe_streams(self, *, seed: int, streams: int, count: int) -> Value:
-        """Returns the first operations of each stream, as the seed says, in JSON-like data.
+        """Returns the first operations of each stream as JSON-like data.
 
         The offset of a read is `highest` or e.g. `highest-7`, counted back from the highest offset that the run knows then.
         """
@@ -80,12 +80,12 @@ class LogWorkload:
         """Decides one log; see `workloads.log.judge`.
 
         Raises:
-            InputError: An operation is none of this workload's.
+            InputError: The workload has no such operation.
         """
         return judge_log(history, linearizable=self._options.linearizable)
 
     def check(self, operations: Sequence[Operation], observed: Observed) -> Sequence[Part]:
-        """Returns the part `log` and, if the test asked for such reads, `final-reads`."""
+        """Returns the part `log` and, if the test has them, `final-reads`."""
         parts = [part_of(self, of_operations(operations), operation=operations.__getitem__, faults=observed.faults)]
         if observed.final_reads is not None:
             parts.append(final_ranges(operations, observed.final_reads))

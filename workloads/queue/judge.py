@@ -1,17 +1,19 @@
-"""Decides one queue.
+"""Checks one queue.
 
-The laws, with `a < b` for "a ended before b began":
+The rules, with `a < b` for "a ended before b began":
 
-- A value that came out is *ok* if an enqueue of it that may have happened began before it had come out, and no other copy that
-  came out took that enqueue. Else it is *unexpected* if there was no such enqueue at all, and *duplicated* if there was.
-- An acknowledged enqueue is *missing* if its value never came out. It is *lost* if a drain that was answered began after it had
-  ended: such a drain found the queue empty. A dequeue or drain without an answer excuses it if it began before that drain
-  ended, since it may have taken the value. A dequeue takes one value at most, so `n` of them excuse `n` values at most.
+- A value that came out is *ok* if an enqueue of it that may have happened began before it came out, and no other copy took that
+  enqueue. Otherwise it is *unexpected* if there was no such enqueue, and *duplicated* if there was one.
+- An acknowledged enqueue is *missing* if its value never came out. It is *lost* if a successful drain began after it had ended:
+this
+  drain found the queue empty. A dequeue or drain without an answer excuses it if it began before that drain ended, since it may
+  have taken the value. A dequeue takes at most one value, so `n` of them excuse at most `n` values.
 - A value is *reordered* if it came out after a value that was put in after it: `put(a) < put(b)` and `take(b) < take(a)`, or b
-  stands before a in the answer of one drain. Only values that were put in once and came out once are compared.
+comes
+  before a in the answer of one drain. The judge compares only values that were put in once and came out once.
 
-A value that is put in several times is as many values that nobody can tell apart. The counts then say the least that must have
-happened, whichever of them came out.
+If a value is put in several times, its copies cannot be distinguished. The counts are then lower bounds, valid for any choice
+of copies.
 """
 
 from __future__ import annotations
@@ -76,7 +78,7 @@ def find(history: Columns, order: Order) -> Found:
     """Looks for everything that a queue can do wrong.
 
     Raises:
-        InputError: An operation is none of a queue's.
+        InputError: A queue has no such operation.
     """
     flow = flow_of(history)
     possible = history.type[flow.put] != FAIL

@@ -1,4 +1,4 @@
-"""The queue workload: what is asked of queues, and what judges the answers."""
+"""The queue workload: its operations and its checks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class QueueWorkload:
 
     Attributes:
         name: `queue`.
-        summary: What clients do.
+        summary: A description in one line.
         Options: Its options.
         functions: Enqueue, dequeue and drain.
         model: None; see `judge`.
@@ -58,7 +58,7 @@ class QueueWorkload:
         return QueueGenerator(self._options, seed=seed, streams=streams)
 
     def describe_streams(self, *, seed: int, streams: int, count: int) -> Value:
-        """Returns the first operations of each stream, as the seed says, in JSON-like data."""
+        """Returns the first operations of each stream as JSON-like data."""
         return [self._describe(seed, number, streams, count) for number in range(streams)]
 
     def _describe(self, seed: int, number: int, streams: int, count: int) -> Value:
@@ -75,12 +75,12 @@ class QueueWorkload:
         """Decides one queue; see `workloads.queue.judge`.
 
         Raises:
-            InputError: An operation is none of a queue's.
+            InputError: A queue has no such operation.
         """
         return judgement(history, find(history, self._options.order), self._options.delivery)
 
     def check(self, operations: Sequence[Operation], observed: Observed) -> Sequence[Part]:
-        """Returns the parts `queue` and, if the test asked for final drains, `final-reads`."""
+        """Returns the parts `queue` and, if the test has them, `final-reads`."""
         columns = of_operations(operations)
         parts = [part_of(self, columns, operation=operations.__getitem__, faults=observed.faults)]
         if observed.final_reads is not None:

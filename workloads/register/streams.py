@@ -1,6 +1,6 @@
-"""The operations of one stream, as the seed says.
+"""The operations of one stream, drawn from the seed.
 
-The law: the n-th operation of stream `i` depends on the seed, `i` and `n` alone, whatever the other streams and the system do.
+The n-th operation of stream `i` depends only on the seed, `i` and `n`, and not on other streams or on the system.
 So each operation takes the same number of draws, from the stream's own source, in the same order. Only the value that a
 compare-and-set on unique values expects is not known before the run: it is the last that anyone saw.
 """

@@ -1,4 +1,4 @@
-"""The register workload: what is asked of registers, and what judges the answers."""
+"""The register workload: its operations and its checks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class RegisterWorkload:
 
     Attributes:
         name: `register`.
-        summary: What clients do.
+        summary: A description in one line.
         Options: Its options.
         functions: Read, write and compare-and-set.
         model: A register with compare-and-set, with which `labrys check` decides each key.
@@ -54,7 +54,7 @@ class RegisterWorkload:
         return RegisterGenerator(self._options, seed=seed, streams=streams)
 
     def describe_streams(self, *, seed: int, streams: int, count: int) -> Value:
-        """Returns the first operations of each stream, as the seed says, in JSON-like data.
+        """Returns the first operations of each stream as JSON-like data.
 
         What a compare-and-set on unique values expects is `last-seen`: only the run knows. Where it has seen no value of
         the key yet, it reads instead.

@@ -1,4 +1,4 @@
-"""What a history says about each element of a set, as arrays with one entry for each element.
+"""Facts about each element of a set, as arrays with one entry for each element.
 
 Reads are numbered in the order in which they began. An element is *known* from the first event that proves that it is in the
 set: the completion of an add of it that succeeded, or of a read that returned it. A read *misses* an element that it does not

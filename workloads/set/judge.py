@@ -1,19 +1,19 @@
-"""Decides one set: what became of each element, and whether the reads fit together.
+"""Checks one set: the kind of each element, and whether the reads fit together.
 
-What became of an element that was added, or may have been (words as in `Facts`, the module `facts` says how they are found):
+The kinds of elements (terms as in `Facts`; the module `facts` computes them):
 
-- `unexpected`: a read returned it that ended before any add of it began, or all its adds failed, or there was none;
-- `lost`: a read missed it, and the last read that returned it, if any, began before the last that did not;
-- `stale`: a read missed it, and later ones returned it;
-- `ok` and `recovered`: no read missed it, and all that began after it was known returned it; none of the adds of a recovered
-  element succeeded, so that a read is the proof;
+- `unexpected`: a read returned the element and ended before any add of it began, or all its adds failed, or there was none;
+- `lost`: a read missed it, and the last read that returned it, if any, began before the last read that did not;
+- `stale`: a read missed it, and later reads returned it;
+- `ok` and `recovered`: no read missed it, and every read that began after it was known returned it; a recovered element has no
+  successful add, so only a read proves it;
 - `never-read`: an add of it succeeded, and no read began after that;
-- `unconfirmed`: no add of it succeeded and no later read returned it, so nothing is known;
+- `unconfirmed`: no add of it succeeded and no later read returned it, so its state is not known;
 - `failed`: all its adds certainly did not happen, and no read returned it.
 
-Each element is one of these. An element that a read returned more than once is `duplicated` as well. These are the rules of
-Jepsen's `set-full`, where `stable` is ok, recovered or stale; that lets an element be read before it is added, knows no failed
-adds, and does not compare reads. `out-of-order` and `incomparable` count reads and pairs of reads; see the module `order`.
+Each element has one of these kinds. An element that a read returned more than once is also `duplicated`. These are the rules of
+Jepsen's `set-full`, where `stable` is ok, recovered or stale. But `set-full` allows a read before the add, has no failed adds,
+and does not compare reads. `out-of-order` and `incomparable` count reads and pairs of reads; see the module `order`.
 """
 
 from __future__ import annotations

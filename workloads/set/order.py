@@ -1,9 +1,9 @@
-"""What reads of a set say together that no element says alone.
+"""Anomalies that show only in several reads of a set together.
 
-A set to which elements are only added goes through one sequence of states, each of which holds those before it. So of any two
-reads one returned all that the other did, and a read that returned an element returned all whose adds ended before the add of
-that element began. With the facts about single elements, this decides linearizability exactly: where nothing is found here or
-there, the reads in the order of their sizes, each after the adds of what it returned, are a legal order.
+A grow-only set goes through one sequence of states, and each state contains all states before it. So of any two reads, one
+returned all elements of the other. And a read that returned an element returned all elements whose adds ended before the add of
+that element began. With the facts about single elements, this decides linearizability exactly. If there is no anomaly, a legal
+order is: the reads in the order of their sizes, each after the adds of its elements.
 """
 
 from __future__ import annotations
