@@ -1,7 +1,7 @@
 """Probes what a node can do, by doing it.
 
-Each probe makes the smallest thing that shows a capability and removes it again, in names of its own; nothing that a fault
-or the node's owner uses is touched. All probes of a node are one command, so one round trip.
+Each probe makes the smallest thing that shows a capability, under its own name, and removes it again. It changes nothing that a
+fault or the owner of the node uses. All probes of a node are one command, so one round trip.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What this machine needs to be a control node and to carry local nodes: looked at, never changed.
+"""Examines what this machine needs as a control node and for local nodes. It changes nothing.
 
-Every finding says what it is good for and how to get it. Only what a local cluster cannot do without counts as a failure.
+Every finding has its purpose and a fix. Only a requirement of the local cluster counts as a failure.
 """
 
 from __future__ import annotations

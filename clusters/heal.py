@@ -1,7 +1,7 @@
-"""Heals a node as far as a cluster can know what is broken: what bears our name, and what faults have noted down.
+"""Heals a node by the marks of Labrys: names of packet rules and volumes, and the notes of faults.
 
-Notes, chains of packet rules and volumes of ours are undone, whoever made them; see `harness.healing`. Nothing else is touched,
-except that the nodes of a local cluster are ours altogether, so there every traffic shaper goes too.
+Healing undoes notes, chains of packet rules and volumes of any run; see `harness.healing`. It changes nothing else. But nodes
+of a local cluster belong to Labrys, so there it removes every traffic shaper too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What each host of an inventory lacks, and how to get it: looked at over SSH, all hosts at once, nothing changed."""
+"""Examines what each host of an inventory lacks, and how to install it: over SSH, on all hosts at once, without changes."""
 
 from __future__ import annotations
 

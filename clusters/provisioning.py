@@ -1,4 +1,4 @@
-"""Provisioning of hosts that are there already: what is missing is installed, and nothing else is changed."""
+"""Provisioning of existing hosts: installs what is missing, and changes nothing else."""
 
 from __future__ import annotations
 

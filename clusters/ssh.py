@@ -1,4 +1,4 @@
-"""An inventory: a TOML file that names the hosts of a cluster, and how each is reached.
+"""An inventory: a TOML file with the hosts of a cluster, and the way to each.
 
     name = "lab"                              # of the cluster; the file's name without it
     user = "admin"                            # these may be given for all hosts or for one
@@ -12,9 +12,9 @@
     host_key = "ssh-ed25519 AAAAC3Nz..."      # goes before known_hosts
     jump = "admin@gate.example:2222"          # the host that SSH goes through
 
-What neither a host nor the file gives comes from `~/.ssh/config`: HostName, User, Port, IdentityFile, UserKnownHostsFile,
-ProxyJump and ProxyCommand. Host keys are always checked. Every mistake is refused with its file and key before anything is
-connected.
+Values that neither a host nor the file gives come from `~/.ssh/config`: HostName, User, Port, IdentityFile, UserKnownHostsFile,
+ProxyJump and ProxyCommand. Host keys are always checked. Every mistake is an error with its file and key, before any
+connection.
 """
 
 from __future__ import annotations

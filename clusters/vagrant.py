@@ -1,8 +1,8 @@
-"""The virtual machines of the Vagrantfile, as Vagrant says they are reached.
+"""The virtual machines of the Vagrantfile.
 
-Vagrant knows how SSH gets in, which may be a forwarded port on loopback. The addresses in the cluster's own network, which
-faults act on, are the Vagrantfile's: it counts them up from a constant that stands there. Whether a machine really has the
-address is asked of the machine itself, once, before anything relies on it.
+Vagrant knows the way for SSH, which may be a forwarded port on loopback. The addresses in the network of the cluster, on which
+faults act, come from the Vagrantfile: it counts them up from a constant. Labrys asks each machine once for its address before
+it relies on it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Network namespaces: made, entered, emptied and removed by name.
+"""Makes, enters, empties and removes network namespaces by name.
 
-A process belongs to a cluster if it runs in one of the cluster's network namespaces, and only such processes are ever ended:
-each is held by a descriptor while its namespace is looked at, so that the signal cannot hit a successor of its id.
+A process belongs to a cluster if it runs in a network namespace of the cluster. Labrys ends only such processes. A descriptor
+holds each process while its namespace is examined, so the signal cannot hit a later process with the same id.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What is written down about a local cluster, before anything of it is made.
+"""The state file of a local cluster, written before the cluster is made.
 
-Everything a cluster is made of can be derived from its state file, so a cluster can be taken down whatever became of the
-process that made it. Who makes or removes a cluster holds its lock, and so do the programs it starts for that, even when they
-outlive it: nothing is ever removed while somebody still makes it. States live under /run, which does not survive a reboot,
-as the clusters don't.
+All parts of a cluster follow from its state file, so a cluster can be removed even if the process that made it is gone. A
+process that makes or removes a cluster holds its lock, and so do the programs that it starts for this, even if they outlive it.
+So no process removes a cluster that another still makes. States are under /run, which does not survive a reboot, like the
+clusters.
 """
 
 from __future__ import annotations

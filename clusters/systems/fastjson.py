@@ -1,7 +1,7 @@
-"""JSON as RocketMQ's servers write it: fastjson leaves the quotes away around the keys of maps from numbers.
+"""The JSON of RocketMQ's servers: fastjson writes numbers as keys without quotes.
 
-`{1:"a"}` is not legal JSON. `read` takes it for `{"1": "a"}`, and everything else as JSON has it. Bodies come from what is
-under test, so time and memory are linear in their length, whatever they hold. A body above `MAX_BARE_BYTES` must be legal JSON.
+`{1:"a"}` is not legal JSON. `read` takes it for `{"1": "a"}`, and everything else as JSON. Bodies come from the system under
+test, so time and memory are linear in their length for any content. A body above `MAX_BARE_BYTES` must be legal JSON.
 """
 
 from __future__ import annotations

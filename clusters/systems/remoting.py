@@ -1,11 +1,11 @@
-"""Connections that speak RocketMQ's remoting protocol with JSON headers, as its servers and DLedger's do.
+"""Connections with RocketMQ's remoting protocol and JSON headers, for its servers and DLedger's.
 
 A frame is, big-endian: total length (4 bytes, not counting itself), a word whose top byte is the header's encoding (0 is JSON)
 and whose rest is the header's length, the header, the body. (Source: RocketMQ's RemotingCommand, NettyDecoder; DLedger
 0.4.0's DLedgerRpcNettyService.)
 
-The law: an error tells whether the request may have reached the node. `NotSent` is certain that it has not; after any other
-error it may have, and the connection is closed, so that no late answer can be taken for another request's.
+An error shows whether the request may have reached the node. After `NotSent`, it certainly has not. After any other error, it
+may have, and the connection is closed, so that no late answer is taken for that of another request.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The wait until the nodes of a system serve together, for systems whose nodes say over the network how they are.
+"""The wait until the nodes of a system serve together, for systems whose nodes report their status over the network.
 
-A wait ends early when it cannot succeed any more, because a process is gone, and says which and what its log said last.
+A wait ends early if it cannot succeed, because a process is gone. The error names the process, and has the end of its log.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The client of DLedger registers: one connection of one process.
 
-Where it asks is told in `routing`. How long an answer may take is the interpreter's business; a call that it cancels closes the
-connection.
+`routing` chooses the node. The interpreter limits the time of an answer; if it cancels a call, the connection is closed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What an answer of a DLedger node says about an operation: the table that every verdict rests on.
+"""The outcome of an operation by the answer of a DLedger node. Every verdict depends on this table.
 
-A write is `fail` only with a code that the library tests *before* it appends to the log; with every other code the entry may be
-in a log and may yet be committed. 403 in particular is given to all pending writes of an old term, also to those whose
-entries survive, and 502 says only that a quorum was late. A read has no effect, so whatever is not an answer is a `fail`.
+A write is `fail` only with a code that the library checks *before* it appends to the log. With every other code, the entry may
+be in a log and may still be committed. All pending writes of an old term get 403, even if their entries survive. 502 means only
+that a quorum was late. A read has no effect, so a read without a result is a `fail`.
 
 Source: DLedger 0.4.0, DLedgerServer.handleAppend and handleWrite (what precedes `appendAsLeader`), DLedgerEntryPusher (what
 completes pending closures), DLedgerResponseCode (numbers and names).

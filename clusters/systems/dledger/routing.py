@@ -1,8 +1,8 @@
-"""Where a client of DLedger asks: at its own node whatever that answers, or wherever the leader is.
+"""The node that a DLedger client contacts: always its own node, or the leader.
 
-A pinned client never leaves its node: that is how a deposed leader keeps getting requests, and how its mistakes are seen. A
-following client goes where the answers say that the leader is. Neither asks again at once after a refusal, which comes in
-less than a millisecond: it would only burn the processor.
+A pinned client never leaves its node. So a deposed leader keeps getting requests, and its mistakes show. A following client
+goes to the leader that an answer names. Both pause after a refusal, which comes in less than a millisecond and would otherwise
+use up the processor.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """The client of DLedger's log: one connection of one process, which appends and gets entries.
 
-The set or the log of a key is what clients have appended with this key. All keys are in one log, so the offsets of a key have
-gaps.
+The set or the log of a key consists of the entries that clients have appended with this key. All keys share one log, so the
+offsets of a key have gaps.
 
-Each request of an operation has a deadline of its own, so that a read of a long log may take long, and a node that has gone
-silent is noticed soon. A read that gets no answer in its middle fails as a whole: a list is never shortened by an error.
+Each request of an operation has its own deadline. So a read of a long log may take long, and a silent node is noticed soon. A
+read without an answer in its middle fails as a whole: an error never shortens a list.
 
-Why `barrier` is linearizable, if the library keeps Raft's promises: a leader that commits an entry of its own term has led when
-it appended it, and so its log had every entry that was committed before. Entries below a committed one are committed, and
-no node ever drops a committed entry; so what the same node gives out below the marker is what was committed when it
-appended the marker, which is between the read's start and its end.
+`barrier` is linearizable if the library keeps the guarantees of Raft. A leader that commits an entry of its own term was the
+leader when it appended the entry, so its log had every entry committed before. Entries below a committed entry are committed,
+and no node ever drops a committed entry. So the entries below the marker are those that were committed when the node appended
+the marker. This moment is between the start and the end of the read.
 """
 
 from __future__ import annotations

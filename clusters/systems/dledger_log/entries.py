@@ -1,7 +1,7 @@
-"""What clients write into the log, and what they make of the entries that they get.
+"""The entries that clients write into the log and read from it.
 
-An entry that no client of ours has written is not left out: it becomes an element that nobody added, so that a checker names
-it. The library's own entries (`NOOP`, `CONFIG_CHANGE`) and the markers of reads are none.
+An entry of an unknown writer is not left out. It becomes an element without an add, so that the checker reports it. The
+library's own entries (`NOOP`, `CONFIG_CHANGE`) and the markers of reads are skipped.
 """
 
 from __future__ import annotations

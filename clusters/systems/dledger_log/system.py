@@ -1,10 +1,10 @@
 """DLedger's own log as a system under test: plain servers of the library, without a state machine.
 
-A plain server tells less than a node of ours. It names the leader that it knows, and its term, but not how far its log is
-committed; and only a leader gives out entries. So:
+A plain server reports less than a node of the system `dledger`. It reports its leader and its term, but not its commit index,
+and only a leader returns entries. So:
 
-- a leader is known to serve when it has committed a marker, which readers leave out;
-- nobody can see whether a follower has caught up, until it leads: the final reads go through each node as leader;
+- a leader serves once it has committed a marker, which readers skip;
+- a follower shows its entries only as leader, so the final reads go through each node as leader;
 - replicas cannot be compared at rest.
 """
 

@@ -1,7 +1,7 @@
 """The client of RocketMQ's controllers: one connection of one process, and those of the heartbeats of its broker.
 
-A pinned client never leaves its node, so that a deposed leader keeps getting requests. A following client goes where a refusal
-says that the leader is. Neither asks again at once after a refusal. How long an answer may take is the interpreter's business.
+A pinned client never leaves its node, so that a deposed leader keeps getting requests. A following client goes to the leader
+that a refusal names. Both pause after a refusal. The interpreter limits the time of an answer.
 """
 
 from __future__ import annotations

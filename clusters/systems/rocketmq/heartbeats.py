@@ -1,7 +1,7 @@
-"""Brokers that are alive to controllers: each has a connection of its own to every controller, for as long as it lives.
+"""The heartbeats of brokers: each broker has its own connection to every controller, as long as it lives.
 
-A controller takes a broker for dead when the connection of its heartbeat closes, or when it did not hear of it for longer than
-the heartbeat said; here that is a day. On dledger each controller knows the heartbeats that it got itself, so each gets all.
+A controller takes a broker for dead when the connection of its heartbeats closes, or after the timeout of the heartbeat, which
+is a day here. On dledger, each controller knows only the heartbeats that it got itself, so each broker sends them to all.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""What a controller's answer says about an operation: the table that every verdict rests on.
+"""The outcome of an operation by the answer of a controller. Every verdict depends on this table.
 
-The code stands in the header. A *refusal* of the specification (2000 to 2014) is an answer like success: it depends on the
-state of the broker group, and the model judges it. 2007 comes before anything is done: the controller does not lead. 2015 is
-jraft's word that it does not know what becomes of an entry. A controller on dledger gives code 1 when its append did not end in
-time, or was cancelled.
+The code is in the header. A *refusal* of the specification (2000 to 2014) is an answer like success: it depends on the state of
+the broker group, and the model checks it. 2007 comes before any effect: the controller does not lead. With 2015, jraft does not
+know whether an entry is committed. A controller on dledger answers code 1 if its append did not end in time, or was cancelled.
 
 Source: RocketMQ 5.3.3, ResponseCode, DLedgerController, JRaftController, ControllerRequestProcessor, NettyRemotingAbstract.
 """

@@ -1,8 +1,8 @@
-"""The requests that a controller answers, and its answers as values.
+"""The requests to a controller, and its answers as values.
 
-`REQUESTS` has a row for each function of a broker group: its code, its header fields, its body, and what is read from an
-answer. The values are those of the workloads: maps with `code` and what the answer says beside. A field that a controller
-leaves out is left out here.
+`REQUESTS` has a row for each function of a broker group: its code, its header fields, its body, and the reader of its answer.
+The values are those of the workloads: maps with `code` and the further fields of the answer. A field that a controller leaves
+out is missing here.
 
 Source: RocketMQ 5.3.3, RequestCode, the headers below `protocol/header/controller`, and recorded answers.
 """
