@@ -1,1 +1,1 @@
-"""Decides whether a history is linearizable: exactly, or says that it does not know."""
+"""Decides whether a history is linearizable. The answer is exact, or unknown."""

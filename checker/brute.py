@@ -1,7 +1,7 @@
-"""Tries every order: the judge of everything else. It shares no code with the kernel.
+"""Tries every order, to verify other algorithms. It shares no code with the kernel.
 
-For each set of operations that were done and each state that they led to, whatever starts before everything undone has ended
-may come next. That is exponential in concurrency, so it is for small histories, or with a bound.
+A configuration is a set of done operations and the state that they led to. The next operation is any remaining one that starts
+before every remaining one has ended. This is exponential in concurrency, so it is for small histories, or with a bound.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Decides histories by the judge that a workload is: those that were read as operations, and tables as arrays.
+"""Checks histories with the judge of a workload: histories read as operations, and tables as arrays.
 
-The law: what is said here of a history is the part that the same judge gives a run. A table is never made into an object for
-each operation; only the operations that are shown are. What breaks a rule of histories is refused, with the row, before it is
-judged.
+The result is the part that the same judge gives in a run. Only the operations of the result become objects, never all rows of a
+table. A row that breaks a rule of histories is an error before the check.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Replays a linearization with code of its own: the model in Python, and one running maximum for real time.
+"""Replays a linearization with independent code: the model in Python, and one running maximum for real time.
 
-A valid verdict that comes with an order can so be believed without believing the kernel.
+So a valid verdict with an order does not depend on the kernel.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Decides the history in a file, with the model and the conventions that its format has unless others are asked for.
+"""Checks the history of a file, with the default model and conventions of its format unless others are given.
 
-Formats come from tools that do not agree about some things, so each brings its own defaults (docs/formats.md says why): in
-knossos' EDN a read of nil says nothing and a crashed dequeue takes nothing; in porcupine's etcd logs a failed compare-and-set
-says that the value was another one. Our own formats say what they mean. A history in EDN may say itself what it follows, as
-ours do; what the user asks for goes before that.
+Formats come from tools with different conventions, so each has its own defaults (see docs/formats.md). In knossos' EDN, a read
+of nil has no meaning and a crashed dequeue takes nothing. In porcupine's etcd logs, a failed compare-and-set proves that the
+value was different. Labrys' own formats have no such ambiguity. An EDN history can name its conventions, as those of Labrys do.
+Flags of the user override them.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Turns operations that come as arrays into the columns that the kernel reads, without a Python object for each.
+"""Encodes operations from arrays as the columns of the kernel, without a Python object for each.
 
-The law: the columns are those that `checker.encode` makes of the same operations, but for the numbers that stand for values,
-which are other numbers and just as different from each other. What this module cannot say raises `Unsuited`; nothing is ever
-left out or guessed, and the general way through objects is always there.
+The columns are those of `checker.encode` for the same operations, except for the numbers of values: these may differ, but equal
+values still have equal numbers. If this module cannot encode an operation, it raises `Unsuited`, and the caller uses objects.
+It never drops or guesses anything.
 
-An integer stands for itself. Nil and other values get numbers beyond those of the integers, which `Coded.finish` moves next to
-them, because the kernel is quickest where numbers are dense.
+An integer is its own number. Nil and other values get numbers beyond those of the integers. `Coded.finish` moves them next to
+the integers, because the kernel is fastest with dense numbers.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""How an object may stand at a moment, and what leads nowhere from there.
+"""The possible configurations of an object at a moment, and the impossible steps from there.
 
-The kernel tells the operations that lead to a state; the model in Python replays them, so what is shown is what the model says.
+The kernel returns the operations that lead to a state. The model in Python replays them, so results show the states of the
+model.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Says what is wrong with a few operations, a sentence for each kind of contradiction that the analyzers and patterns name.
+"""Explains contradictions: a sentence for each kind that the analyzers and patterns find.
 
-A sentence follows the operations in time and names the decisive one. It says of other operations only what is known: where not
-all operations of the object are at hand, it does not say that nobody ever did something.
+A sentence follows the operations in time, and names the decisive one. It claims only what is known: if some operations of the
+object are missing, it does not claim that no operation ever did something.
 """
 
 from __future__ import annotations

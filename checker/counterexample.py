@@ -1,12 +1,17 @@
-"""Finds a small part of a history that is not linearizable either, so that a person can see why.
+"""Finds a small part of a history that is not linearizable by itself, as an explanation for people.
 
-An operation may be left out only if a linearization of the whole would stay one without it: an observer always; a write, an
-append, an add if nothing that is kept sees what it made; a write if another write lies between it and all who see such a
-value; an element of a queue with all that is done to it. What had not returned by the end of the part may have happened later,
-or never. So whatever is found is a reason for the verdict, never an artefact of leaving things out.
+An operation may be left out only if a linearization of the whole history stays one without it. This holds for
 
-The simplest reasons on a register are looked for first (`checker.patterns`). Where there is none, delta debugging (Zeller and
-Hildebrandt, 2002) makes the history small. The brute force confirms either.
+- an observer;
+- a write, append or add whose value no kept operation sees;
+- a write, if another write comes between it and all operations that see its value;
+- an element of a queue, with all its operations.
+
+An operation without a return by the end of the part may have happened later, or never. So the part is always a reason for the
+verdict, and never an artefact of leaving operations out.
+
+The search starts with the simplest reasons on a register (`checker.patterns`). If there is none, delta debugging (Zeller and
+Hildebrandt, 2002) makes the history small. The brute force confirms both.
 """
 
 from __future__ import annotations

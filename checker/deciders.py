@@ -1,7 +1,7 @@
-"""What decides a history: a model, or the judge that a workload is. A workload is found by its name alone.
+"""Chooses what decides a history: a model, or the judge of a workload. A workload is found by its name alone.
 
-The law: a run is judged by the workload that it names, with the options that it records, whoever asks. What a file says is
-looked up among the installed workloads and held to the types of their options; only a person names a module.
+A run is checked by the workload that it names, with its recorded options. The name from a file is looked up among the installed
+workloads, and its options must have the right types. Only a person can name a module.
 """
 
 from __future__ import annotations

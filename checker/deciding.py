@@ -1,14 +1,14 @@
-"""Decides the problems of histories in the order in which that is cheapest.
+"""Decides histories with the cheapest algorithm first.
 
-Only `auto` goes this way; who asks for another algorithm gets that one alone.
+Only `auto` works like this; any other `--algorithm` runs alone.
 
-1. The near-linear analyzers decide what they apply to.
-2. What must hold in every linearization is looked at (`checker.necessary`).
-3. Rules for a family decide what they apply to (`checker.rules`), those that walk by turns with the search.
-4. The search decides. Where it takes longer than a moment on a user's own model, a small reason is looked for at the
-   furthest return that it reached (`checker.relaxing`). All returns before that one have been explained, so if there is a
-   reason, it is the first return by which no linearization is left. If there is none, the search begins anew with more time:
-   a machine that is busy may have given it none. After three such turns it has all that is left.
+1. A near-linear analyzer decides, if one applies.
+2. Necessary conditions of every linearization are checked (`checker.necessary`).
+3. A rule for a family decides, if one applies (`checker.rules`). Rules that walk take turns with the search.
+4. The search decides. If it takes long on a user's own model, Labrys looks for a small reason at the furthest return that it
+   reached (`checker.relaxing`). All earlier returns are explained, so if there is a reason, this is the first return after
+   which no linearization is left. If there is none, the search starts again with more time, because a busy machine may have
+   given it little. After three such turns, it has all the remaining time.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Says what a check looked at and what it cost: for whoever wonders why a model of their own is slow.
+"""Describes the effort of a check, to explain why a model of the user is slow.
 
-Operations of one class are alike in everything but their time. A model is asked once for each state and each class that meets
-it; the answers are the table of transitions. A search grows with how many operations are open at once, and with operations that
-never returned, since each of these may take effect at any later time.
+Operations of one class differ only in their time. Labrys calls the model once for each state and each class that meets it; the
+answers are the table of transitions. A search grows with the number of concurrent operations, and with the number of operations
+that never returned, since each of these may take effect at any later time.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Turns the operations of one object into the columns that the kernel reads.
+"""Encodes the operations of one object as the columns of the kernel.
 
-The order of a history is that of its events: an operation's interval runs from its invoke's index to its completion's, and an
-operation that did not return never ends. What certainly had no effect is left out, and so is what says nothing.
+The order of a history is that of its events. The interval of an operation runs from the index of its invoke to that of its
+completion. An operation that did not return never ends. Operations that certainly had no effect are left out, and so are those
+without meaning.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Says a verdict in one or two sentences, with processes, values and times.
+"""Explains a verdict in one or two sentences, with processes, values and times.
 
-The patterns and the near-linear analyzers know which operations contradict each other and how; the search knows how the object
-may stand before the operation that cannot be. What is unknown is said to be unknown, with how far the search came.
+The patterns and the near-linear analyzers know the contradiction. The search knows the possible states before the impossible
+operation. An unknown verdict has the position that the search reached.
 """
 
 from __future__ import annotations

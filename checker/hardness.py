@@ -1,16 +1,15 @@
-"""Says why a search ended without a verdict: what makes the history hard, and what to change in the workload.
+"""Explains why a search ended without a verdict: what makes the history hard, and how to change the workload.
 
-Nothing is searched here: each reason is a count over the history, in O(n log n).
+There is no search here: each reason is a count over the history, in O(n log n).
 
-What a search has to tell apart at one moment are the operations that it may have let take effect by then or not. Operations
-of one class are alike, so `k` of them that are open count as `log2(k + 1)` bits, and the bits of the classes add up.
-Operations that only observe change no state and count nothing. Operations that never returned count from their invoke to the
-end. So there are three general reasons: such operations (`crashed`), operations that overlap (`overlap`), and a model that
-tells more states apart than those bits explain (`states`). Where there are few bits and few states, the history is long for
-its limits (`length`).
+At one moment, a search distinguishes which open operations have taken effect. Operations of one class are equal, so `k` open
+ones count as `log2(k + 1)` bits, and the bits of the classes add up. Operations that only observe change no state, and do not
+count. Operations that never returned count from their invoke to the end. So there are three general reasons: operations that
+never returned (`crashed`), operations that overlap (`overlap`), and a model that distinguishes more states than those bits
+explain (`states`). With few bits and few states, the history is too long for its limits (`length`).
 
-A built-in model has an analyzer that needs no search. Where a history breaks the analyzer's condition, that comes first:
-without the operations that break it, the analyzer decides, however many operations overlap or crash.
+A built-in model has an analyzer that needs no search. If a history breaks the condition of the analyzer, this reason comes
+first: without the operations that break it, the analyzer decides, however many operations overlap or crash.
 """
 
 from __future__ import annotations

@@ -1,22 +1,22 @@
 """The order that a system itself tells, as a proof of linearizability.
 
-Many systems number what they do: etcd has a revision, a Raft group the index of a log's entry, Kafka an offset, ZooKeeper a
-zxid. An operation may carry that number (`harness.op.Operation.order`). The rule for the operations on one object:
+Many systems number their operations: etcd has a revision, Raft the index of a log entry, Kafka an offset, ZooKeeper a zxid. An
+operation may carry that number (`harness.op.Operation.order`). The rule for the operations on one object:
 
-- An operation takes effect after all those of a lower order.
-- Those of equal orders come in any order that real time and the model allow. So a read has the order of the last change that it
-  saw. So has an operation that was to change something and found nothing to change. Those that may change something are tried
-  before those that only observe (`Model.observes`).
-- An operation without an order comes wherever real time and the model allow. One that did not return may be left out, unless it
-  has an order.
+- An operation takes effect after all operations of a lower order.
+- Operations of equal order take effect in any order that real time and the model allow. So a read has the order of the last
+change
+  that it saw. An operation that found nothing to change has this order too. The search tries operations that may change the
+  state before those that only observe (`Model.observes`).
+- An operation without an order takes effect wherever real time and the model allow. If it did not return, it may be left out.
 
-Hints are never believed. An order that follows the rule, agrees with real time and replays through `Model.step` is a
-linearization, whoever proposed it; `checker.certificate` replays it with code of its own. Where there is no such order, nothing
-follows for the history: the other algorithms decide. The result tells beside the verdict that the system's own order is not a
-legal one.
+The checker never trusts the numbers. An order that follows the rule, agrees with real time and replays through `Model.step` is
+a linearization; `checker.certificate` replays it with independent code. If there is no such order, this proves nothing about
+the history, and the other algorithms decide. The result then has the verdict, and the fact that the system's own order is not
+legal.
 
-Where every operation has an order and no two of them the same, this takes O(n log n) and n steps of the model. Operations
-without one are placed by a search, within a budget (`checker.placement`).
+If every operation has its own order, this takes O(n log n) and n steps of the model. A search with a budget places operations
+without an order (`checker.placement`).
 """
 
 from __future__ import annotations

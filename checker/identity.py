@@ -1,7 +1,7 @@
-"""When two values of a history are the same.
+"""Defines when two values of a history are equal.
 
-Python thinks that 1, 1.0 and true are equal, and that lists cannot be keys. A history means what it says: values are the same
-if they have the same type and content, lists and tuples are one type, and so are dicts and maps, sets and frozen sets.
+In Python, 1, 1.0 and true are equal, and lists cannot be keys. In a history, values are equal if they have the same type and
+content. Lists and tuples are one type, and so are dicts and maps, sets and frozen sets.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a judge says of a history, as data, with the names that `checker.result.Analysis` has for it."""
+"""The result of a judge for a history, as data, with the names of `checker.result.Analysis`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Checkers of workloads that are no linearizability: what they are given, what they find, and the part of a verdict it makes.
+"""Judges: the checkers of workloads that do not check linearizability.
 
-A judge decides one object. It gets the object's operations as arrays (`checker.formats.columns`), so that ten million of them
-need no Python object each, and returns a `Judgement`. The same judge serves a run, `labrys check` and `labrys analyze`.
+A judge checks one object. It gets the operations as arrays (`checker.formats.columns`), so that ten million operations need no
+Python objects, and returns a `Judgement`. A run, `labrys check` and `labrys analyze` use the same judge.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The data of a plot of marks over time: what a judge has found about each element, offset or token, in bounded size.
+"""The data of a plot of marks over time: the findings of a judge for each element, offset or token, in bounded size.
 
 A part of a verdict has it as `plot` in its details, and the report draws it with the faults shaded:
 

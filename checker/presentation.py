@@ -1,7 +1,6 @@
-"""Shows what `labrys check` found: as text, as JSON, and as knossos' result maps in EDN.
+"""Shows the results of `labrys check` as text, as JSON, and as knossos' result maps in EDN.
 
-Several files make a table with a total. An invalid history is never hidden behind others: it decides the total whatever the
-rest is, errors come next, then unknown.
+Several files make a table with a total. An invalid history decides the total; errors come next, then unknown.
 """
 
 from __future__ import annotations

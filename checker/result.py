@@ -1,4 +1,4 @@
-"""What a check says of a history, as data: for people, as JSON, and in the shape of knossos' result maps."""
+"""The result of a check as data: for people, as JSON, and in the form of knossos' result maps."""
 
 from __future__ import annotations
 

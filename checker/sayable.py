@@ -1,7 +1,7 @@
-"""What of results a format can say, such as EDN of half a character.
+"""Limits results to what a format can represent; EDN, for example, cannot represent half a character.
 
-The law: a verdict is always said. Where a format cannot say all of a result, its details are left out with the reason, and the
-results beside it are as they were.
+The verdict is always shown. If a format cannot represent all of a result, the output has the reason instead of the details.
+Other results do not change.
 """
 
 from __future__ import annotations

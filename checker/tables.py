@@ -1,8 +1,8 @@
 """Decides long histories in operations.parquet from arrays, without a Python object for each operation.
 
-The law: what is said here is what `checker.independent.check_keys` says of the same operations. An operation becomes an object
-only if it is shown. What arrays cannot say, because of its model or its values, and what breaks a rule of histories, so that
-somebody has to be told where, is left to the general way: the answer is None then.
+The result is that of `checker.independent.check_keys` for the same operations. An operation becomes an object only if the
+result shows it. The answer is None if arrays cannot represent the model or the values, or if a row breaks a rule of histories
+and so needs an error with its place. Then the caller uses objects.
 """
 
 from __future__ import annotations

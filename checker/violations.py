@@ -1,8 +1,8 @@
-"""Ranks what is wrong in a run: violations that may tell something about its faults first, the simplest of them before others.
+"""Ranks the violations of a run: those that may be caused by its faults first, and of those the simplest first.
 
-A violation belongs to the time of its decisive operation, from request to answer. It is *during* a fault if some fault was on
-in that time, *after* one if a fault had been on before, and *before* any otherwise. A violation before the first fault says
-nothing about faults. Only faults whose effect was seen count.
+The time of a violation is that of its decisive operation, from request to answer. It is *during* a fault if a fault was active
+in that time, *after* a fault if one was active before, and *before* all faults otherwise. A violation before the first fault is
+not caused by faults. Only faults with a proven effect count.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Counts what a convention takes as saying less than it may, so that a verdict tells what it rests on.
+"""Counts the operations that lose meaning by a convention.
 
-A read of nil that is taken for a read of anything, a failed compare-and-set and a crashed dequeue that are left out: each may
-hide a contradiction. A verdict that has passed over some says how many.
+Examples are a read of nil taken as a read of anything, and an ignored failed compare-and-set or crashed dequeue. Each may hide
+a contradiction. So the result has their number.
 """
 
 from __future__ import annotations

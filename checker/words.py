@@ -1,7 +1,7 @@
-"""Says operations, values and times as a person reads them: the words that every explanation is made of.
+"""Operations, values and times as text for explanations.
 
-Values are written as users of Jepsen know them: `nil`, `true`, `[1 2]`. A time has three decimals, and more only where two
-instants of a sentence would look alike. A history without times has the numbers of its events instead.
+Values have the notation of Jepsen: `nil`, `true`, `[1 2]`. A time has three decimals, or more if two times of a sentence would
+look alike. A history without times shows the numbers of its events instead.
 """
 
 from __future__ import annotations

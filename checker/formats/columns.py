@@ -1,11 +1,12 @@
 """Reads operations.parquet as arrays of integers, without a Python object for each operation.
 
-The law: every array has one entry for each row, in the file's order, and says exactly what `parquet.read_operations` says of
-that row. What is text there is a number here: keys and functions by their place in a list, values by what they are. An integer
-is itself; a pair of integers, as of a cas, is its two members; any other value is its place in a list of the distinct values.
+Every array has one entry for each row, in the order of the file, with the same content as `parquet.read_operations`. Text is a
+number
+here: keys and functions are positions in a list. Values keep their kind: an integer is itself, a pair of integers, as for a
+cas, is its two members, and any other value is a position in a list of the distinct values.
 
-Works batch by batch, so that beyond the arrays only one row group is in memory; `of_batch` takes a batch from anywhere, such as
-Spark.
+The reader works batch by batch, so only one row group is in memory besides the arrays. `of_batch` takes a batch from anywhere,
+such as Spark.
 """
 
 from __future__ import annotations

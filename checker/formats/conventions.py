@@ -1,12 +1,12 @@
-"""What the tools do not agree about, and how a history in EDN says what it means.
+"""The conventions in which tools differ, and how an EDN history names its own.
 
-A convention is a name and one of its words: `nil_read` is `exact` or `any`. Formats bring defaults (`checker.checking`). EDN is
-written by several tools, so a history of our own says in its first event which conventions it follows:
+A convention is a name and one of its words: `nil_read` is `exact` or `any`. Formats have defaults (`checker.checking`). Several
+tools write EDN, so the first event of Labrys' own EDN histories has their conventions:
 
     :labrys/conventions {:keyed true, :nil-read :exact, :failed-cas :drop, :crashed-dequeue :takes}
 
-The key is in a namespace, so that no other tool means something else by it. Jepsen and knossos pass over keys that they do not
-know. What is there has to be right: a name or a word that is not known is an error, because the verdict depends on it.
+The key has a namespace, so that no other tool gives it another meaning. Jepsen and knossos ignore unknown keys. Labrys does
+not: an unknown name or word is an error, because the verdict depends on it.
 """
 
 from __future__ import annotations

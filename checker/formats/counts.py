@@ -1,7 +1,6 @@
-"""Holds the numbers in operations.parquet to what they can be: how many rows there are, and times, processes and indexes.
+"""Validates the numbers in operations.parquet: the number of rows, and times, processes and indexes.
 
-A number of rows that is wrong makes readers leave rows out without a word, and a history that is silently shorter proves
-nothing.
+With a wrong number of rows, readers drop rows silently, and a history that is silently shorter proves nothing.
 """
 
 from __future__ import annotations

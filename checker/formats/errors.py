@@ -1,4 +1,4 @@
-"""Errors about files that hold histories; each says which file, where in it, what was expected, and what was found."""
+"""Errors about files with histories. Each has the file, the place in it, what was expected, and what was found."""
 
 from __future__ import annotations
 

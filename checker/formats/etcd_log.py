@@ -1,8 +1,8 @@
 """Reads the events out of Jepsen's console log, the format of porcupine's etcd histories.
 
-An event is a line `INFO  jepsen.util - PROCESS<TAB>:type<TAB>:f<TAB>value`; other lines stand between them and are passed
-over. In place of a value an operation that did not succeed may have the cause, `:timed-out`: then the value of its invoke
-stands. So a read that failed by a time-out is a read whose result nobody knows, and says nothing.
+An event is a line `INFO  jepsen.util - PROCESS<TAB>:type<TAB>:f<TAB>value`; the reader skips other lines. An operation that did
+not succeed may have the cause, `:timed-out`, in place of a value: then the value of its invoke counts. So a read that failed by
+a time-out has no known result, and no meaning.
 """
 
 from __future__ import annotations
