@@ -1,15 +1,15 @@
-"""How available the system was: over the whole run, while a fault was on, and after its healing.
+"""The availability of the system: over the whole run, during each fault, and after its healing.
 
-An operation belongs to the moment at which a client wanted it: its scheduled time in an open loop, else its invoke. So an
-operation that was asked for during a fault and answered long after it counts as an answer to the fault, with its latency,
-and a stuck closed loop cannot hide a gap by asking less. An operation is *answered* if it is `ok`, or if it is a `fail`
-whose code is an answer of a working system (a compare-and-set that did not match). `info` is never an answer.
+The time of an operation is its scheduled time in an open loop, and its invoke in a closed loop. So an operation that was
+scheduled during a fault counts for the fault, with its latency, even if its answer came long after. And a stuck closed loop
+cannot hide a gap by sending less. An operation is *answered* if it is `ok`, or if it is a `fail` whose code is normal for a
+working system (a compare-and-set that did not match). `info` is never an answer.
 
-Clients that follow the leader measure availability, where a run has such clients: they ask the system. A client that stays at
-its node asks that node, so it measures its node alone. A *refusal* names the node to ask instead. It is neither an answer nor
-an outage, so it is counted apart, and shares leave it out. A healthy cluster therefore shows 100 %.
+If a run has clients that follow the leader, only these measure the availability of the system. A client that stays at its node
+measures this node alone. A *refusal* names the node to ask instead. It is neither an answer nor an outage, so it is counted
+apart, and shares leave it out. So a healthy cluster shows 100 %.
 
-Times are seconds since the window's start. A time that was not observed is None, which never means zero.
+Times are seconds since the start of the window. A missing time is None, never zero.
 """
 
 from __future__ import annotations

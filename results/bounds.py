@@ -1,7 +1,7 @@
-"""How much of a run a page or a terminal shows. What is left out is always said; results.json and the history have all.
+"""The limits of what a page or a terminal shows of a run. Every omission is visible; results.json and the history have all.
 
-A history may come from anyone. It may have thousands of functions, nodes or faults, and names of half a megabyte. What is shown
-of it is bounded, so that a report ends in seconds and a browser can open it.
+A history may come from anyone. It may have thousands of functions, nodes or faults, and names of half a megabyte. The limits
+keep a report within seconds, and within the size that a browser can open.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""A counterexample made visible: its operations as bars over time, and the contradiction between them.
+"""Draws a counterexample: its operations as bars over time, and the contradiction between them.
 
-Time is drawn by rank: every instant at which something begins or ends has its own column, in the true order, since the few
-milliseconds that matter would vanish beside the seconds that do not; the real times stand below. For registers with unique
-values the contradiction itself is drawn: the stretch throughout which a value must have been current (from the first answer
-that knew it to the last request that was answered by it), and the one within which another must have replaced it.
+The time axis shows ranks: every begin or end of an operation has its own column, in the true order. On a linear axis, the few
+relevant milliseconds would vanish beside seconds. Labels below show the real times. For registers with unique values, the
+diagram also shows the contradiction: the interval during which a value must have been current (from the first answer with it to
+the last request that was answered with it), and the interval within which another value must have replaced it.
 """
 
 from __future__ import annotations

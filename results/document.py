@@ -1,8 +1,8 @@
-"""`results.json`: a run's verdict as data, for programs and for making its report anew.
+"""`results.json`: the verdict of a run as data, for programs and for writing its report again.
 
-The document is specified by `docs/results.schema.json`, to which a test holds what is built here. What a list of runs needs
-(verdict, sentence, seed, reproduce line) comes first in it, so that it can be read from the head of the file. Nothing is in
-it that was not recorded or measured: what was not observed is null.
+`docs/results.schema.json` specifies the document, and a test checks it. The members for a list of runs (verdict, sentence,
+seed, reproduce line) come first, so that a reader needs only the head of the file. The document has only recorded or measured
+data; missing data is null.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""`results.edn`: the document of `results.json` with the keywords that a Jepsen user expects.
+"""`results.edn`: the document of `results.json` with the keywords of Jepsen.
 
-`:valid?` is true, false or `:unknown`, names are keywords with dashes, types and functions of operations are keywords. Keys
-that are data (names of nodes, options, whatever a part's details hold) keep their spelling, since two of them must never become
-one. Each member of the top stands in a line of its own.
+`:valid?` is true, false or `:unknown`. Names are keywords with dashes; types and functions of operations are keywords. Keys
+that are data (names of nodes, options, members of details) keep their spelling, so that two keys never become equal. Each
+top-level member has its own line.
 """
 
 from __future__ import annotations

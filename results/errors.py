@@ -1,4 +1,4 @@
-"""What can go wrong with stored runs and with what is made from them."""
+"""The errors of stored runs and of the files made from them."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Who led, and in which terms, by what the nodes said about themselves.
+"""The leaders and their terms, from the reports of the nodes.
 
-The nodes are asked about once a second, so a leader that led for less may go unseen, and what is seen is up to a second late:
-the counts are lower bounds. A leader change is a leader in a later term than any before; where a system tells no terms, another
-name. A deposed leader that still claims an old term is none. A change counts from the first time that any node told the new
-term, because the followers of a new leader may be seen before the leader itself.
+Labrys polls the nodes about once a second. So it may miss a leader that led for less, and a change may be seen up to a second
+late: the counts are lower bounds. A leader change is a leader in a later term than all before, or with another name if the
+system has no terms. A deposed leader that still claims an old term is no change. A change counts from the first report of the
+new term by any node, because a poll may see the followers of a new leader before the leader itself.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What a run that goes on has done so far, read from its history's new lines.
+"""The progress of a running test, from the new lines of its history.
 
-Another process writes the file; nothing here waits for it, locks it, or asks it for anything. A line that is not complete yet
-is read the next time. A line that makes no sense is counted and passed over: a view may not end because of what it shows. What
-is not in a history, such as who leads, a run writes to `live.json`, and a suite to its `suite.json`.
+Another process writes the file; this module only reads, without locks or waiting. It reads an incomplete line the next time. It
+counts and skips a malformed line, because bad content must not end the view. A run writes further data, such as its leader, to
+`live.json`, and a suite to its `suite.json`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Reads the plots of marks over time that parts of a verdict have in their details; `checker.marks` says what they hold.
+"""Reads the plots of marks over time from the details of the parts of a verdict; `checker.marks` describes them.
 
-The law: details come from a file that anyone may have written, so every member is held to its kind and range, and a plot to its
-bounded size, before anything is drawn of it.
+Anyone may have written the file. So the type and range of every member and the size of a plot are checked before anything is
+drawn.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Shows a person, on standard error, how a run goes on.
+"""Shows the progress of a run on standard error.
 
-On a terminal one line lives at the bottom and is redrawn a few times a second; elsewhere (a CI log) a plain line comes every
-few seconds. A thread of its own reads what the run appends to its history, so the run never waits for a terminal.
+On a terminal, one line at the bottom is redrawn a few times a second. Elsewhere, as in a CI log, a plain line comes every few
+seconds. A separate thread reads the new events of the history, so the run never waits for a terminal.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""From operations to the few arrays that a plot, a table or a page of many runs needs.
+"""Reduces operations to the arrays of a plot, a table, or a page of many runs.
 
-This is the seam between counting and drawing: `results.plots` knows only what is defined here, so that the same pictures are
-drawn from one run's operations and from what Spark has aggregated over thousands of runs. Latency is measured from when an
-operation was wanted (its scheduled time in an open loop), so that waiting is part of it. Times are seconds since the
-workload's start, latencies milliseconds.
+This is the interface between counting and drawing. `results.plots` uses only these arrays, so it draws the same pictures from
+the operations of one run and from the aggregates of Spark over thousands of runs. Latency counts from the scheduled time of an
+operation in an open loop, so it includes waiting. Times are seconds since the start of the workload, and latencies are
+milliseconds.
 """
 
 from __future__ import annotations

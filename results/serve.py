@@ -1,9 +1,9 @@
-"""Browses the store in a web browser, on this machine only.
+"""Serves the store to web browsers, on this machine only.
 
-It reads what lies in the store and changes nothing. The store's contents are foreign: every text is escaped, every file but a
-report is sent as plain text or as a download, a report carries its own policy that forbids it the network, and no link below a
-run is followed. A request that cannot be understood is answered by 400, and one that fails by 500. The server binds the
-loopback address and answers to no other name, so no web site can reach it through a name of its own.
+The server reads the store and changes nothing. The content of the store is foreign. So the server escapes every text, and
+follows no link within a run. It sends every file except a report as plain text or as a download, and a report has its own
+policy that forbids network access. A malformed request gets 400, and a failed one 500. The server binds the loopback address
+and answers to no other name, so no web site can reach it through a name of its own.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Where runs are kept: one folder each, never overwritten, never half-named.
+"""The store of runs: one folder for each run, which is never overwritten.
 
     store/<test-name>/<UTC timestamp>/     test.json plan.json history.jsonl results.json report.html ...
     store/latest, store/<test-name>/latest the newest run, of all and of one test
-    store/current                          the run that is going on, while it does
+    store/current                          the running test, if there is one
 
-Two laws. A run's folder is made in one step that fails if it is there, so two runs never share one, and nothing that was
-recorded is ever lost to a later run. Files and links that others may be reading are replaced by a rename, so a reader sees
-the old or the new, never a half. Whatever else lies in the store (files, broken links, foreign folders) is passed over.
+Two rules. The folder of a run is made in one step, which fails if it exists. So two runs never share a folder, and a later run
+never overwrites an earlier one. Files and links that others may read are replaced by a rename, so a reader sees the old or the
+new content, never a part. Other content of the store (files, broken links, foreign folders) is ignored.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
-"""The data of a report's timeline: every operation in few bytes, and everything a person wants to see beside them.
+"""The data of the timeline of a report: every operation in few bytes, with faults and leaders.
 
-Operations become columns of small integers, starts as differences, texts as indices into tables; ten thousand of them take
-some 400 kB of the page. Names are cut with their length said. Above `MAX_OPERATIONS` only a stretch around what matters is
-given, and no more than `MAX_LANES` lanes. The page says so: a timeline that silently leaves something out would lie.
+Operations become columns of small integers: starts are differences, and texts are indices into tables. Ten thousand operations
+take some 400 kB of the page. Long names are cut, with their length. Above `MAX_OPERATIONS`, the timeline has only an interval
+around the counterexample or the first fault, and at most `MAX_LANES` lanes. The page shows this, since a silent omission would
+be wrong.
 
-What nodes said of themselves is drawn from the first poll that saw it to the last, and not beyond: between two states lies a
-gap of one poll, in which nobody looked. The watch goes on after the last operation, and so does the axis.
+The reported state of a node is drawn from the first poll that saw it to the last. Between two states is a gap of one poll. The
+watch continues after the last operation, and so does the axis.
 
-A lane belongs to a process. Where a process ended with an `info`, the process that took its place may use the same lane,
-never at the same time, so that a long run with many time-outs does not become a tower of empty lanes.
+A lane belongs to a process. After an `info`, the next process may use the same lane, never at the same time. So a long run with
+many time-outs does not have a large number of empty lanes.
 """
 
 from __future__ import annotations

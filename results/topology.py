@@ -1,4 +1,4 @@
-"""Small pictures of what a fault did to the cluster: who was hit, and who could still hear whom."""
+"""Small pictures of the effect of a fault on the cluster: its targets, and the links that still work."""
 
 from __future__ import annotations
 
