@@ -34,6 +34,7 @@ MAX_EXAMPLES = 5
 MAX_LOG_LINE = 400
 EXCEPTION_ERROR = "exception"
 CONTROL_NODE = "control-node"
+REPLICAS_EQUAL = "replicas-equal"
 
 
 def faults_effective(faults: Sequence[FaultRecord], plan: Sequence[PlannedFault]) -> Part:
@@ -142,7 +143,7 @@ def _recovered(recovery: Recovery | None) -> Part:
 
 def replicas_equal(replicas: Replicas | None) -> Part:
     """Says whether the replicas held the same state wherever two were seen at one applied index, with clients at rest."""
-    name = "replicas-equal"
+    name = REPLICAS_EQUAL
     if replicas is None:
         return Part(name=name, verdict=Verdict.UNKNOWN, reason="The run ended before its replicas were compared.")
     details = {
@@ -279,11 +280,14 @@ def of_run(test: Test, result: RunResult, operations: Sequence[Operation]) -> li
     names = [node.name for node in test.cluster.nodes]
     found = _of_workload(test, operations, observed)
     left_out = {} if test.final_reads else {"final-reads": "the test does not ask for them"}
-    if not test.system.dumps_replicas:
-        left_out["replicas-equal"] = f"{test.system.name} does not dump its replicas"
+    has_replicas = any(
+        part.name == REPLICAS_EQUAL for part in found
+    )  # the workload compared them by what they answered
+    if not (test.system.dumps_replicas or has_replicas):
+        left_out[REPLICAS_EQUAL] = f"{test.system.name} does not dump its replicas"
     elif len(names) == 1:
-        left_out["replicas-equal"] = "there is one replica only"
-    else:
+        left_out[REPLICAS_EQUAL] = "there is one replica only"
+    elif not has_replicas:
         found.append(replicas_equal(result.replicas))
     found += [
         recovered(result.recovery, result.paces.get(RECOVERY)),

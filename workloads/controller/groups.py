@@ -9,6 +9,7 @@ from checker.linearizable import linearizability
 from harness.combinators import from_function
 from harness.op import Invocation
 from workloads.controller.model import BrokerGroup
+from workloads.controller.replicas import replicas_equal
 from workloads.finals import UntilRead, final_reads, keys_of
 
 if TYPE_CHECKING:
@@ -89,10 +90,15 @@ class GroupWorkload(abc.ABC):
         return UntilRead(Invocation(f, None, key) for key in keys_of(history) for f in ("next", "state"))
 
     def check(self, operations: Sequence[Operation], observed: Observed) -> Sequence[Part]:
-        """Returns the part `linearizable`, those of `parts` and, if the test asked for them, `final-reads`."""
+        """Returns the part `linearizable`, those of `parts`, and those of the final reads if the test asked for them.
+
+        The latter are `final-reads` and, where there is more than one node, `replicas-equal`.
+        """
         found = [*linearizability(self.rules, operations, observed.faults), *self.parts(operations)]
         if observed.final_reads is not None:
             found.append(final_reads(operations, observed.final_reads))
+            if len(observed.final_reads.through) + len(observed.final_reads.left_out) > 1:
+                found.append(replicas_equal(operations, observed.final_reads))
         return found
 
     def _first(self, drawn: Draws, count: int) -> Value:

@@ -15,10 +15,10 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from clusters.systems.dledger.leading import move_leadership
 from clusters.systems.dledger.outcomes import REFUSALS
 from clusters.systems.dledger.requests import Peer
 from clusters.systems.dledger.routing import Group
+from clusters.systems.leading import move_leadership
 from clusters.systems.members import check_member
 from clusters.systems.remoting import RemotingError
 from clusters.systems.waiting import wait_until_complete
@@ -175,9 +175,10 @@ class DLedgerNodes(System):
         async def serving() -> NodeStatus | None:
             return await self.serving(await self._statuses(self.group.nodes))
 
-        async def transfer(at: str, term: int, limit_s: float) -> None:
-            leader = next(peer for peer in self.group.nodes if peer.name == at)
-            await self.ask(leader, limit_s, functools.partial(Peer.transfer, to=node.name, term=term))
+        async def transfer(leader: NodeStatus, limit_s: float) -> None:
+            if leader.term is not None:
+                at = next(peer for peer in self.group.nodes if peer.name == leader.node)
+                await self.ask(at, limit_s, functools.partial(Peer.transfer, to=node.name, term=leader.term))
 
         return await move_leadership(node.name, timeout_s, serving=serving, transfer=transfer)
 

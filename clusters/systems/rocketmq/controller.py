@@ -7,15 +7,16 @@ configuration file. Clients speak to it over RocketMQ's remoting protocol.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
-from clusters.systems.dledger.leading import move_leadership
 from clusters.systems.dledger.requests import Peer
+from clusters.systems.leading import move_leadership
 from clusters.systems.members import check_member
 from clusters.systems.remoting import RemotingError
-from clusters.systems.rocketmq import jars
+from clusters.systems.rocketmq import jars, jraft
 from clusters.systems.rocketmq.client import ControllerClient, Controllers, SplitClient
 from clusters.systems.rocketmq.options import Consensus, ControllerOptions
 from clusters.systems.rocketmq.outcomes import REFUSALS, SUCCESS
@@ -115,6 +116,7 @@ class RocketMQController(System):
     )
     refusals = REFUSALS
     reads_need_leader = True
+    moves_leadership = True
 
     def __init__(self, cluster: Cluster, options: ControllerOptions, workload: str) -> None:
         super().__init__(cluster, options, workload)
@@ -122,7 +124,6 @@ class RocketMQController(System):
             check_member(node, "RocketMQ")
         self._options = options
         self._is_dledger = options.consensus is Consensus.DLEDGER
-        self.moves_leadership = self._is_dledger  # controllers on jraft have no request for it
         self.controllers = Controllers(nodes=tuple(cluster.nodes), port=PORT)
 
     def versions(self) -> Mapping[str, str]:
@@ -239,17 +240,25 @@ class RocketMQController(System):
         return await self._ask(node, timeout_s, ask)
 
     async def lead(self, node: Node, timeout_s: float) -> bool:
-        """Moves the leadership by DLedger's own request; see `move_leadership`."""
-        if not self.moves_leadership:
-            return False
+        """Moves the leadership by the request of the library; see `move_leadership`."""
 
-        async def transfer(at: str, term: int, limit_s: float) -> None:
-            leader = self._node(at)
-            await self._ask(
-                leader, limit_s, lambda connection: self._peer(connection, leader).transfer(node.name, term)
-            )
+        async def transfer(leader: NodeStatus, limit_s: float) -> None:
+            await self._transfer(self._node(leader.node), leader.term, node, limit_s)
 
         return await move_leadership(node.name, timeout_s, serving=self._serving, transfer=transfer)
+
+    async def _transfer(self, leader: Node, term: int | None, to: Node, limit_s: float) -> None:
+        """Asks a leader to hand over; whether it did shows in who leads then."""
+        if self._is_dledger:
+            if term is not None:
+                await self._ask(
+                    leader, limit_s, lambda connection: self._peer(connection, leader).transfer(to.name, term)
+                )
+            return
+        with contextlib.suppress(RemotingError):
+            await jraft.transfer(
+                leader.address, JRAFT_PORT, group=GROUP, to=f"{to.address}:{JRAFT_PORT}", timeout_s=limit_s
+            )
 
     async def _serving(self) -> NodeStatus | None:
         """Returns, of the controllers that say they lead, the one of the highest term that serves; None if none does."""

@@ -1,0 +1,149 @@
+"""Whether all controllers hold the same groups: what each answered to the final reads while it led.
+
+A controller answers from its own memory, and only while it leads. The final reads move the leadership to each controller in
+turn, and ask each for the whole state of every group and for its next id. No client changes anything then. So one controller
+has to answer what the one before answered, with two exceptions:
+
+- A group with heartbeats: the controllers may have elected by themselves. Then the later state has to follow from the earlier
+  one by such elections (`uncertain.may_reach`), and the replicas are the same.
+- A change whose outcome nobody knows may take effect between two reads. Such a group is left out; the model judges it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from checker.identity import same
+from harness.op import FINAL_PHASE, OpType
+from harness.verdict import Part, Verdict
+from workloads.controller.group import READS, SUCCESS, Group, Live, Replica, Sync
+from workloads.controller.uncertain import may_reach
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.final_reads import FinalReads
+    from harness.op import Operation, Value
+
+NAME: Final = "replicas-equal"
+MAX_NAMED: Final = 20
+_LIFE: Final = ("heartbeat", "leave")
+
+
+class Differing(NamedTuple):
+    """Two controllers that do not hold the same group.
+
+    Attributes:
+        key: The group.
+        f: What they were asked: `state` or `next`.
+        one: The earlier read.
+        other: The later read, through another controller.
+    """
+
+    key: str | None
+    f: str
+    one: Operation
+    other: Operation
+
+
+def replicas_equal(operations: Sequence[Operation], reads: FinalReads) -> Part:
+    """Says whether all controllers answered the same to the final reads.
+
+    It is unknown where a controller never led, or did not answer for each group. It takes O(n).
+
+    Args:
+        operations: All operations of the run.
+        reads: What came of the final reads.
+    """
+    beating = {each.key for each in operations if each.f in _LIFE}
+    pending = {each.key for each in operations if each.type is OpType.INFO and each.f not in (*READS, *_LIFE)}
+    told = _told(operations)
+    nodes = [*reads.through, *reads.left_out]
+    compared: set[str | None] = set()
+    unasked: set[str] = set(reads.left_out)
+    differing: list[Differing] = []
+    for (key, f), answers in told.items():
+        if key in pending:
+            continue
+        unasked |= set(reads.through) - {each.node for each in answers if each.node is not None}
+        compared.add(key)
+        for one, other in pairwise(answers):
+            if not _agree(one.result, other.result, elects=key in beating and f == "state"):
+                differing.append(Differing(key, f, one, other))
+    details: dict[str, Value] = {
+        "controllers": [node for node in nodes if node not in unasked],
+        "groups": len(compared),
+        "pending": len(pending),
+        "differing": [
+            {"key": each.key, "f": each.f, "nodes": [each.one.node, each.other.node],
+             "events": [each.one.invoke_index, each.other.invoke_index]}
+            for each in differing[:MAX_NAMED]
+        ],
+    }  # fmt: skip
+    if differing:
+        return Part(name=NAME, verdict=Verdict.INVALID, reason=_in_words(differing), details=details)
+    without = f" {len(pending)} groups with a change of unknown outcome are left out." if pending else ""
+    if unasked or not compared:
+        missing = (
+            f"{', '.join(sorted(unasked))} did not answer for each group" if unasked else "no group could be compared"
+        )
+        reason = f"Not all controllers could be compared: {missing}.{without}"
+        return Part(name=NAME, verdict=Verdict.UNKNOWN, reason=reason, details=details)
+    reason = f"{len(nodes)} controllers, each while it led, hold the same {len(compared)} groups.{without}"
+    return Part(name=NAME, verdict=Verdict.VALID, reason=reason, details=details)
+
+
+def _told(operations: Sequence[Operation]) -> dict[tuple[str | None, str], list[Operation]]:
+    """Returns the answered final reads of each group, in the order of time; of each controller the last one."""
+    last: dict[tuple[str | None, str], dict[str | None, Operation]] = defaultdict(dict)
+    for operation in operations:
+        if operation.phase == FINAL_PHASE and operation.type is OpType.OK and operation.f in ("state", "next"):
+            answers = last[operation.key, operation.f]
+            answers.pop(operation.node, None)
+            answers[operation.node] = operation
+    return {place: sorted(found.values(), key=lambda each: each.invoke_index) for place, found in last.items()}
+
+
+def _agree(one: Any, other: Any, *, elects: bool) -> bool:
+    """Says whether two controllers may answer this one after the other.
+
+    Args:
+        one: The earlier answer.
+        other: The later answer.
+        elects: Whether the controllers may have elected by themselves in between.
+    """
+    if same(one, other):
+        return True
+    if not elects or not (_is_group(one) and _is_group(other)):
+        return False
+    before, after = _group(one), _group(other)
+    if before.replicas != after.replicas or before.sync is None or after.sync is None:
+        return False
+    if not before.sync.members or not after.sync.members:  # a member without an id is not told
+        return before.sync.master_epoch <= after.sync.master_epoch and before.sync.epoch <= after.sync.epoch
+    return may_reach(before, after.sync)
+
+
+def _is_group(answer: Any) -> bool:
+    return isinstance(answer, dict) and answer.get("code") == SUCCESS and answer.get("known") is True
+
+
+def _group(answer: dict[str, Any]) -> Group:
+    """Returns the group that an answer tells, where each broker may be alive."""
+    told = [*answer["in_sync"], *answer["not_in_sync"]]
+    replicas = tuple(sorted(Replica(id_, address, "") for id_, address, _ in told))
+    master = answer.get("master")
+    members = sorted({id_ for id_, *_ in answer["in_sync"]} | ({master} if master is not None else set()))
+    sync = Sync(master, answer["master_epoch"], tuple(members), answer["sync_epoch"])
+    return Group(replicas=replicas, sync=sync, live=tuple(Live(each) for each in members))
+
+
+def _in_words(differing: Sequence[Differing]) -> str:
+    first = differing[0]
+    return (
+        f"{len(differing)} reads through one controller differ from those through the one before. {first.f} of group "
+        f"{first.key} is {first.one.result} through {first.one.node} (event {first.one.invoke_index}), and "
+        f"{first.other.result} through {first.other.node} (event {first.other.invoke_index})."
+    )
