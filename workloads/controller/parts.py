@@ -36,24 +36,7 @@ def one_owner(operations: Sequence[Operation]) -> Part:
     for operation, broker, check in _applies(operations):
         if operation.result.get("code") == SUCCESS:
             owners[operation.key, broker].setdefault(check, operation)
-    shared = {place: found for place, found in owners.items() if len(found) > 1}
-    details: dict[str, Value] = {
-        "ids": len(owners),
-        "shared": [
-            {"key": key, "id": broker, "owners": {check: each.invoke_index for check, each in found.items()}}
-            for (key, broker), found in list(shared.items())[:MAX_NAMED]
-        ],
-    }
-    broken = None
-    if shared:
-        (key, broker), found = next(iter(shared.items()))
-        one, other = list(found.items())[:2]
-        broken = (
-            f"{len(shared)} of {len(owners)} ids were given to two brokers. In group {key}, id {broker} was given to {one[0]} "
-            f"by the answer to event {one[1].invoke_index}, and to {other[0]} by that to event {other[1].invoke_index}."
-        )
-    held = f"Each of {len(owners)} ids was given to one broker."
-    return _part("one-owner", details, broken=broken, held=held, untested=None if owners else "No id was given")
+    return _one_holder("one-owner", owners, thing="id", holder="owner")
 
 
 def contended(operations: Sequence[Operation]) -> Part:
@@ -75,33 +58,13 @@ def contended(operations: Sequence[Operation]) -> Part:
 
 def one_master(operations: Sequence[Operation]) -> Part:
     """Says whether any epoch of a group had two masters, by whatever answer names a master and its epoch."""
-    masters: dict[tuple[str | None, int], dict[int, Operation]] = defaultdict(dict)
+    masters: dict[tuple[str | None, int], dict[str, Operation]] = defaultdict(dict)
     for operation in operations:
         if operation.type is OpType.OK:
             match operation.result:
                 case {"master": int(master), "master_epoch": int(epoch)}:
-                    masters[operation.key, epoch].setdefault(master, operation)
-    shared = {place: found for place, found in masters.items() if len(found) > 1}
-    details: dict[str, Value] = {
-        "epochs": len(masters),
-        "shared": [
-            {"key": key, "epoch": epoch, "masters": {str(id_): each.invoke_index for id_, each in found.items()}}
-            for (key, epoch), found in list(shared.items())[:MAX_NAMED]
-        ],
-    }
-    broken = None
-    if shared:
-        (key, epoch), found = next(iter(shared.items()))
-        one, other = list(found.items())[:2]
-        broken = (
-            f"{len(shared)} of {len(masters)} epochs had two masters. In epoch {epoch} of group {key}, broker {one[0]} was "
-            f"master by the answer to event {one[1].invoke_index}, and broker {other[0]} by that to event "
-            f"{other[1].invoke_index}."
-        )
-    held = f"Each of {len(masters)} epochs had one master."
-    return _part(
-        "one-master", details, broken=broken, held=held, untested=None if masters else "No answer named a master"
-    )
+                    masters[operation.key, epoch].setdefault(str(master), operation)
+    return _one_holder("one-master", masters, thing="epoch", holder="master")
 
 
 def stood(operations: Sequence[Operation]) -> Part:
@@ -229,6 +192,38 @@ def altered(operations: Sequence[Operation]) -> Part:
         untested = "No sync set was altered" if not done else "No alter expected an epoch or a master that had passed"
     held = f"{done} alters were carried out, and {late} were refused since they came too late."
     return _part("altered", details, held=held, untested=untested)
+
+
+def _one_holder(
+    name: str, seen: Mapping[tuple[str | None, int], Mapping[str, Operation]], *, thing: str, holder: str
+) -> Part:
+    """Returns the part that is invalid where any thing of a group has two holders.
+
+    Args:
+        name: The part.
+        seen: Group and thing to its holders, each with the first operation whose answer names it.
+        thing: What is held, e.g. `id`.
+        holder: Who holds it, e.g. `owner`.
+    """
+    shared = {place: found for place, found in seen.items() if len(found) > 1}
+    details: dict[str, Value] = {
+        f"{thing}s": len(seen),
+        "shared": [
+            {"key": key, thing: which, f"{holder}s": {who: each.invoke_index for who, each in found.items()}}
+            for (key, which), found in list(shared.items())[:MAX_NAMED]
+        ],
+    }
+    broken = None
+    if shared:
+        (key, which), found = next(iter(shared.items()))
+        (one, first), (other, second) = list(found.items())[:2]
+        broken = (
+            f"{len(shared)} of {len(seen)} {thing}s had two {holder}s. In group {key}, the {holder} of {thing} {which} was "
+            f"{one} by the answer to event {first.invoke_index}, and {other} by that to event {second.invoke_index}."
+        )
+    held = f"Each of {len(seen)} {thing}s had one {holder}."
+    untested = None if seen else f"No answer named the {holder} of an {thing}"
+    return _part(name, details, broken=broken, held=held, untested=untested)
 
 
 def _part(
