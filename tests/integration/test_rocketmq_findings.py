@@ -29,7 +29,9 @@ pytestmark = pytest.mark.integration
 READY_S = 90.0
 ANSWER_S = 6.0
 SILENT_S = 25.0  # several times what the controllers need
+ORPHANED_S = 11.0  # two scans of a controller
 ALIVE_MS = 3000
+LONG_MS = 600_000
 REGISTER, HEARTBEAT = 1003, 904
 
 
@@ -59,43 +61,101 @@ async def asked(connection: Connection, f: str, name: str, argument: Value = Non
     return REQUESTS[f].value(name, await REQUESTS[f].ask(connection, name, argument))
 
 
+class Brokers:
+    """Brokers of one group, each with a connection of its own to every controller."""
+
+    def __init__(self, system: RocketMQController, name: str) -> None:
+        self._nodes, self._controllers, self._name = system.controllers.nodes, system.controllers, name
+        self._connections: dict[tuple[int, str], Connection] = {}
+
+    async def beat(self, broker: int, *, alive_ms: int) -> None:
+        """Sends a heartbeat to each controller; it is good for `alive_ms`."""
+        for node in self._nodes:
+            place = (broker, node.name)
+            if place not in self._connections:
+                self._connections[place] = await self._controllers.connect(node)
+            argument = {"id": broker, "epoch": 0, "max_offset": 0, "priority": 0}
+            fields = REQUESTS["heartbeat"].fields(self._name, argument)
+            fields["heartbeatTimeoutMills"] = str(alive_ms)
+            await self._connections[place].call(HEARTBEAT, None, extension=fields)
+
+    async def in_sync(self, leader: Connection, *, alive_ms: int) -> None:
+        """Brings two brokers into the sync set; the first one is master."""
+        for broker in (1, 2):
+            await asked(leader, "apply", self._name, {"id": broker, "check": f"127.0.0.1:{broker};1"})
+            await self.beat(broker, alive_ms=alive_ms)
+        elected = await asked(leader, "elect", self._name, {"id": 1, "designate": False})
+        await self.beat(1, alive_ms=alive_ms)
+        argument = {"master": 1, "master_epoch": 1, "sync_set": [1, 2], "sync_epoch": 1}
+        altered = await asked(leader, "alter", self._name, argument)
+        assert (elected["code"], altered["code"]) == (0, 0)
+
+    def leave(self, *brokers: int) -> None:
+        """Closes all connections of these brokers."""
+        for place in [place for place in self._connections if place[0] in brokers]:
+            self._connections.pop(place).close()
+
+
+def lives(state: dict[str, Any]) -> dict[int, bool]:
+    """Broker to whether the controller takes it for alive."""
+    return {broker: alive for broker, _, alive in (*state["in_sync"], *state["not_in_sync"])}
+
+
 def test_a_master_that_falls_silent(system: RocketMQController) -> None:
     """Its connection stays open, and its heartbeats stop: on jraft it stays master, though it is known to be dead."""
 
     async def main() -> None:
-        name, heartbeats = "silent", dict[tuple[int, str], Connection]()
-
-        async def beat(broker: int) -> None:
-            for node in system.controllers.nodes:
-                place = (broker, node.name)
-                if place not in heartbeats:
-                    heartbeats[place] = await system.controllers.connect(node)
-                fields = REQUESTS["heartbeat"].fields(name, {"id": broker, "epoch": 0, "max_offset": 0, "priority": 0})
-                fields["heartbeatTimeoutMills"] = str(ALIVE_MS)
-                await heartbeats[place].call(HEARTBEAT, None, extension=fields)
-
+        name, brokers = "silent", Brokers(system, "silent")
         leader = await system.controllers.connect(await leader_of(system))
-        for broker in (1, 2):
-            await asked(leader, "apply", name, {"id": broker, "check": f"127.0.0.1:{broker};1"})
-            await beat(broker)
-        elected = await asked(leader, "elect", name, {"id": 1, "designate": False})
-        await beat(1)
-        altered = await asked(
-            leader, "alter", name, {"master": 1, "master_epoch": 1, "sync_set": [1, 2], "sync_epoch": 1}
-        )
-        assert (elected["code"], altered["code"]) == (0, 0)
+        await brokers.in_sync(leader, alive_ms=ALIVE_MS)
         end_s, state = time.monotonic() + SILENT_S, await asked(leader, "state", name)
         while time.monotonic() < end_s and state.get("master") == 1:
-            await beat(2)
+            await brokers.beat(2, alive_ms=ALIVE_MS)
             await asyncio.sleep(1.0)
             state = await asked(leader, "state", name)
-        for connection in (leader, *heartbeats.values()):
-            connection.close()
-        alive = {broker: lives for broker, _, lives in (*state["in_sync"], *state["not_in_sync"])}
-        assert alive == {1: False, 2: True}
+        leader.close()
+        brokers.leave(1, 2)
+        assert lives(state) == {1: False, 2: True}
         assert state["master"] == (1 if system.options.consensus is Consensus.JRAFT else 2)
 
     asyncio.run(main())
+
+
+def test_a_master_that_dies_while_nobody_leads(system: RocketMQController) -> None:
+    """Its connections close right after the leader was killed: on jraft it stays alive and master."""
+    name, brokers = "orphan", Brokers(system, "orphan")
+    nodes = system.controllers.nodes
+
+    async def begin() -> Node:
+        led = await leader_of(system)
+        connection = await system.controllers.connect(led)
+        await brokers.in_sync(connection, alive_ms=LONG_MS)
+        connection.close()
+        await asyncio.to_thread(system.kill, led)
+        brokers.leave(1)
+        return led
+
+    async def watch() -> dict[str, Any]:
+        leader = await system.controllers.connect(await leader_of(system))
+        end_s, state = time.monotonic() + ORPHANED_S, await asked(leader, "state", name)
+        while time.monotonic() < end_s and state.get("master") == 1:
+            await asyncio.sleep(1.0)
+            state = await asked(leader, "state", name)
+        leader.close()
+        brokers.leave(2)
+        return state
+
+    async def main() -> tuple[Node, dict[str, Any]]:
+        killed = await begin()
+        await asyncio.to_thread(system.wait_ready, [node for node in nodes if node != killed], READY_S)
+        return killed, await watch()
+
+    killed, state = asyncio.run(main())
+    system.start(killed)  # the others need not wait for it
+    if system.options.consensus is Consensus.JRAFT:
+        assert (state["master"], lives(state)) == (1, {1: True, 2: True})
+    else:
+        assert (state["master"], lives(state)[1]) == (2, False)
 
 
 def test_a_request_that_lacks_a_field(system: RocketMQController) -> None:

@@ -677,7 +677,17 @@ def test_a_suite_knows_the_time_limit_that_its_cases_have(
 
 @pytest.mark.parametrize(
     "name",
-    ["smoke", "nightly", "rip-59", "openchaos", "every-kind", "dledger-log", "controller-jraft", "controller-dledger"],
+    [
+        "smoke",
+        "nightly",
+        "rip-59",
+        "openchaos",
+        "every-kind",
+        "dledger-log",
+        "controller-jraft",
+        "controller-dledger",
+        "controller-releases",
+    ],
 )
 def test_the_suites_that_are_shipped_can_be_planned(capsys: pytest.CaptureFixture[str], name: str) -> None:
     """Every case of every suite has options that are understood, and a plan that there is room for."""
