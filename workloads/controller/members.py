@@ -9,7 +9,7 @@ from harness.op import Invocation, OpType
 from workloads.controller.groups import FUNCTIONS, GroupWorkload
 from workloads.controller.options import MemberOptions, MixedOptions, SyncStateSetOptions
 from workloads.controller.parts import altered, epochs_grow, master_in_sync, one_master
-from workloads.controller.streams import ALTER, MemberStream
+from workloads.controller.streams import ALTER, LATE, MemberStream
 from workloads.controller.uncertain import UncertainGroup
 
 if TYPE_CHECKING:
@@ -93,7 +93,8 @@ class ControllerWorkload(MemberWorkload):
 class MemberGenerator:
     """Answers each worker the operations of its stream, for ever.
 
-    An alter expects what anyone saw last in its group. While nobody has seen a master there, a read takes its place.
+    An alter expects what anyone saw last in its group, or now and then the epoch of the sync set before that. While nobody has
+    seen a master there, a read takes its place.
     """
 
     def __init__(self, streams: Sequence[MemberStream]) -> None:
@@ -109,6 +110,8 @@ class MemberGenerator:
         if seen.keys() != set(_EXPECTED):
             return Invocation("replica", None, drawn.key)
         argument: dict[str, Any] = {**seen, **drawn.value}
+        if argument.pop(LATE, False):
+            argument["sync_epoch"] -= 1
         # Without its master no sync set is taken.
         argument["sync_set"] = sorted({*argument["sync_set"], seen["master"]})
         return Invocation(ALTER, argument, drawn.key)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 HALF = 0.5
 ALTER = "alter"
+LATE = "late"
+LATE_SHARE = 0.1  # of the alters, those that expect an epoch that has passed
 MEMBERS_SHARE = 0.7  # how many brokers an alter puts into the sync set
 ADDRESSES = 2
 
@@ -74,8 +76,8 @@ class MemberStream:
     """Draws the operations of one stream, whose broker is a member of its group: it lives, stands, and alters the sync set.
 
     The first two operations in a group ask for the id, and make the broker alive. What an alter expects is not known before the
-    run: it is what anyone saw last. So it has the new sync set alone, to which
-    the master is added.
+    run: it is what anyone saw last, or now and then the epoch before. So it has the new sync set alone, to which the master is
+    added.
     """
 
     def __init__(self, options: MemberOptions, *, seed: int, number: int, streams: int) -> None:
@@ -88,7 +90,7 @@ class MemberStream:
         self._count = 0
 
     def next(self) -> Invocation:
-        """Draws the next operation; an alter has `sync_set` alone."""
+        """Draws the next operation; an alter has `sync_set`, and `late` where it has to expect an epoch that has passed."""
         kind, place = self._draws.random(), self._draws.random()
         members = [each for each in range(1, self._brokers + 1) if self._draws.random() < MEMBERS_SHARE]
         key = self._group.key(self._count)
@@ -102,7 +104,8 @@ class MemberStream:
             kind -= share
             if kind < 0:
                 return self._asked(f, place, key)
-        return Invocation(ALTER, {"sync_set": members or [self._id]}, key)
+        late: dict[str, Value] = {LATE: True} if place < LATE_SHARE else {}
+        return Invocation(ALTER, {"sync_set": members or [self._id], **late}, key)
 
     def _asked(self, f: str, place: float, key: str) -> Invocation:
         if f == "heartbeat":
