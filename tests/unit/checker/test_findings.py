@@ -21,6 +21,7 @@ PARTITIONS = FINDINGS / "dledger-log-0.4.0-partitions"
 POWER_LOSS = FINDINGS / "rocketmq-controller-5.3.3-power-loss"
 OLD_READ = FINDINGS / "rocketmq-controller-5.3.3-old-read"
 LEFT_OUT = FINDINGS / "rocketmq-controller-5.3.3-left-out"
+DISK_FULL = FINDINGS / "rocketmq-controller-5.3.3-disk-full"
 
 
 def test_the_writes_that_dledger_lost_are_found_lost() -> None:
@@ -91,6 +92,7 @@ def test_the_old_reads_of_a_controller_are_found() -> None:
         (POWER_LOSS, ["n1", "n2", "n3", "n4", "n5"], {"partition-leader", "power-loss"}),
         (OLD_READ, ["n1", "n2", "n3", "n4", "n5"], {"clock-skew", "partition-leader"}),
         (LEFT_OUT, ["n1", "n2", "n3", "n4", "n5"], {"partition-leader", "leadership-transfer"}),
+        (DISK_FULL, ["n1", "n2", "n3"], {"disk-full", "kill"}),
     ],
 )
 def test_the_plan_of_a_finding_can_be_read(finding: Path, nodes: list[str], kinds: set[str]) -> None:
