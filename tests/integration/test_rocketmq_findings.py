@@ -39,9 +39,7 @@ REGISTER, HEARTBEAT = 1003, 904
 def system(request: pytest.FixtureRequest) -> Iterator[RocketMQController]:
     """Three controllers on one consensus, serving; the tests run where their addresses can be reached."""
     with LocalCluster.up(f"findings-{os.getpid()}", nodes=3) as cluster, cluster.entered():
-        made = RocketMQController(
-            cluster, ControllerOptions(consensus=request.param), "broker-id"
-        )
+        made = RocketMQController(cluster, ControllerOptions(consensus=request.param), "broker-id")
         on_all(cluster.nodes, made.install)
         on_all(cluster.nodes, made.start)
         try:
