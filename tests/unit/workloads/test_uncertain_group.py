@@ -164,7 +164,7 @@ def test_a_clean_up_is_not_served() -> None:
         process=0, f="clean", value={"ids": [], "living": True}, result=None, type=OpType.INFO, start_ns=0, end_ns=None,
         invoke_index=0, complete_index=None, key="k0",
     )  # fmt: skip
-    with pytest.raises(ModelError, match="take the model workloads"):
+    with pytest.raises(ModelError, match="use the model workloads"):
         MODEL.call(operation)
 
 
