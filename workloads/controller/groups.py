@@ -97,7 +97,7 @@ class GroupWorkload(abc.ABC):
         found = [*linearizability(self.rules, operations, observed.faults), *self.parts(operations)]
         if observed.final_reads is not None:
             found.append(final_reads(operations, observed.final_reads))
-            if len(observed.final_reads.through) + len(observed.final_reads.left_out) > 1:
+            if len(observed.final_reads.through) + len(observed.final_reads.left_out) != 1:  # else there is one replica
                 found.append(replicas_equal(operations, observed.final_reads))
         return found
 

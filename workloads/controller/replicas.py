@@ -85,6 +85,8 @@ def replicas_equal(operations: Sequence[Operation], reads: FinalReads) -> Part:
     if differing:
         return Part(name=NAME, verdict=Verdict.INVALID, reason=_in_words(differing), details=details)
     without = f" {len(pending)} groups with a change of unknown outcome are left out." if pending else ""
+    if reads.missing is not None:
+        return Part(name=NAME, verdict=Verdict.UNKNOWN, reason=reads.missing, details=details)
     if unasked or not compared:
         missing = (
             f"{', '.join(sorted(unasked))} did not answer for each group" if unasked else "no group could be compared"

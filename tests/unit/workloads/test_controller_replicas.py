@@ -83,6 +83,13 @@ def test_a_controller_that_never_led() -> None:
     assert "through n2 (event 4)" in part.reason
 
 
+def test_without_final_reads() -> None:
+    """The part says why there were none."""
+    part = replicas_equal([], FinalReads(missing="The system did not work again, so its keys were not read."))
+    assert part.verdict is Verdict.UNKNOWN
+    assert "did not work again" in part.reason
+
+
 def test_the_last_answer_of_a_controller_counts() -> None:
     """It may have been asked again."""
     again = [read(1, "n1", ABSENT), read(2, "n1", ONE), read(3, "n2", ONE)]

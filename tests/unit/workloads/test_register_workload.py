@@ -280,7 +280,7 @@ def test_final_reads_that_were_asked_for_are_never_absent() -> None:
     workload = RegisterWorkload()
     for operations, reads, reason in (
         (written, Outcomes(missing="The run ended before its final reads."), "ended before"),
-        ([], Outcomes(through=("n1",)), "touched no key"),
+        ([], Outcomes(through=("n1",)), "used no key"),
         (written, Outcomes(through=("n1",)), "1 of 1 keys could not be read"),
     ):
         parts = {part.name: part for part in workload.check(operations, Observed(final_reads=reads))}
