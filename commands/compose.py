@@ -17,7 +17,7 @@ import harness.choices
 import nemesis.choices
 from commands import choosing
 from harness import options as opt
-from harness.parameters import folder
+from harness.parameters import Whole, folder
 from harness.randomness import fresh_seed
 from harness.terminal import echo
 
@@ -69,8 +69,19 @@ OUTPUT_OPTIONS = (
     STORE_OPTION,
     FORMAT_OPTION,
 )  # fmt: skip
-OUTPUT_FLAGS = frozenset({"cluster-name", "keep-cluster", "name", "store", "format"})
-NOT_REPRODUCED = frozenset({"seed", "cluster_name", "keep_cluster", "test_name", "store_dir", "output"})
+
+# What says how often a test runs. One run of it knows nothing of the others.
+REPEAT_OPTIONS = (
+    click.option("--repeat", type=Whole(1, 100_000), default=1, show_default=True,
+                 help="How often the test runs. The first run has --seed, and the others have seeds drawn from it."),
+    click.option("--until-fail", is_flag=True, help="With --repeat: stop after the first run that is invalid."),
+    click.option("--same-seed", is_flag=True,
+                 help="With --repeat: all runs have --seed. On real nodes, runs of one seed differ all the same."),
+)  # fmt: skip
+REPEATING = frozenset({"repeat", "until_fail", "same_seed"})
+REPEAT_FLAGS = frozenset({"repeat", "until-fail", "same-seed"})
+OUTPUT_FLAGS = frozenset({"cluster-name", "keep-cluster", "name", "store", "format"}) | REPEAT_FLAGS
+NOT_REPRODUCED = frozenset({"seed", "cluster_name", "keep_cluster", "test_name", "store_dir", "output"}) | REPEATING
 
 # The options that a replay never takes from the replayed run, since its folder may come from anyone.
 PLACES = (NOT_REPRODUCED - {"seed"}) | {"inventory", nemesis.choices.PLAN_FILE}
@@ -174,7 +185,7 @@ def compose(
         lead_timeout_s=options["lead_timeout"],
     )
     info = TestInfo(
-        name=options["test_name"] or _test_name(options),
+        name=name_of(options),
         seed=seed,
         reproduce=reproduce,
         started_utc=datetime.now(UTC),
@@ -184,14 +195,22 @@ def compose(
         answers=tuple(system.answers),
         refusals=tuple(system.refusals),
         versions={"labrys": version("labrys"), "python": platform.python_version(), **system.versions()},
-        options={name: str(value) if isinstance(value, Path) else value for name, value in options.items()},
+        options={
+            name: str(value) if isinstance(value, Path) else value
+            for name, value in options.items()
+            if name not in REPEATING
+        },
         left_out={left.kind: left.reason for left in plan.left_out},
         defaults=defaults,
     )
     return test, info, to_json(plan)
 
 
-def _test_name(options: Mapping[str, Any]) -> str:
+def name_of(options: Mapping[str, Any]) -> str:
+    """Returns the name of the test: as it is given, or else system, workload and faults."""
+    if options["test_name"]:
+        given: str = options["test_name"]
+        return given
     faults = "edited-plan" if options["plan_file"] else options["nemesis"].replace(",", "+").replace(":", "-")
     name = f"{options[choosing.SYSTEM]}-{options[choosing.WORKLOAD]}-{faults or 'no-faults'}"
     return re.sub(r"[^A-Za-z0-9._+-]", "_", name)[:MAX_NAME]

@@ -99,7 +99,8 @@ def hunt(ctx: click.Context, /, **options: Any) -> None:
     the share of invalid runs with its confidence interval. `labrys hunt` repeats the first invalid run as `labrys test` does,
     and puts it into the store. Exit codes: 0 no run is invalid, 1 a run is invalid, 2 no run is valid.
     """
-    from commands.hunting import Chooser, interval
+    from commands.hunting import Chooser
+    from harness.proportions import interval
 
     own = {name: options.pop(name) for name in ("runs", "minutes", "finds", "jobs", "guided", "store_dir")}
     if options["cluster_kind"] != clusters.options.SIMULATED:

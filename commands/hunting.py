@@ -146,18 +146,3 @@ def _role_at(sightings: Sequence[Sighting], node: str, time_ns: int) -> str:
 def _size(number: int) -> int:
     """Returns a number in the steps 0, 1, 2, 4, 8 and so on."""
     return 0 if number <= 0 else 1 << int(math.log2(number))
-
-
-def interval(hits: int, runs: int) -> tuple[float, float]:
-    """Returns the interval that holds the true part with a confidence of 95 %.
-
-    It is Wilson's score interval (E. B. Wilson, "Probable inference, the law of succession, and statistical inference", 1927),
-    which also holds for few hits and few runs.
-    """
-    if not runs:
-        return 0.0, 1.0
-    z = 1.959964
-    part, square = hits / runs, z * z
-    middle = (part + square / (2 * runs)) / (1 + square / runs)
-    half = z * math.sqrt(part * (1 - part) / runs + square / (4 * runs * runs)) / (1 + square / runs)
-    return max(0.0, middle - half), min(1.0, middle + half)

@@ -10,12 +10,15 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import clusters.options
 from checker.formats.jepsen import write_history
 from checker.formats.parquet import write_operations
+from commands.compose import compose
 from harness import parts
 from harness.history import HistoryWriter, pair
+from harness.plain import one_line
 from harness.run import run
 from harness.terminal import PlainFormatter
 from results.progress import Progress
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from commands.compose import Settled
     from harness.op import Value
     from harness.run import Test
     from results.record import TestInfo
@@ -50,6 +54,36 @@ class Session:
     document: Mapping[str, Value]
     interrupted: bool
     error: str | None
+
+
+def compose_and_carry_out(
+    options: Mapping[str, Any],
+    settled: Settled,
+    reproduce: str,
+    *,
+    defaults: Mapping[str, Value] | None,
+    store: Store,
+    console: Console,
+) -> Session:
+    """Opens the cluster that settled options of `labrys test` name, and carries out one run on it.
+
+    Args:
+        options: The settled options.
+        settled: What follows from them.
+        reproduce: The command that runs the same again.
+        defaults: What a file of defaults decided; None if nothing.
+        store: Where the run's folder is made.
+        console: Where progress is shown.
+
+    Raises:
+        LabrysError: The options cannot be had together, or the system could not be set up.
+        KeyboardInterrupt: A second interruption came.
+    """
+    with clusters.options.open_cluster(options) as cluster:
+        test, info, plan = compose(options, cluster, settled, reproduce, defaults=defaults)
+        for kind, why in info.left_out.items():
+            console.print(f"left out   {one_line(f'{kind}: {why}')}", soft_wrap=True)
+        return carry_out(test, info, plan=plan, store=store, console=console)
 
 
 def carry_out(test: Test, info: TestInfo, *, plan: str, store: Store, console: Console) -> Session:

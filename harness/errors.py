@@ -53,6 +53,10 @@ class InfrastructureError(LabrysError):
     """The machines, the network or the tools below Labrys do not do what a run needs."""
 
 
+class InterruptedEarly(InfrastructureError):  # noqa: N818 - says what happened to the run
+    """A person ended a run before its workload began, so there is nothing to judge."""
+
+
 class NodeError(InfrastructureError):
     """Something failed on one node.
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Protocol
 from harness.clock import Clock
 from harness.cluster import on_all, on_nodes
 from harness.combinators import time_limit
-from harness.errors import InfrastructureError, LabrysError
+from harness.errors import InterruptedEarly, LabrysError
 from harness.final_reads import FinalReads, read_nodes
 from harness.interpreter import drive
 from harness.load import ClosedLoop
@@ -276,7 +276,7 @@ class _Run:
 
     def _leave_if_stopped(self) -> None:
         if self.stop.is_set():
-            raise InfrastructureError("the run was interrupted before its workload began, so there is nothing to check")
+            raise InterruptedEarly("the run was interrupted before its workload began, so there is nothing to check")
 
     async def _work(self) -> None:
         test = self.test

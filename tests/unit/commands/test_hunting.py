@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cli
-from commands.hunting import MOST_KINDS, Chooser, features_of, interval
+from commands.hunting import MOST_KINDS, Chooser, features_of
 from tests.trials import TOY, trial
 
 if TYPE_CHECKING:
@@ -61,15 +61,6 @@ def test_the_features_of_a_run() -> None:
     found = features_of(trial(*TOY, "--nemesis", "pause:n2", "--fault-on", "2-3", "--fault-off", "1-2"))
     assert {"pause at follower", "leaders 1", "terms 0"} <= {*found}
     assert found == tuple(sorted(found))
-
-
-@pytest.mark.parametrize(
-    ("hits", "runs", "low", "high"),
-    [(0, 0, 0.0, 1.0), (0, 10, 0.0, 0.278), (5, 10, 0.237, 0.763), (10, 10, 0.722, 1.0)],
-)
-def test_the_interval(hits: int, runs: int, low: float, high: float) -> None:
-    """Wilson's interval of 95 %, with the values of its tables."""
-    assert interval(hits, runs) == pytest.approx((low, high), abs=0.001)
 
 
 def test_a_find_is_told_replayed_and_made_smaller(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

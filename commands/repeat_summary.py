@@ -1,0 +1,76 @@
+"""What a repeated test tells on the terminal: a line for each run, then one table and how many are invalid."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+from rich.text import Text
+
+from harness.plain import one_line, plain
+from harness.terminal import PIPE_WIDTH
+from harness.verdict import Verdict
+from results.spoken import seconds
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rich.console import Console
+
+    from commands.repeating import Repetition, Tally
+
+_LOOKS = {
+    Verdict.VALID: ("✓ valid", "green"),
+    Verdict.INVALID: ("✗ invalid", "bold red"),
+    Verdict.UNKNOWN: ("? unknown", "yellow"),
+    None: ("! error", "yellow"),
+}
+WIDTH = max(len(sign) for sign, _ in _LOOKS.values())
+SEED_WIDTH = 19
+
+
+def print_run(console: Console, tally: Tally) -> None:
+    """Prints the last run, with its sentence unless it is valid, and how many are invalid so far."""
+    run = tally.runs[-1]
+    console.print(Text.assemble(f"[{run.number}/{tally.asked}] ", _line(run)))
+    if run.verdict is not Verdict.VALID:
+        console.print(Text(f"      {one_line(run.reason)}", style="dim"), soft_wrap=True)
+
+
+def print_tally(console: Console, tally: Tally, *, page: Path) -> None:
+    """Prints one table of all runs, the command of each that is not valid, and how many are invalid.
+
+    Args:
+        console: Where to print.
+        tally: What came of the runs.
+        page: The page that links them.
+    """
+    console.print()
+    if console.width < PIPE_WIDTH:  # tables are for screens; in a pipe the lines of the runs say the same
+        console.print(_table(tally))
+    for run in tally.runs:
+        if run.verdict is not Verdict.VALID:
+            console.print(Text.assemble(("reproduce  ", "dim"), one_line(run.reproduce)), soft_wrap=True)
+    console.print(Text(tally.said(), style="bold"), soft_wrap=True)
+    console.print(Text.assemble(("page       ", "dim"), plain(str(page))), soft_wrap=True)
+
+
+def _table(tally: Tally) -> Table:
+    table = Table(box=SIMPLE_HEAD)
+    for column, justify in (("run", "right"), ("verdict", "left"), ("seed", "right"), ("time", "right"), ("invalid", "left")):
+        table.add_column(column, justify="right" if justify == "right" else "left")
+    for run in tally.runs:
+        sign, style = _LOOKS[run.verdict]
+        blamed = ", ".join(map(one_line, run.invalid)) or ("" if run.verdict is Verdict.VALID else one_line(run.reason))
+        table.add_row(str(run.number), Text(sign, style=style), str(run.seed), seconds(run.seconds), Text(blamed))
+    return table
+
+
+def _line(run: Repetition) -> Text:
+    sign, style = _LOOKS[run.verdict]
+    return Text.assemble(
+        (f"{sign:<{WIDTH}}", style),
+        f"  seed {run.seed:<{SEED_WIDTH}}  {seconds(run.seconds):>8}",
+        f"  {', '.join(map(one_line, run.invalid))}" if run.invalid else "",
+    )

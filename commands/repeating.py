@@ -1,0 +1,245 @@
+"""One test many times: each run with a seed of its own, and how many of them are invalid.
+
+The first run has the seed of the command line. The seed of run number i, for i from 2, is drawn from the stream `repeat/i` of
+that seed. So the same command repeats the same runs, and more runs begin with the same ones.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harness.errors import ExitCode, InputError, InterruptedEarly, LabrysError
+from harness.plain import one_line
+from harness.proportions import interval, interval_of_first_hit
+from harness.randomness import SEED_BITS, stream
+from harness.verdict import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from commands.session import Session
+    from harness.op import Value
+
+FORMAT = "labrys-repeat"
+VERSION = 1
+METHODS = {
+    False: "Wilson's score interval",
+    True: "the exact interval for runs that end with the first hit",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repetition:
+    """One of the runs.
+
+    Attributes:
+        number: Which run it is, from 1.
+        seed: Its seed.
+        verdict: Its verdict; None if it could not be carried out to its end.
+        reason: The verdict's sentence, or the error.
+        invalid: The names of the parts that are invalid.
+        seconds: How long it took.
+        run: The run's folder; None if there is none.
+        reproduce: The command that runs it alone.
+    """
+
+    number: int
+    seed: int
+    verdict: Verdict | None
+    reason: str
+    invalid: Sequence[str]
+    seconds: float
+    run: str | None
+    reproduce: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """What came of all runs.
+
+    Attributes:
+        runs: The runs that were carried out, in their order.
+        asked: How many were asked for.
+        until_fail: Whether the first invalid run was to be the last.
+        interrupted: Whether a person ended them early.
+    """
+
+    runs: Sequence[Repetition]
+    asked: int
+    until_fail: bool
+    interrupted: bool
+
+    def count(self, verdict: Verdict | None) -> int:
+        """Returns how many runs have a verdict; None: could not be carried out."""
+        return sum(run.verdict is verdict for run in self.runs)
+
+    @property
+    def decided(self) -> int:
+        """Returns how many runs are valid or invalid; the others say nothing of how often the test fails."""
+        return self.count(Verdict.VALID) + self.count(Verdict.INVALID)
+
+    @property
+    def ended_by_hit(self) -> bool:
+        """Returns whether the last run is the last one because it is invalid."""
+        return self.until_fail and self.count(Verdict.INVALID) > 0
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Returns the interval that holds the part of invalid runs with a confidence of 95 %."""
+        if self.ended_by_hit:
+            return interval_of_first_hit(self.decided)
+        return interval(self.count(Verdict.INVALID), self.decided)
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """Returns the exit code: the worst run decides, as for several files (docs/decisions/0007)."""
+        if self.interrupted:
+            return ExitCode.INTERRUPTED
+        for verdict, code in ((Verdict.INVALID, ExitCode.INVALID), (None, ExitCode.INTERNAL)):
+            if self.count(verdict):
+                return code
+        return ExitCode.UNKNOWN if self.count(Verdict.UNKNOWN) or not self.runs else ExitCode.VALID
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Returns the worst verdict; None if an error goes before it, or nothing ran."""
+        if self.count(Verdict.INVALID):
+            return Verdict.INVALID
+        if self.count(None) or not self.runs:
+            return None
+        return Verdict.UNKNOWN if self.count(Verdict.UNKNOWN) else Verdict.VALID
+
+    def said(self) -> str:
+        """Returns how many runs are invalid, as a sentence or two."""
+        low, high = self.interval
+        told = f"{self.count(Verdict.INVALID)} of {self.decided} runs are invalid"
+        if self.decided:
+            told += f": {low:.1%} to {high:.1%} with 95 % confidence ({METHODS[self.ended_by_hit]})"
+        beside = [
+            f"{number} {what}"
+            for number, what in (
+                (self.count(Verdict.UNKNOWN), "unknown"),
+                (self.count(None), "not carried out to the end"),
+            )
+            if number
+        ]
+        told += f". Not counted: {', '.join(beside)}" if beside else ""
+        left = self.asked - len(self.runs)
+        if left and self.interrupted:
+            told += f". Interrupted; {left} of {self.asked} runs are left"
+        return f"{told}."
+
+
+def seed_of(seed: int, number: int, *, same: bool = False) -> int:
+    """Returns the seed of a run.
+
+    Args:
+        seed: The seed of the first.
+        number: Which run it is, from 1.
+        same: Whether all have the same.
+    """
+    return seed if same or number == 1 else stream(seed, f"repeat/{number}").getrandbits(SEED_BITS)
+
+
+def repeat(
+    carry_out: Callable[[int], Session],
+    seeds: Iterable[int],
+    *,
+    asked: int,
+    until_fail: bool,
+    reproduce: Callable[[int], str],
+    told: Callable[[Tally], None],
+) -> Tally:
+    """Carries out runs one after the other.
+
+    Args:
+        carry_out: Carries out the run of a seed, and returns what it left.
+        seeds: The seeds, in order.
+        asked: How many there are.
+        until_fail: Whether to stop after the first invalid run.
+        reproduce: Returns the reproduce line of a seed.
+        told: Is called after each run with what came of all so far.
+
+    Raises:
+        InputError: The first run cannot be what is asked for.
+    """
+    runs: list[Repetition] = []
+    interrupted = False
+    for number, seed in enumerate(seeds, 1):
+        began_s = time.monotonic()
+        try:
+            session = carry_out(seed)
+            found = _found(number, seed, session, reproduce(seed), time.monotonic() - began_s)
+            interrupted = session.interrupted
+        except (InterruptedEarly, KeyboardInterrupt):
+            interrupted = True
+            break
+        except LabrysError as error:
+            if isinstance(error, InputError) and number == 1:
+                raise
+            found = Repetition(
+                number=number, seed=seed, verdict=None, reason=one_line(str(error)), invalid=(),
+                seconds=time.monotonic() - began_s, run=None, reproduce=reproduce(seed),
+            )  # fmt: skip
+        runs.append(found)
+        told(Tally(runs=runs, asked=asked, until_fail=until_fail, interrupted=interrupted))
+        if interrupted or (until_fail and found.verdict is Verdict.INVALID):
+            break
+    return Tally(runs=runs, asked=asked, until_fail=until_fail, interrupted=interrupted)
+
+
+def _found(number: int, seed: int, session: Session, reproduce: str, seconds: float) -> Repetition:
+    document = session.document
+    verdict = Verdict.from_json(document["valid"])
+    broken = session.error is not None and verdict is not Verdict.INVALID
+    return Repetition(
+        number=number,
+        seed=seed,
+        verdict=None if broken else verdict,
+        reason=str(session.error if broken else document["reason"]),
+        invalid=tuple(name for name, part in document["parts"].items() if part["valid"] is False),
+        seconds=seconds,
+        run=str(session.run.path),
+        reproduce=reproduce,
+    )
+
+
+def document_of(tally: Tally, *, test: str, seed: int, reproduce: str, folder: str) -> dict[str, Value]:
+    """Returns what `repeat.json` and `labrys test --repeat --format json` say."""
+    low, high = tally.interval
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "valid": None if tally.verdict is None else tally.verdict.as_json,
+        "reason": tally.said(),
+        "test": test,
+        "seed": str(seed),
+        "reproduce": reproduce,
+        "folder": folder,
+        "asked": tally.asked,
+        "until_fail": tally.until_fail,
+        "interrupted": tally.interrupted,
+        "counts": {
+            "runs": len(tally.runs),
+            "invalid": tally.count(Verdict.INVALID),
+            "valid": tally.count(Verdict.VALID),
+            "unknown": tally.count(Verdict.UNKNOWN),
+            "error": tally.count(None),
+        },
+        "interval": {"low": low, "high": high, "confidence": 0.95, "method": METHODS[tally.ended_by_hit]},
+        "runs": [
+            {
+                "number": run.number,
+                "seed": str(run.seed),
+                "valid": None if run.verdict is None else run.verdict.as_json,
+                "reason": run.reason,
+                "invalid": list(run.invalid),
+                "seconds": run.seconds,
+                "run": run.run,
+                "reproduce": run.reproduce,
+            }
+            for run in tally.runs
+        ],
+    }

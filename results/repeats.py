@@ -1,0 +1,77 @@
+"""The folder of a repeated test: `store/repeats/TEST/TIME/` with `repeat.json` and a page that links the runs.
+
+Both are written after each run, so an interruption leaves what is known. The reasons come from systems and histories, which are
+foreign text, so the page escapes them, and its own policy forbids it the network.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from harness.plain import plain
+from results.errors import StoreError
+from results.pages import environment
+from results.store import MAX_SUFFIX, stamp, write_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from harness.op import Value
+
+REPEATS = "repeats"
+
+
+class RepeatFolder:
+    """Where a repeated test keeps what became of it.
+
+    Attributes:
+        path: The folder.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def create(cls, store: Path, test: str, utc: datetime) -> RepeatFolder:
+        """Makes the folder.
+
+        Args:
+            store: The store.
+            test: The name of the test, fit to be a folder's.
+            utc: When it begins.
+
+        Raises:
+            StoreError: It cannot be made.
+        """
+        parent = store / REPEATS / test
+        for number in range(1, MAX_SUFFIX):
+            path = parent / (stamp(utc) if number == 1 else f"{stamp(utc)}-{number}")
+            try:
+                path.mkdir(parents=True)
+            except FileExistsError:
+                continue
+            except OSError as error:
+                raise StoreError(f"the folder {path} could not be made: {error.strerror or error}") from error
+            return cls(path)
+        raise StoreError(f"{parent} has {MAX_SUFFIX - 1} folders of this instant already; move them away")
+
+    @property
+    def page(self) -> Path:
+        """Returns the path of the page."""
+        return self.path / "index.html"
+
+    def save(self, document: Mapping[str, Value]) -> None:
+        """Writes down what is known."""
+        write_text(self.path, self.path / "repeat.json", json.dumps(document, indent=2) + "\n")
+        pages = environment(finalize=lambda value: plain(value) if type(value) is str else value)
+        pages.globals["link"] = self._link
+        write_text(self.path, self.page, pages.get_template("repeat.html").render(document=document))
+
+    def _link(self, run: str) -> str:
+        """Returns where the report of a run is, as seen from the page."""
+        return quote(os.path.relpath(Path(run) / "report.html", self.path))
