@@ -1,7 +1,7 @@
 """One test many times: each run with a seed of its own, and how many of them are invalid.
 
-The first run has the seed of the command line. The seed of run number i, for i from 2, is drawn from the stream `repeat/i` of
-that seed. So the same command repeats the same runs, and more runs begin with the same ones.
+The first run has the seed of the command line, and the others have seeds that are drawn from it
+(`harness.randomness.repeat_seed`). So the same command repeats the same runs, and more runs begin with the same ones.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from harness.errors import ExitCode, InputError, InterruptedEarly, LabrysError
 from harness.plain import one_line
 from harness.proportions import interval, interval_of_first_hit
-from harness.randomness import SEED_BITS, stream
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -130,17 +129,6 @@ class Tally:
         if left and self.interrupted:
             told += f". Interrupted; {left} of {self.asked} runs are left"
         return f"{told}."
-
-
-def seed_of(seed: int, number: int, *, same: bool = False) -> int:
-    """Returns the seed of a run.
-
-    Args:
-        seed: The seed of the first.
-        number: Which run it is, from 1.
-        same: Whether all have the same.
-    """
-    return seed if same or number == 1 else stream(seed, f"repeat/{number}").getrandbits(SEED_BITS)
 
 
 def repeat(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from commands import choosing
-from commands.compose import FORMAT_OPTION, STORE_OPTION
+from commands.compose import FORMAT_OPTION, REPEAT_FLAGS, STORE_OPTION
 from commands.test import run_test
 from harness import options as opt
 from harness import plugins
@@ -31,7 +31,7 @@ FEW = 5
 
 
 @click.command("suite", cls=opt.ToldCommand)
-@click.argument("file", type=SuiteFile(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=SuiteFile(exists=True, path_type=Path))
 @click.option(
     "--seed",
     type=Whole(0, MAX_SEED),
@@ -66,6 +66,8 @@ def run_whole_suite(
     output: str,
 ) -> None:
     """Runs each test of FILE, and prints a summary.
+
+    FILE is a suite, or a folder of regressions: each file of the folder is a suite, with its plans beside it.
 
     The exit code is the worst of all cases. Exit codes, the worst first: 1 an unexpected verdict or a crossed threshold,
     255 a case that broke off, 2 an unknown verdict, 0 all cases as expected.
@@ -167,4 +169,4 @@ def known_options(options: Mapping[str, object]) -> frozenset[str]:
         for group, name in ((plugins.SYSTEMS, system), (plugins.WORKLOADS, workload))
         for option in choosing.chosen(group, str(name), by_place=True).options
     ]
-    return frozenset(opt.long_name(option) for option in (*common, *chosen))
+    return frozenset(opt.long_name(option) for option in (*common, *chosen)) - REPEAT_FLAGS

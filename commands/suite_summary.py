@@ -85,7 +85,8 @@ def print_cases(console: Console, cases: Sequence[Case], workload_s: float) -> N
         workload_s: How long their workloads take together.
     """
     for case in cases:
-        told = [f"expects {case.expect}"] if case.expect is not Verdict.VALID else []
+        told = [f"expects {case.expect}"] if case.expect is not Verdict.VALID or case.runs > 1 else []
+        told += [f"in at least {case.at_least} of {case.runs} runs"] if case.runs > 1 else []
         told += [str(threshold) for threshold in case.thresholds]
         console.print(Text.assemble((plain(case.name), "bold"), f"  {'; '.join(told)}".rstrip()))
         console.print(Text(f"  {shlex.join(['labrys', *case.arguments()])}"), soft_wrap=True)

@@ -182,7 +182,7 @@ def run_suite(
             command = [*(["--config", str(config)] if config else []), *case.arguments(), *own]
             log = folder.path / f"{names[case.name]}.log"
             with Following(console, log):
-                result = _run_case(case, command, log, workload_s(case, time_limit_s) + BESIDE_S)
+                result = _run_case(case, command, log, workload_s(case, time_limit_s) + case.runs * BESIDE_S)
             if result.exit_code == ExitCode.INTERRUPTED:
                 raise KeyboardInterrupt
             results[case.name] = result
@@ -243,6 +243,8 @@ def _run_case(case: Case, command: Sequence[str], log_path: Path, limit_s: float
         log.seek(0)
         errors = [line.strip() for line in log if line.strip()]
     document = _document(output)
+    if case.runs > 1 and "runs" in document:
+        return how_often(case, document, seconds=time.monotonic() - began_s)
     parts = parts_from(document) if "parts" in document else []
     return CaseResult(
         case=case,
@@ -259,6 +261,45 @@ def _run_case(case: Case, command: Sequence[str], log_path: Path, limit_s: float
     )
 
 
+def how_often(case: Case, document: Mapping[str, Value], *, seconds: float) -> CaseResult:
+    """Returns what became of a case of several runs: as expected, if enough of them are.
+
+    If too few are, the worst of the other runs decides: invalid, an error, unknown, valid.
+
+    Args:
+        case: The case.
+        document: What `labrys test --repeat` says.
+        seconds: How long it took.
+    """
+    runs = document["runs"]
+    hits = [
+        run
+        for run in runs
+        if Verdict.from_json(run["valid"]) is case.expect and case.expect_parts.issubset(run["invalid"])
+    ]
+    others = [run for run in runs if run not in hits]
+    enough = len(hits) >= case.at_least
+    shown = next(iter(hits if enough else _worst_first(others)), {})
+    told = f"{len(hits)} of {len(runs)} runs are {case.expect}"
+    told += f" by {', '.join(sorted(case.expect_parts))}" if case.expect_parts else ""
+    verdict = Verdict.from_json(shown.get("valid"))
+    code = ExitCode.INTERNAL if verdict is None else verdict.exit_code
+    return CaseResult(
+        case=case,
+        exit_code=int(code),
+        reason=f"{told}, and at least {case.at_least} of {case.runs} should be. {shown.get('reason') or 'None ran.'}",
+        seconds=seconds,
+        run=shown.get("run"),
+        failures=tuple(f"{part}={Verdict.INVALID}" for part in shown.get("invalid", ())),
+    )
+
+
+def _worst_first(runs: Sequence[Mapping[str, Value]]) -> list[Mapping[str, Value]]:
+    """Returns runs with invalid ones first, then errors, then unknown ones."""
+    order = {Verdict.INVALID: 0, None: 1, Verdict.UNKNOWN: 2, Verdict.VALID: 3}
+    return sorted(runs, key=lambda run: order[Verdict.from_json(run["valid"])])
+
+
 def _code(returncode: int, document: Mapping[str, Value]) -> int:
     """Returns the exit code of a case; that of an error if it is a verdict's and the document does not say that verdict.
 
@@ -271,7 +312,7 @@ def _code(returncode: int, document: Mapping[str, Value]) -> int:
 
 
 def workload_s(case: Case, default_s: float) -> float:
-    """Returns how long a case's workload runs: as it says, or as its plan says.
+    """Returns how long the workloads of a case run together: as it says, or as its plan says.
 
     What cannot be understood counts as not said; the case's own command refuses it, with the reason.
     """
@@ -286,8 +327,8 @@ def workload_s(case: Case, default_s: float) -> float:
     try:
         seconds_given = float(given)
     except (TypeError, ValueError, OverflowError):
-        return default_s
-    return seconds_given if 0 <= seconds_given <= MAX_RUN_S else default_s
+        return case.runs * default_s
+    return case.runs * (seconds_given if 0 <= seconds_given <= MAX_RUN_S else default_s)
 
 
 def _fault_violations(document: Mapping[str, Value]) -> int | None:

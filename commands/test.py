@@ -9,7 +9,15 @@ import click
 
 import clusters.options
 from commands.choosing import ChoosingCommand
-from commands.compose import OUTPUT_OPTIONS, REPEAT_OPTIONS, REPEATING, RUN_OPTIONS, reproduce_line, settle, with_options
+from commands.compose import (
+    OUTPUT_OPTIONS,
+    REPEAT_OPTIONS,
+    REPEATING,
+    RUN_OPTIONS,
+    reproduce_line,
+    settle,
+    with_options,
+)
 from harness import options as opt
 from harness.errors import ExitCode, InputError
 from harness.terminal import annotation, echo, open_console
@@ -74,6 +82,7 @@ def _repeat(ctx: click.Context, options: dict[str, Any], *, repeat: int, until_f
     from commands.compose import name_of
     from commands.repeat_summary import print_run, print_tally
     from commands.session import compose_and_carry_out
+    from harness.randomness import repeat_seed
     from harness.verdict import Verdict
     from results.repeats import RepeatFolder
     from results.store import Store
@@ -106,10 +115,10 @@ def _repeat(ctx: click.Context, options: dict[str, Any], *, repeat: int, until_f
         print_run(console, tally)
         save(tally)
 
-    seeds = (repeating.seed_of(seed, number, same=same_seed) for number in range(1, repeat + 1))
+    seeds = (seed if same_seed else repeat_seed(seed, number) for number in range(1, repeat + 1))
     tally = repeating.repeat(
         carry_out, seeds, asked=repeat, until_fail=until_fail, reproduce=line_of, told=told
-    )  # fmt: skip
+    )
     save(tally)
     print_tally(console, tally, page=folder.page)
     match options["output"]:

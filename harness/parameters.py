@@ -149,13 +149,14 @@ class Completed(click.ParamType[str]):
 
 
 class SuiteFile(PathType):
-    """The file of a suite; a shell completes the ones in the working folder and in `suites/`, and other files."""
+    """The file of a suite, or a folder of regressions; a shell completes those in the working folder and in `suites/`."""
 
     def shell_complete(self, ctx: Context, param: Parameter, incomplete: str) -> list[CompletionItem]:
         """Returns the files that begin like that."""
         from click.shell_completion import CompletionItem  # noqa: PLC0415 - only a shell asks
 
-        files = [str(path) for pattern in ("suites/*.toml", "*.toml") for path in sorted(Path().glob(pattern))]
+        patterns = ("suites/*.toml", "*.toml", "regressions", "regressions/*/")
+        files = [str(path) for pattern in patterns for path in sorted(Path().glob(pattern))]
         found = [CompletionItem(file) for file in files if file.startswith(incomplete)]
         return found or super().shell_complete(ctx, param, incomplete)
 

@@ -21,3 +21,13 @@ def stream(seed: int, name: str) -> random.Random:
 def fresh_seed() -> int:
     """Draws a root seed from the operating system, for a run that was given none."""
     return secrets.randbits(SEED_BITS)
+
+
+def repeat_seed(seed: int, number: int) -> int:
+    """Returns the seed of a run of a repeated test.
+
+    Args:
+        seed: The seed of the first run.
+        number: Which run it is, from 1. The others are drawn from the stream `repeat/NUMBER`.
+    """
+    return seed if number == 1 else stream(seed, f"repeat/{number}").getrandbits(SEED_BITS)

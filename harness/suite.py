@@ -28,6 +28,10 @@ so a system that is wrong without any fault does not pass for a fault that works
 `known-failures = ["recovered=invalid"]` lets a suite tell what is new in a system with a known defect: parts of the verdict
 that are named there may come out like that, and the summary says that they did.
 
+`at-least = 1` beside `repeat = 5` makes one case of five runs, which passes if at least one of them ends as expected.
+
+A folder is a suite of regressions: each of its TOML files has tests as above, and a plan is named from the file's own folder.
+
 `thresholds = ["p99_ms < 200", "availability > 0.9"]` demands numbers of a run beside its verdict; `harness.thresholds` has the
 grammar. A case whose run crosses one has failed, whatever its verdict is.
 """
@@ -43,7 +47,8 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from harness.documents import read_toml, shown
 from harness.errors import ExitCode, InputError
-from harness.randomness import SEED_BITS, stream
+from harness.parameters import MAX_SEED
+from harness.randomness import SEED_BITS, repeat_seed, stream
 from harness.suggest import did_you_mean
 from harness.thresholds import Threshold, read_threshold
 from harness.verdict import Verdict
@@ -58,8 +63,13 @@ if TYPE_CHECKING:
 TOP_KEYS = frozenset({"name", "defaults", "test"})
 KNOWN_FAILURES = "known-failures"
 DURING_FAULT = "expect-during-fault"
+EXPECT_PARTS = "expect-parts"
+AT_LEAST = "at-least"
 THRESHOLDS = "thresholds"
-OWN_KEYS = frozenset({"name", "repeat", "expect", DURING_FAULT, KNOWN_FAILURES, THRESHOLDS})
+OWN_KEYS = frozenset(
+    {"name", "seed", "repeat", AT_LEAST, "expect", DURING_FAULT, EXPECT_PARTS, KNOWN_FAILURES, THRESHOLDS}
+)
+PLAN = "plan"
 CHOOSING = ("system", "workload")
 MAX_CASES = 10_000
 MAX_NAME = 60
@@ -78,7 +88,10 @@ class Case:
         expect: The verdict that is a success; a negative control expects `invalid`.
         known_failures: Parts of the verdict, `name=verdict`, that may come out like that without failing the suite.
         expect_during_fault: Whether a violation must be seen during or after a fault.
+        expect_parts: The parts of the verdict that must be invalid.
         thresholds: What is demanded of the run's numbers.
+        runs: How many runs the case has, each with a seed of its own.
+        at_least: How many of them must end as expected.
     """
 
     name: str
@@ -88,7 +101,10 @@ class Case:
     expect: Verdict
     known_failures: frozenset[str] = frozenset()
     expect_during_fault: bool = False
+    expect_parts: frozenset[str] = frozenset()
     thresholds: Sequence[Threshold] = ()
+    runs: int = 1
+    at_least: int = 1
 
     def arguments(self) -> list[str]:
         """Returns the arguments of `labrys` that run this case."""
@@ -98,6 +114,9 @@ class Case:
                 arguments.append(f"--{name}" if value else f"--no-{name}")
             else:
                 arguments += [f"--{name}", str(value)]
+        if self.runs > 1:
+            arguments += ["--repeat", str(self.runs)]
+            arguments += ["--until-fail"] if self.at_least == 1 and self.expect is Verdict.INVALID else []
         return arguments
 
 
@@ -144,7 +163,7 @@ class CaseResult:
         if self.crossed:
             return False
         if self.verdict is self.case.expect:
-            return self.without_fault is None
+            return self.without_fault is None and self.without_parts is None
         return self.case.expect is Verdict.VALID and self.failed_as_known
 
     @property
@@ -157,10 +176,18 @@ class CaseResult:
         return None if self.fault_violations > 0 else "invalid, but no violation was seen during or after a fault"
 
     @property
+    def without_parts(self) -> str | None:
+        """Returns which parts should be invalid and are not; None if there is none."""
+        lacking = sorted(part for part in self.case.expect_parts if f"{part}={Verdict.INVALID}" not in self.failures)
+        if not lacking or self.verdict is not Verdict.INVALID:
+            return None
+        return f"invalid, but not by {', '.join(lacking)}"
+
+    @property
     def why(self) -> str:
         """Returns the case's sentence: the verdict's, after what makes an expected verdict fail."""
-        if self.without_fault:
-            return f"{self.without_fault}: {self.reason}"
+        if self.without_fault or self.without_parts:
+            return f"{self.without_fault or self.without_parts}: {self.reason}"
         if self.crossed:
             return f"crossed the threshold {'; and '.join(self.crossed)}. {self.reason}"
         return self.reason
@@ -187,17 +214,40 @@ class Suite:
 
 
 def load_suite(path: Path, *, seed: int, known: KnownOptions) -> Suite:
-    """Reads a suite's file and spells out its cases.
+    """Reads a suite's file, or a folder of regressions, and spells out its cases.
 
     Args:
-        path: The file.
+        path: The file or the folder.
         seed: The suite's root seed.
         known: Returns the long names of all options that a case can have, given its own ones.
 
     Raises:
-        InputError: The file cannot be read, or says something that is not understood.
+        InputError: A file cannot be read, or says something that is not understood.
     """
-    document = read_toml(path)
+    is_folder = path.is_dir()
+    files = sorted(path.glob("*.toml")) if is_folder else [path]
+    if not files:
+        raise InputError(f"{path}: expected files with names that end in .toml, and found none; docs/suites.md shows one")
+    name = path.resolve().name if is_folder else path.stem
+    cases: list[Case] = []
+    for file in files:
+        document = read_toml(file)
+        if is_folder and "name" in document:
+            raise InputError(f"{file}: name is of no use here; the suite is named {name!r} as its folder is")
+        name = document.get("name", name)
+        for where, table in _tests(file, document):
+            own = _beside(file, table) if is_folder else table
+            cases += _cases(where, own, seed=seed, known=known, room=MAX_CASES - len(cases))
+    if not _is_name(name):
+        raise InputError(f"{path}: name takes {NAME_RULE}, not {shown(name)}")
+    twice = sorted(name for name, times in Counter(case.name for case in cases).items() if times > 1)
+    if twice:
+        raise InputError(f"{path}: two cases are named {twice[0]!r}; give their tests different names")
+    return Suite(name=name, seed=seed, cases=cases)
+
+
+def _tests(path: Path, document: Mapping[str, Any]) -> Iterable[tuple[str, Mapping[str, Any]]]:
+    """Yields the tests of a file, each with its place in words and with the defaults of the file."""
     for key in document:
         if key not in TOP_KEYS:
             raise InputError(f"{path}: unknown key {key!r}. {did_you_mean(key, TOP_KEYS)}")
@@ -205,17 +255,18 @@ def load_suite(path: Path, *, seed: int, known: KnownOptions) -> Suite:
     tables = isinstance(tests, list) and all(isinstance(test, dict) for test in tests)
     if not isinstance(defaults, dict) or not tables or not tests:
         raise InputError(f"{path}: expected a table [defaults] and at least one table [[test]]")
-    name = document.get("name", path.stem)
-    if not _is_name(name):
-        raise InputError(f"{path}: name takes {NAME_RULE}, not {shown(name)}")
-    cases: list[Case] = []
     for number, test in enumerate(tests, 1):
-        room = MAX_CASES - len(cases)
-        cases += _cases(f"{path}: test {number}", {**defaults, **test}, seed=seed, known=known, room=room)
-    twice = sorted(name for name, times in Counter(case.name for case in cases).items() if times > 1)
-    if twice:
-        raise InputError(f"{path}: two cases are named {twice[0]!r}; give their tests different names")
-    return Suite(name=name, seed=seed, cases=cases)
+        yield f"{path}: test {number}", {**defaults, **test}
+
+
+def _beside(file: Path, table: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns a test of a regression, whose plans are named from the folder of its file."""
+    plan = table.get(PLAN)
+    if isinstance(plan, str):
+        return {**table, PLAN: str(file.parent / plan)}
+    if isinstance(plan, list) and all(isinstance(each, str) for each in plan):
+        return {**table, PLAN: [str(file.parent / each) for each in plan]}
+    return table
 
 
 def _is_name(value: object) -> TypeGuard[str]:
@@ -226,11 +277,17 @@ def _cases(where: str, table: Mapping[str, Any], *, seed: int, known: KnownOptio
     name = table.get("name")
     if not _is_name(name):
         raise InputError(f"{where}: expected a name, which is {NAME_RULE}")
-    repeat = table.get("repeat", 1)
-    if not isinstance(repeat, int) or isinstance(repeat, bool) or not 1 <= repeat <= MAX_CASES:
-        raise InputError(f"{where} ({name}): repeat takes a whole number from 1 to {MAX_CASES}, not {repeat!r}")
+    repeat = _whole(f"{where} ({name})", table, "repeat", 1, MAX_CASES)
     expect, during_fault, known_failures = _expected(f"{where} ({name})", table)
+    parts = _expected_parts(f"{where} ({name})", table, expect)
     thresholds = _thresholds(f"{where} ({name})", table)
+    at_least = None
+    if AT_LEAST in table:
+        at_least = _whole(f"{where} ({name})", table, AT_LEAST, 1, repeat)
+        beside = [key for key in (DURING_FAULT, KNOWN_FAILURES, THRESHOLDS) if table.get(key)]
+        if beside:
+            raise InputError(f"{where} ({name}): {AT_LEAST} counts verdicts only, so it does not go with {beside[0]}")
+    own_seed = _whole(f"{where} ({name})", table, "seed", 0, MAX_SEED) if "seed" in table else None
     options = {key: value for key, value in table.items() if key not in OWN_KEYS}
     for key, value in options.items():
         if not all(
@@ -249,18 +306,31 @@ def _cases(where: str, table: Mapping[str, Any], *, seed: int, known: KnownOptio
         _refuse_unknown(f"{where} ({name})", {**options, **chosen}, known)
         point = ",".join(f"{key}={value}" for key, value in chosen.items())
         base = f"{name}[{point}]" if point else name
-        for turn in range(1, repeat + 1):
-            full = base if repeat == 1 else f"{base}#{turn}"
+        turns = repeat if at_least is None else 1
+        for turn in range(1, turns + 1):
+            full = base if turns == 1 else f"{base}#{turn}"
+            drawn = stream(seed, f"suite/{full}").getrandbits(SEED_BITS)
             yield Case(
                 name=full,
                 test=name,
                 options={**options, **chosen},
-                seed=stream(seed, f"suite/{full}").getrandbits(SEED_BITS),
+                seed=drawn if own_seed is None else repeat_seed(own_seed, turn),
                 expect=expect,
                 known_failures=known_failures,
                 expect_during_fault=during_fault,
+                expect_parts=parts,
                 thresholds=thresholds,
+                runs=1 if at_least is None else repeat,
+                at_least=at_least or 1,
             )
+
+
+def _whole(where: str, table: Mapping[str, Any], key: str, low: int, high: int) -> int:
+    """Returns a whole number of a test; `low` where the key is missing."""
+    value = table.get(key, low)
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise InputError(f"{where}: {key} takes a whole number from {low} to {high}, not {shown(value)}")
+    return value
 
 
 def _refuse_unknown(where: str, options: Mapping[str, Any], known: KnownOptions) -> None:
@@ -290,6 +360,16 @@ def _expected(where: str, table: Mapping[str, Any]) -> tuple[Verdict, bool, froz
     ):
         raise InputError(f"{where}: {KNOWN_FAILURES} takes a list of PART=invalid or PART=unknown, not {shown(parts)}")
     return expect, during_fault, frozenset(parts)
+
+
+def _expected_parts(where: str, table: Mapping[str, Any], expect: Verdict) -> frozenset[str]:
+    """Reads by which parts a test is expected to be invalid."""
+    parts = table.get(EXPECT_PARTS, [])
+    if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
+        raise InputError(f'{where}: {EXPECT_PARTS} takes a list such as ["linearizable"], not {shown(parts)}')
+    if parts and expect is not Verdict.INVALID:
+        raise InputError(f'{where}: {EXPECT_PARTS} needs expect = "invalid", and {expect} is expected')
+    return frozenset(parts)
 
 
 def _thresholds(where: str, table: Mapping[str, Any]) -> tuple[Threshold, ...]:

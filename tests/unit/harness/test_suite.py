@@ -76,7 +76,7 @@ def test_a_new_case_shifts_no_seed(tmp_path: Path) -> None:
         ("name = 'x'", r"at least one table \[\[test\]\]"),
         ("[[test]]\nnemesis = 'kill'", "expected a name"),
         ("[[test]]\nname = 'a'\nnemsis = 'kill'", "Did you mean 'nemesis'"),
-        ("[[test]]\nname = 'a'\nseed = 4", "no option 'seed'"),
+        ("[[test]]\nname = 'a'\nseed = 'x'", "seed takes a whole number"),
         ("[[test]]\nname = 'a'\nrepeat = 0", "repeat takes"),
         ("[[test]]\nname = 'a'\nrepeat = 99999999999", "repeat takes a whole number from 1 to 10000"),
         ("[[test]]\nname = 'a'\nrepeat = 5000\ntime-limit = [1, 2, 3]", "more than 10000 cases"),

@@ -1,0 +1,133 @@
+"""A folder of regressions is a suite: plans beside their files, seeds of their own, and how often a verdict is expected."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from commands.suites import how_often
+from harness.errors import InputError
+from harness.randomness import repeat_seed
+from harness.suite import Case, load_suite
+from harness.verdict import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from harness.suite import Suite
+
+FILE = """
+[[test]]
+name = "lost-write"
+plan = "lost-write.json"
+seed = 7
+repeat = 5
+at-least = 1
+expect = "invalid"
+expect-parts = ["linearizable"]
+"""
+
+
+def load(folder: Path) -> Suite:
+    """Reads the folder with root seed 1; each option is known."""
+    return load_suite(folder, seed=1, known=lambda options: {*options})
+
+
+def test_a_regression_is_one_case_of_many_runs(tmp_path: Path) -> None:
+    """Its plan is named from its own folder, and its seed is its own."""
+    folder = tmp_path / "regressions"
+    folder.mkdir()
+    (folder / "a.toml").write_text(FILE)
+    (folder / "b.toml").write_text('[[test]]\nname = "b"\nrate = [1, 2]\n')
+    (folder / "notes.md").write_text("no test")
+    suite = load(folder)
+    assert (suite.name, [case.name for case in suite.cases]) == (
+        "regressions",
+        ["lost-write", "b[rate=1]", "b[rate=2]"],
+    )
+    case = suite.cases[0]
+    assert (case.seed, case.runs, case.at_least, case.expect_parts) == (7, 5, 1, {"linearizable"})
+    assert case.arguments() == [
+        "test", "--seed", "7", "--plan", str(folder / "lost-write.json"), "--repeat", "5", "--until-fail"
+    ]  # fmt: skip
+
+
+def test_a_fixed_seed_and_separate_runs(tmp_path: Path) -> None:
+    """Without `at-least`, each run is a case, with the seeds that --repeat has."""
+    (tmp_path / "a.toml").write_text('[[test]]\nname = "a"\nseed = 7\nrepeat = 2\n')
+    assert [case.seed for case in load(tmp_path).cases] == [7, repeat_seed(7, 2)]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('name = "x"\n[[test]]\nname = "a"', "the suite is named"),
+        ('[[test]]\nname = "a"\nrepeat = 3\nat-least = 4', "at-least takes a whole number from 1 to 3, not 4"),
+        ('[[test]]\nname = "a"\nat-least = 1\nthresholds = ["p99_ms < 2"]', "does not go with thresholds"),
+        ('[[test]]\nname = "a"\nexpect-parts = ["linearizable"]', 'needs expect = "invalid"'),
+        ('[[test]]\nname = "a"\nexpect = "invalid"\nexpect-parts = "linearizable"', "takes a list"),
+        ('[[test]]\nname = "a"\nseed = -1', "seed takes a whole number"),
+        ('[[test]]\nname = "a"\nseed = true', "seed takes a whole number"),
+    ],
+)
+def test_what_is_not_understood_is_refused(tmp_path: Path, text: str, sentence: str) -> None:
+    """The sentence names the file."""
+    (tmp_path / "a.toml").write_text(text)
+    with pytest.raises(InputError, match=sentence) as refused:
+        load(tmp_path)
+    assert "a.toml" in str(refused.value)
+
+
+def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
+    """It is no suite without a case."""
+    with pytest.raises(InputError, match="found none"):
+        load(tmp_path)
+
+
+def result(case: Case, runs: Sequence[bool | str | None], parts: tuple[str, ...] = ("linearizable",)) -> Any:
+    """Returns what becomes of a case whose runs come out like that."""
+    told = [
+        {"valid": valid, "invalid": parts if valid is False else (), "reason": f"Run {number}.", "run": str(number)}
+        for number, valid in enumerate(runs, 1)
+    ]
+    return how_often(case, {"runs": told}, seconds=1.0)
+
+
+def case(expect: Verdict, at_least: int, *parts: str) -> Case:
+    """Returns a case of five runs."""
+    return Case(
+        name="c", test="c", options={}, seed=1, expect=expect, expect_parts=frozenset(parts), runs=5, at_least=at_least
+    )
+
+
+def test_enough_runs_as_expected_pass() -> None:
+    """The first of them is shown."""
+    found = result(case(Verdict.INVALID, 1, "linearizable"), [True, True, False])
+    assert (found.passed, found.run) == (True, "3")
+    assert found.reason.startswith("1 of 3 runs are invalid by linearizable, and at least 1 of 5 should be. Run 3.")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "runs", "verdict"),
+    [
+        (case(Verdict.INVALID, 1), (True,) * 5, Verdict.VALID),
+        (case(Verdict.INVALID, 2), (True, False, True, True, True), Verdict.VALID),
+        (case(Verdict.VALID, 5), (True, True, False, True, True), Verdict.INVALID),
+        (case(Verdict.VALID, 5), (True, True, "unknown", True, True), Verdict.UNKNOWN),
+        (case(Verdict.VALID, 5), (True, True, None, "unknown", True), None),
+        (case(Verdict.VALID, 5), (), None),
+    ],
+)
+def test_too_few_runs_as_expected_fail(wanted: Case, runs: tuple[Any, ...], verdict: Verdict | None) -> None:
+    """The worst of the others decides."""
+    found = result(wanted, runs)
+    assert (found.passed, found.verdict) == (False, verdict)
+
+
+def test_another_part_is_another_bug() -> None:
+    """A run that is invalid, but not by the part that is expected, does not count."""
+    found = result(case(Verdict.INVALID, 1, "linearizable"), [False, False], parts=("recovered",))
+    assert not found.passed
+    assert found.why.startswith("invalid, but not by linearizable: 0 of 2 runs are invalid by linearizable")
