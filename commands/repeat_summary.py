@@ -58,7 +58,13 @@ def print_tally(console: Console, tally: Tally, *, page: Path) -> None:
 
 def _table(tally: Tally) -> Table:
     table = Table(box=SIMPLE_HEAD)
-    for column, justify in (("run", "right"), ("verdict", "left"), ("seed", "right"), ("time", "right"), ("invalid", "left")):
+    for column, justify in (
+        ("run", "right"),
+        ("verdict", "left"),
+        ("seed", "right"),
+        ("time", "right"),
+        ("invalid", "left"),
+    ):
         table.add_column(column, justify="right" if justify == "right" else "left")
     for run in tally.runs:
         sign, style = _LOOKS[run.verdict]

@@ -116,14 +116,14 @@ def _repeat(ctx: click.Context, options: dict[str, Any], *, repeat: int, until_f
         save(tally)
 
     seeds = (seed if same_seed else repeat_seed(seed, number) for number in range(1, repeat + 1))
-    tally = repeating.repeat(
-        carry_out, seeds, asked=repeat, until_fail=until_fail, reproduce=line_of, told=told
-    )
+    tally = repeating.repeat(carry_out, seeds, asked=repeat, until_fail=until_fail, reproduce=line_of, told=told)
     save(tally)
     print_tally(console, tally, page=folder.page)
     match options["output"]:
         case "json":
-            echo(json.dumps(repeating.document_of(tally, test=name, seed=seed, reproduce=whole, folder=str(folder.path))))
+            echo(
+                json.dumps(repeating.document_of(tally, test=name, seed=seed, reproduce=whole, folder=str(folder.path)))
+            )
         case "github":
             for run in tally.runs:
                 if run.verdict is not Verdict.VALID:

@@ -227,7 +227,9 @@ def load_suite(path: Path, *, seed: int, known: KnownOptions) -> Suite:
     is_folder = path.is_dir()
     files = sorted(path.glob("*.toml")) if is_folder else [path]
     if not files:
-        raise InputError(f"{path}: expected files with names that end in .toml, and found none; docs/suites.md shows one")
+        raise InputError(
+            f"{path}: expected files with names that end in .toml, and found none; docs/suites.md shows one"
+        )
     name = path.resolve().name if is_folder else path.stem
     cases: list[Case] = []
     for file in files:

@@ -33,6 +33,8 @@ from results.pages import environment
 from results.series import bucket_s, latency_points, main_phase, quantile_lines, rate_lines, shades
 from results.spoken import availability as availability_line
 from results.spoken import elections, pretty, size
+from results.story import HEADS, at, held, story
+from results.story_picture import picture as story_picture
 from results.timeline import embedded, timeline
 from results.topology import picture as cluster_picture
 
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
     from harness.counterexample import Counterexample
+    from harness.looks import Look
     from harness.op import Value
     from results.record import RunRecord
     from results.store import Run
@@ -114,6 +117,7 @@ def render(
     *,
     drawn: Mapping[str, tuple[str, str]],
     logs: Sequence[LogTail],
+    looks: Sequence[Look] = (),
 ) -> str:
     """Returns the page.
 
@@ -122,6 +126,7 @@ def render(
         document: What `results.json` says, built from the same record.
         drawn: The plots, as `plots_of` returns them.
         logs: The ends of the node logs.
+        looks: What simulated nodes held at some moments, where `labrys explain` has looked.
     """
     examples = counterexamples_of(record, str(document["reason"]))
     example = examples[0] if examples else None
@@ -151,6 +156,7 @@ def render(
             example=None if example is None else _example(example, record),
             others=[_example(other, record) for other in examples[1:MAX_DRAWN]],
             undrawn=[{"key": other.key, "explanation": other.explanation} for other in examples[MAX_DRAWN:]],
+            story=None if example is None else _story(example, record, looks),
             violations=document["violations"],
             plots=[
                 {"title": title, "svg": Markup(plots.inlined(svg, prefix=name, title=title))}  # noqa: S704 - drawn by us
@@ -289,6 +295,22 @@ def _faults(record: RunRecord, document: Mapping[str, Value], kinds: Sequence[st
             }
         )
     return rows
+
+
+def _story(example: Counterexample, record: RunRecord, looks: Sequence[Look]) -> dict[str, Any]:
+    """Returns the violation in the order of time, for the page: a picture, the moments, and what the nodes held at each."""
+    moments = story(example, record, looks)
+    rows = [
+        {
+            "time": at(moment.time_ns),
+            "text": moment.text,
+            "culprit": moment.culprit,
+            "held": [] if moment.look is None else [held(node) for node in moment.look.nodes],
+        }
+        for moment in moments
+    ]
+    exact = any(row["held"] for row in rows)
+    return {"picture": story_picture(moments, record.test.nodes), "rows": rows, "heads": HEADS, "exact": exact}
 
 
 def _example(example: Counterexample, record: RunRecord) -> dict[str, Any]:

@@ -125,6 +125,11 @@ class Machine:
         """Says whether a process runs, paused or not."""
         return self._host is not None
 
+    @property
+    def process(self) -> Process | None:
+        """Returns the process, for a look from outside; None if there is none."""
+        return self._process
+
     def state(self) -> tuple[int, str] | None:
         """Returns a number for the process and its state letter; None if there is no process."""
         return None if self._host is None else (self._started, STOPPED if self.paused else RUNNING)

@@ -18,6 +18,7 @@ from clusters.sim.machine import FATAL
 from harness.daemon import Daemon
 from harness.errors import CommandFailed, InfrastructureError
 from harness.leaders import leader_of
+from harness.looks import DEAD, PAUSED, RUNNING, NodeLook
 from harness.system import System
 
 if TYPE_CHECKING:
@@ -179,6 +180,15 @@ class SimSystem(System):
             return "no node says that it leads"
         astray = [status.node for status in told if status.leader != leader.node]
         return f"{', '.join(astray)} does not name {leader.node} as the leader" if astray else None
+
+    def look(self, node: Node, key: str | None) -> NodeLook:  # noqa: ARG002 - for systems with a log
+        """Returns what a node is and holds now, without asking it. `key` is the one in question.
+
+        A system with a log adds what it knows of its own processes. It must change nothing.
+        """
+        machine = self._machine(node)
+        process = DEAD if not machine.runs else PAUSED if machine.paused else RUNNING
+        return NodeLook(node=node.name, process=process)
 
     def _machine(self, node: Node) -> Machine:
         return self.world.machines[node.name]

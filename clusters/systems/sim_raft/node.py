@@ -28,6 +28,11 @@ class RaftProcess:
         self._raft: Raft | None = None
         self._starts = 0
 
+    @property
+    def raft(self) -> Raft | None:
+        """Returns the node, for a look from outside; None while it does not take part."""
+        return self._raft
+
     def start(self) -> None:
         """Reads the disk and takes part."""
         self._starts += 1

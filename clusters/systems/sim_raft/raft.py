@@ -7,6 +7,7 @@ a follower), `reads`, `transfers`, and `service` (the state machine behind sessi
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from clusters.sim.host import Reply, Request
@@ -18,15 +19,17 @@ from clusters.systems.sim_raft.messages import Answer, Snapshot
 from clusters.systems.sim_raft.reads import ReadService
 from clusters.systems.sim_raft.replication import Replication
 from clusters.systems.sim_raft.roles import Role
-from clusters.systems.sim_raft.service import Service, encoded
+from clusters.systems.sim_raft.service import ONLY_KEY, Service, described, encoded
 from clusters.systems.sim_raft.storage import Storage
 from clusters.systems.sim_raft.transfers import Transfers
+from harness.looks import HeldEntry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from clusters.sim.host import Host
     from clusters.systems.sim_raft.options import SimRaftOptions
+    from harness.looks import NodeLook
 
 TRAILING: Final = 10  # entries that stay in the log behind a snapshot, for followers that are almost up to date
 
@@ -214,6 +217,31 @@ class Raft:
         self.commit = snapshot.index
         if 0 < self.storage.repairs_until <= snapshot.index:
             self.storage.repaired()
+
+    def look(self, seen: NodeLook, key: str | None) -> NodeLook:
+        """Returns what is seen of the node from outside, with its role and its log.
+
+        Args:
+            seen: What is seen of its process.
+            key: The key whose entries and value are told; None where the workload has one object.
+        """
+        storage, own = self.storage, ONLY_KEY if key is None else key
+        entries = []
+        for place, entry in enumerate(storage.entries, storage.base + 1):
+            told = described(entry.body, own)
+            if told is not None:
+                entries.append(HeldEntry(index=place, term=entry.term, text=told))
+        value = self.service.dump().get(f"object {own}")
+        return replace(
+            seen,
+            role=str(self.role),
+            term=storage.term,
+            last=storage.last,
+            last_term=storage.last_term,
+            committed=self.commit,
+            value="nil" if value is None else str(value),
+            entries=entries,
+        )
 
     def _status(self) -> messages.Status:
         storage = self.storage

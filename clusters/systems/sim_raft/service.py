@@ -29,6 +29,17 @@ def encoded(command: Command) -> bytes:
     return json.dumps(command, separators=(",", ":")).encode()
 
 
+def described(body: bytes, key: str) -> str | None:
+    """Returns what an entry does, e.g. `write 5`; None if it is about another key, about none, or damaged."""
+    try:
+        _, _, f, own, value = json.loads(body)
+    except (ValueError, TypeError):
+        return None
+    if own != key or f == CLOSE:
+        return None
+    return f if value is None else f"{f} {json.dumps(value)}"
+
+
 class Service:
     """A state machine and its sessions."""
 

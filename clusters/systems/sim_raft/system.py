@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from clusters.sim.cluster import SimCluster
     from clusters.sim.host import Factory, Host
+    from harness.looks import NodeLook
     from harness.node import Node
 
 TRANSFER_POLL_S: Final = 0.1
@@ -93,6 +94,13 @@ class SimRaft(SimSystem):
         if not isinstance(told, messages.Dump):
             return None
         return ReplicaState(node=node.name, applied_index=told.applied, state=told.state)
+
+    def look(self, node: Node, key: str | None) -> NodeLook:
+        """Returns what a node is and holds now; a node that does not take part has no more than its process."""
+        seen = super().look(node, key)
+        process = self.world.machines[node.name].process
+        raft = process.raft if isinstance(process, RaftProcess) else None
+        return seen if raft is None else raft.look(seen, key)
 
     async def lead(self, node: Node, timeout_s: float) -> bool:
         """Asks whoever leads to hand over to `node`, until that leads and serves."""

@@ -1,0 +1,94 @@
+"""The command `labrys explain`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import clusters.options
+from commands.compose import STORE_OPTION, settle
+from commands.replay import SYSTEM_OPTION, WORKLOAD_OPTION, recalled
+from commands.test import run_test
+from harness.terminal import echo, open_console
+from results.naming import RunCommand, RunName
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from harness.counterexample import Counterexample
+    from harness.looks import Look
+    from results.record import RunRecord
+    from results.store import Run
+
+
+@click.command("explain", cls=RunCommand)
+@click.argument("run", type=RunName(), default="latest")
+@SYSTEM_OPTION
+@WORKLOAD_OPTION
+@STORE_OPTION
+@click.pass_context
+def explain_run(ctx: click.Context, /, run: str, store_dir: Path, **more: Any) -> None:
+    """Puts the violation of RUN in order: its operations, the faults around them, who led, and what the nodes held.
+
+    A run in the simulator is carried out again from its seed, so what each node held is exact. Of a run on real nodes, the
+    command tells what was recorded. It writes the report again, with the same story as a picture. The exit code is 0 if there
+    is a violation to explain, and 2 if there is none.
+    """
+    from harness.errors import ExitCode
+    from results.counterexample import counterexamples_of
+    from results.document import build, reason_of
+    from results.load import load_record
+    from results.looks import FILE, looks_document
+    from results.publish import draw
+    from results.store import Store
+    from results.story import story
+    from results.story_text import print_story
+
+    console = open_console(stderr=False)
+    found = Store(store_dir).open_run(run)
+    record = load_record(found)
+    reason = reason_of(record.parts)
+    examples = counterexamples_of(record, reason)
+    if not examples:
+        console.print(f"{found.path} has no counterexample to explain. Its verdict: {reason}", soft_wrap=True)
+        ctx.exit(ExitCode.UNKNOWN)
+    example = examples[0]
+    looks: Sequence[Look] = ()
+    if record.test.options.get("cluster_kind") == clusters.options.SIMULATED:
+        looks = _looks(ctx, found, record, example, store_dir=store_dir, more=more)
+        if looks:
+            found.write_json(found.path / FILE, looks_document(looks))
+    print_story(console, example, story(example, record, looks), reason=reason)
+    draw(found, record, build(record))
+    echo(f"report     {found.report_html}")
+
+
+def _looks(
+    ctx: click.Context,
+    found: Run,
+    record: RunRecord,
+    example: Counterexample,
+    *,
+    store_dir: Path,
+    more: dict[str, Any],
+) -> Sequence[Look]:
+    """Returns what the nodes of a simulated run held, or says why that is not known."""
+    from commands.explaining import looks_of
+    from results.looks import MAX_LOOKS
+    from results.story import times_of
+
+    words, _ = recalled(ctx, str(found.path), store_dir=store_dir, targets="role", more=more)
+    with run_test.make_context("test", words, parent=ctx.find_root()) as test:
+        options = dict(test.params)
+        settled = settle(test, options)
+        looks = looks_of(options, settled, record.operations, times_of(example, record)[:MAX_LOOKS], key=example.key)
+    if looks is None:
+        echo(
+            f"{found.path} has another history when it is carried out again, so what its nodes held is not known; "
+            "the version of labrys that made it can tell",
+            err=True,
+        )
+        return ()
+    return looks

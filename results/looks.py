@@ -1,0 +1,113 @@
+"""`explain.json`: what the nodes of a simulated run held at the moments of its violation, beside the run's other files.
+
+`labrys explain` writes it, and the report reads it. A run's folder may come from anyone, so each member is checked, and there
+is a most of everything.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from harness.looks import HeldEntry, Look, NodeLook
+from harness.units import NS_PER_S
+from results import members as must
+from results.bounds import MAX_NODES
+from results.errors import BadRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.op import Value
+    from results.store import Run
+
+FORMAT = "labrys-explain"
+VERSION = 1
+FILE = "explain.json"
+MAX_BYTES = 8 << 20
+MAX_LOOKS = 40
+MAX_ENTRIES = 50
+
+
+def looks_document(looks: Sequence[Look]) -> dict[str, Value]:
+    """Returns what `explain.json` says."""
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "looks": [
+            {"time_s": look.time_ns / NS_PER_S, "nodes": [_node_document(node) for node in look.nodes]}
+            for look in looks
+        ],
+    }
+
+
+def _node_document(node: NodeLook) -> dict[str, Value]:
+    return {
+        "node": node.node,
+        "process": node.process,
+        "role": node.role,
+        "term": node.term,
+        "last": node.last,
+        "last_term": node.last_term,
+        "committed": node.committed,
+        "value": node.value,
+        "entries": [
+            {"index": entry.index, "term": entry.term, "text": entry.text} for entry in node.entries[-MAX_ENTRIES:]
+        ],
+    }
+
+
+def read_looks(run: Run) -> tuple[Look, ...]:
+    """Reads the looks of a run; none if it has no `explain.json`.
+
+    Raises:
+        InputError: The file cannot be used; the message names it.
+    """
+    path = run.path / FILE
+    if not run.has(path):
+        return ()
+    try:
+        return _looks(must.mapping(json.loads(run.read_bytes(path, MAX_BYTES)), "the document"))
+    except (BadRecord, ValueError, RecursionError) as error:
+        raise BadRecord(f"{path} cannot be used: {error}; `labrys explain` writes it again") from error
+
+
+def _looks(document: dict[str, Value]) -> tuple[Look, ...]:
+    if document.get("format") != FORMAT or document.get("version") != VERSION:
+        raise BadRecord(f'expected "format": "{FORMAT}" and version {VERSION}')
+    listed = must.listed(must.member(document, "looks"), "looks")
+    return tuple(_look(must.mapping(each, "looks")) for each in listed[:MAX_LOOKS])
+
+
+def _look(look: dict[str, Value]) -> Look:
+    nodes = must.listed(must.member(look, "nodes"), "nodes")[:MAX_NODES]
+    return Look(
+        time_ns=must.nanoseconds(must.member(look, "time_s"), "time_s"),
+        nodes=tuple(_node(must.mapping(each, "nodes")) for each in nodes),
+    )
+
+
+def _node(node: dict[str, Value]) -> NodeLook:
+    def number(name: str) -> int | None:
+        value = node.get(name)
+        return None if value is None else must.whole(value, name)
+
+    entries = [must.mapping(each, "entries") for each in must.listed(node.get("entries", []), "entries")[-MAX_ENTRIES:]]
+    return NodeLook(
+        node=must.text(must.member(node, "node"), "node"),
+        process=must.text(must.member(node, "process"), "process"),
+        role=must.text_or_none(node.get("role"), "role"),
+        term=number("term"),
+        last=number("last"),
+        last_term=number("last_term"),
+        committed=number("committed"),
+        value=must.text_or_none(node.get("value"), "value"),
+        entries=tuple(
+            HeldEntry(
+                index=must.whole(must.member(entry, "index"), "index"),
+                term=must.whole(must.member(entry, "term"), "term"),
+                text=must.text(must.member(entry, "text"), "text"),
+            )
+            for entry in entries
+        ),
+    )

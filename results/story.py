@@ -1,0 +1,201 @@
+"""A violation in the order of time: its operations, the faults around them, who led, and what the nodes held.
+
+Everything here is made from the run's record, and from looks where the run was simulated. Each sentence says only what was
+recorded. Leaders of real nodes are known as seen once a second; in the simulator a look is exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from harness.faults import called
+from harness.looks import DEAD, RUNNING
+from harness.op import OpType
+from harness.units import NS_PER_S
+from results.bounds import label
+from results.counterexample import told
+from results.leadership import leaders
+from results.timeline import end_ns_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from harness.counterexample import Counterexample
+    from harness.faults import FaultRecord
+    from harness.looks import Look, NodeLook
+    from harness.op import Operation
+    from results.record import RunRecord
+
+FAULT: Final = "fault"
+LEADER: Final = "leader"
+OPERATION: Final = "operation"
+MAX_MOMENTS: Final = 80
+MAX_LOST: Final = 3
+_EXACT_NS: Final = 1000  # a look is at the time of an event, as far as the history's rounded times tell
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """Something that happened.
+
+    Attributes:
+        time_ns: When, on the run's clock.
+        kind: `FAULT`, `LEADER` or `OPERATION`.
+        text: What, as a sentence without its time.
+        nodes: The nodes that it is about.
+        culprit: Whether it is the end of the operation that could not have happened.
+        look: What the nodes held then; None where that is not known.
+    """
+
+    time_ns: int
+    kind: str
+    text: str
+    nodes: tuple[str, ...] = ()
+    culprit: bool = False
+    look: Look | None = None
+
+
+def times_of(example: Counterexample, record: RunRecord) -> list[int]:
+    """Returns the moments at which the nodes are worth a look: those of the operations first, then those around them."""
+    own, beside = _own_times(example), [moment.time_ns for moment in story(example, record)]
+    return [*dict.fromkeys([*own, *beside])]
+
+
+def story(example: Counterexample, record: RunRecord, looks: Sequence[Look] = ()) -> list[Moment]:
+    """Returns what happened around a counterexample, in the order of time, `MAX_MOMENTS` at most.
+
+    Args:
+        example: The counterexample.
+        record: The run's record.
+        looks: What the nodes held at some moments.
+    """
+    times = _own_times(example)
+    operations = list(_operations(example))
+    beside = [*_faults(record.faults, times[0], times[-1]), *_leaders(record, times[0], times[-1])]
+    room = max(0, MAX_MOMENTS - len(operations))
+    kept = sorted(beside, key=lambda each: each.time_ns)[:room]
+    ordered = sorted([*operations, *kept], key=lambda each: each.time_ns)
+    return [_with_look(moment, looks) for moment in ordered]
+
+
+def _own_times(example: Counterexample) -> list[int]:
+    """Returns when the operations began and ended, in order."""
+    return sorted({time_ns for each in example.operations for time_ns in (each.start_ns, end_ns_of(each))})
+
+
+def _operations(example: Counterexample) -> Iterator[Moment]:
+    for operation in example.operations:
+        who, where = f"Process {operation.process}", _where(operation)
+        asks = told(replace(operation, type=OpType.INFO, result=None))
+        yield Moment(time_ns=operation.start_ns, kind=OPERATION, text=f"{who} begins: {asks}.", nodes=where)
+        if operation.end_ns is None:
+            continue
+        at = f" at {where[-1]}" if where else ""
+        ends = {OpType.OK: f"ends ok: {told(operation)}", OpType.FAIL: "fails", OpType.INFO: "ends without an answer"}
+        yield Moment(
+            time_ns=operation.end_ns,
+            kind=OPERATION,
+            text=f"{who}{at} {ends.get(operation.type, str(operation.type))}.",
+            nodes=where,
+            culprit=example.culprit is not None and operation.invoke_index == example.culprit.invoke_index,
+        )
+
+
+def _where(operation: Operation) -> tuple[str, ...]:
+    """Returns the node that an operation was sent to, and the one that answered it."""
+    return tuple(dict.fromkeys(label(node) for node in (operation.node, operation.via) if node is not None))
+
+
+def _faults(faults: Sequence[FaultRecord], first_ns: int, last_ns: int) -> Iterator[Moment]:
+    """Yields the start and the end of each fault that was on meanwhile; where none was, of the last one before."""
+    began = [fault for fault in faults if fault.end_ns > fault.start_ns]
+    around = [fault for fault in began if fault.start_ns < last_ns and fault.end_ns > first_ns]
+    before = [fault for fault in began if fault.end_ns <= first_ns]
+    for fault in around or before[-1:]:
+        what = f"{label(called(fault.planned.kind, fault.planned.options))} (fault {fault.planned.id})"
+        nodes = tuple(label(target) for target in fault.targets)
+        on = f" on {', '.join(nodes)}" if nodes else ""
+        yield Moment(time_ns=fault.start_ns, kind=FAULT, text=f"{what} begins{on}.", nodes=nodes)
+        yield Moment(time_ns=fault.end_ns, kind=FAULT, text=f"{what} ends{on}.", nodes=nodes)
+
+
+def _leaders(record: RunRecord, first_ns: int, last_ns: int) -> Iterator[Moment]:
+    """Yields who led at the start, and each change until the end."""
+    changes = leaders(record.sightings)
+    seen = [change for change in changes if change[0] <= first_ns][-1:]
+    seen += [change for change in changes if first_ns < change[0] <= last_ns]
+    for time_ns, name, term in seen:
+        of = f" in term {term}" if term is not None else ""
+        text = "No node says that it leads" if name is None else f"{label(name)} leads{of}"
+        yield Moment(
+            time_ns=time_ns,
+            kind=LEADER,
+            text=f"{text}, as seen once a second.",
+            nodes=() if name is None else (label(name),),
+        )
+
+
+def _with_look(moment: Moment, looks: Sequence[Look]) -> Moment:
+    look = next((each for each in looks if abs(each.time_ns - moment.time_ns) <= _EXACT_NS), None)
+    return moment if look is None else replace(moment, look=look)
+
+
+def held(node: NodeLook) -> tuple[str, ...]:
+    """Returns one row about a node: name, role, term, last entry, committed, value, and its last entries on the key."""
+    state = node.process if node.process != RUNNING else node.role or RUNNING
+    last = (
+        ""
+        if node.last is None
+        else f"{node.last}" + (f" (term {node.last_term})" if node.last_term is not None else "")
+    )
+    entries = "; ".join(f"{entry.index}: {label(entry.text)}" for entry in node.entries[-3:])
+    dead = node.process == DEAD
+    return (
+        label(node.node),
+        label(state),
+        "" if node.term is None or dead else str(node.term),
+        last,
+        "" if node.committed is None else str(node.committed),
+        "" if node.value is None else label(node.value),
+        entries,
+    )
+
+
+HEADS: Final = ("node", "is", "term", "last entry", "committed", "value", "last entries on the key")
+
+
+def differences(before: Look | None, after: Look) -> list[str]:
+    """Returns what is new since an earlier look, as sentences: roles, terms, ends of logs, and values.
+
+    Args:
+        before: The earlier look; None: there is none, so nothing is new.
+        after: The look.
+    """
+    told_of: list[str] = []
+    known = {} if before is None else {node.node: node for node in before.nodes}
+    for node in after.nodes:
+        was = known.get(node.node)
+        if was is None:
+            continue
+        name = label(node.node)
+        if node.process != was.process:
+            told_of.append(f"{name} runs again" if node.process == RUNNING else f"{name} is {label(node.process)}")
+        if node.role != was.role and node.role is not None:
+            told_of.append(f"{name} is {label(node.role)} in term {node.term}")
+        if node.last is not None and was.last is not None and node.last < was.last:
+            told_of.append(f"the log of {name} ends at {node.last}, and ended at {was.last} before")
+        lost = [
+            entry
+            for entry in was.entries
+            if entry not in node.entries and node.last is not None and entry.index > node.last
+        ]
+        told_of += [f"{name} has lost entry {entry.index}, {label(entry.text)}" for entry in lost[:MAX_LOST]]
+        if len(lost) > MAX_LOST:
+            told_of.append(f"{name} has lost {len(lost) - MAX_LOST} more entries on the key")
+    return told_of
+
+
+def at(time_ns: int) -> str:
+    """Returns a time of the run, in seconds with every microsecond."""
+    return f"{time_ns / NS_PER_S:.6f} s"
