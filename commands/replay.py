@@ -10,7 +10,7 @@ import click
 import clusters.options
 import nemesis.choices
 from commands import choosing
-from commands.compose import OUTPUT_OPTIONS, PLACES, with_options
+from commands.compose import OUTPUT_OPTIONS, PLACES, REPEAT_OPTIONS, with_options
 from commands.test import run_test
 from harness import options as opt
 from harness import plugins
@@ -59,16 +59,17 @@ WORKLOAD_OPTION = click.option(
 )
 @SYSTEM_OPTION
 @WORKLOAD_OPTION
-@with_options((clusters.options.INVENTORY_OPTION, *OUTPUT_OPTIONS))
+@with_options((clusters.options.INVENTORY_OPTION, *OUTPUT_OPTIONS, *REPEAT_OPTIONS))
 @click.pass_context
 def replay_run(ctx: click.Context, /, run: str, targets: str, store_dir: Path, **more: Any) -> None:
     """Runs the plan of RUN again, with its seed and options.
 
     RUN is the folder of a run, or a run in the store: `latest`, `<test>`, `<test>/<time>`, or an index. The options come from
     the test.json of the run, and the faults from its plan.json, which you can edit. A replay never takes --config, --inventory,
-    --cluster-name or --store from the run.
+    --cluster-name or --store from the run. With --repeat, all runs have the same plan.
     """
-    words, _ = recalled(ctx, run, store_dir=store_dir, targets=targets, more=more)
+    repeated = more["repeat"] > 1
+    words, _ = recalled(ctx, run, store_dir=store_dir, targets=targets, more=more, always_plan=repeated)
     with run_test.make_context("test", words, parent=ctx.find_root()) as test:
         run_test.invoke(test)
 

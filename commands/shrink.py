@@ -4,43 +4,74 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 import clusters.options
-from commands.compose import STORE_OPTION, reproduce_line, settle
+import harness.choices
+from commands.compose import STORE_OPTION, reproduce_line, settle, with_options
 from commands.replay import SYSTEM_OPTION, WORKLOAD_OPTION, recalled
 from commands.test import run_test
-from harness.errors import ExitCode, InputError
+from harness.errors import ExitCode, InfrastructureError, InputError, InterruptedEarly
 from harness.parameters import Number
+from harness.randomness import repeat_seed
 from harness.terminal import echo, open_console
 from results.naming import RunCommand, RunName
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Mapping
 
+    from rich.console import Console
+
+    from commands.compose import Settled
     from commands.shrinking import Candidate
+    from results.store import Run
+
+SIMULATED_MINUTES, REAL_MINUTES = 5.0, 60.0
+TELL_S = 10.0
+MOST_ERRORS = 3
+MAX_NAME = 80
 
 
 @click.command("shrink", cls=RunCommand)
 @click.argument("run", type=RunName(), default="latest")
 @click.option(
-    "--minutes", type=Number(0, 100_000, above=True), default=5.0, show_default=True, help="The time limit in minutes."
-)
+    "--minutes", type=Number(0, 100_000, above=True), default=None,
+    help=f"The most time.  [default: {SIMULATED_MINUTES:g} in the simulator, else {REAL_MINUTES:g}]",
+)  # fmt: skip
+@click.option("--any-seed", is_flag=True, help="In the simulator: give each run another seed, as if chance decided.")
+@click.option(
+    "--keep", type=click.Path(path_type=Path), metavar="FOLDER/NAME",
+    help="Write the result as a regression, too: NAME.toml and NAME.json.",
+)  # fmt: skip
 @SYSTEM_OPTION
 @WORKLOAD_OPTION
-@STORE_OPTION
+@with_options((clusters.options.INVENTORY_OPTION, *clusters.options.PLACE_OPTIONS, STORE_OPTION))
 @click.pass_context
-def shrink_run(ctx: click.Context, /, run: str, minutes: float, store_dir: Path, **more: Any) -> None:
-    """Searches for a smaller version of RUN that is still invalid.
+def shrink_run(
+    ctx: click.Context,
+    /,
+    *,
+    run: str,
+    minutes: float | None,
+    any_seed: bool,
+    keep: Path | None,
+    store_dir: Path,
+    **more: Any,
+) -> None:
+    """Makes RUN smaller, as long as it finds the same: fewer and shorter faults, fewer targets, fewer clients and keys.
 
-    Smaller means fewer faults, shorter faults, fewer targets, and fewer operations. RUN is a run in the simulator, named as for
-    `labrys replay`. The result is a plan in the folder of the run; standard output has the command that runs it. The exit code
-    is 1 if RUN is invalid again, and 2 if it is not.
+    RUN is named as for `labrys replay`. In the simulator each step is tried once, and is exact. On real nodes chance decides
+    whether a run finds something, so a sequential test decides each step with several runs. The result is a plan in the run's
+    folder, and the line on standard output that carries it out. The exit code is 1 if the run finds something again, and 2 if
+    it does not.
     """
-    from commands.shrinking import Candidate, shrink
-    from commands.trial import attempt
+    from commands.regressions import write_regression
+    from commands.shrinking import Candidate, shrink, shrinkable
+    from commands.shrinking_by_chance import Chance, confirm
+    from harness.load import ClosedLoop
     from nemesis.planfile import to_json
 
     console = open_console()
@@ -50,44 +81,155 @@ def shrink_run(ctx: click.Context, /, run: str, minutes: float, store_dir: Path,
         settled = settle(test, options)
         plan = settled.given
         assert plan is not None  # noqa: S101 - a replay has a plan
-        if options["cluster_kind"] != clusters.options.SIMULATED:
-            raise InputError(
-                f"{found.path} is a run on --cluster {options['cluster_kind']}; "
-                "`labrys shrink` supports only runs in the simulator"
-            )
-        open_loop = options["load_kind"] == "open"
-
-        def blamed_by(candidate: Candidate) -> tuple[str, ...]:
-            own = {**options, "time_limit": candidate.time_limit_s}
-            if candidate.rate is not None:
-                own["rate"] = candidate.rate
-            given = replace(plan, faults=candidate.faults, time_limit_s=candidate.time_limit_s)
-            return attempt(own, replace(settled, given=given), seed=options["seed"]).blamed
-
+        simulated = options["cluster_kind"] == clusters.options.SIMULATED
+        if any_seed and not simulated:
+            raise InputError("--any-seed is for the simulator; on real nodes chance decides in any case")
+        by_chance = any_seed or not simulated
+        load = harness.choices.make_load(options, len(settled.nodes))
+        workers = load.concurrency if isinstance(load, ClosedLoop) else 0
         whole = Candidate(
-            faults=tuple(plan.faults), time_limit_s=options["time_limit"], rate=options["rate"] if open_loop else None
+            faults=tuple(plan.faults),
+            time_limit_s=options["time_limit"],
+            options=shrinkable(options, workers=workers),
         )
-        parts = blamed_by(whole)
-        if not parts:
-            console.print(f"{found.path} is not invalid when it runs again, so there is nothing to shrink")
-            ctx.exit(ExitCode.UNKNOWN)
-        runs = 0
-        until_s = time.monotonic() + minutes * 60
+        trying = _Trying(
+            console=console, folder=found, options=options, settled=settled, test=test, any_seed=any_seed,
+            until_s=time.monotonic() + 60 * (minutes or (SIMULATED_MINUTES if simulated else REAL_MINUTES)),
+        )  # fmt: skip
+        chance = Chance()
+        found_again = (
+            chance.begin(lambda: trying.finds(whole), enough=trying.enough) if by_chance else trying.finds(whole)
+        )
+        if not found_again:
+            console.print(
+                f"{found.path} finds nothing when it is carried out again, so there is nothing to make smaller"
+            )
+            ctx.exit(ExitCode.INTERRUPTED if trying.interrupted else ExitCode.UNKNOWN)
 
         def has_finding(candidate: Candidate) -> bool:
-            nonlocal runs
-            runs += 1
-            return parts[0] in blamed_by(candidate)
+            if by_chance:
+                taken = chance.decides(lambda: trying.finds(candidate), enough=trying.enough)
+            else:
+                taken = trying.finds(candidate)
+            if taken:
+                console.print(f"smaller: {candidate.said()}", style="dim", soft_wrap=True)
+            return taken
 
-        best = shrink(whole, has_finding, enough=lambda: time.monotonic() >= until_s)
+        best = shrink(whole, has_finding, enough=trying.enough)
         path = found.path / "shrunk.json"
         smaller = replace(plan, faults=best.faults, time_limit_s=best.time_limit_s)
         found.write_text(path, to_json(smaller))
-        console.print(f"{parts[0]} is invalid in both, after {runs} runs", soft_wrap=True)
-        console.print(f"before  {whole.describe()}", soft_wrap=True)
-        console.print(f"after   {best.describe()}", soft_wrap=True)
-        values = {**options, "time_limit": best.time_limit_s, "plan_file": path}
-        if best.rate is not None:
-            values["rate"] = best.rate
+        ended = " The time was over before all steps were tried." if trying.enough() else ""
+        console.print(f"{trying.part} is invalid in both, after {trying.runs} runs.{ended}", soft_wrap=True)
+        if by_chance:
+            console.print(chance.said(), soft_wrap=True)
+            console.print(confirm(lambda: trying.finds(best), enough=trying.enough), soft_wrap=True)
+        console.print(f"before  {whole.said()}", soft_wrap=True)
+        console.print(f"after   {best.said()}", soft_wrap=True)
+        values = {**trying.options_of(best), "plan_file": path}
+        if keep is not None:
+            kept = write_regression(
+                test, values, plan=to_json(smaller), part=trying.part, path=keep, by_chance=by_chance
+            )
+            console.print(f"kept    {kept}", soft_wrap=True)
         echo(reproduce_line(test, values))
-    ctx.exit(ExitCode.INVALID)
+    ctx.exit(ExitCode.INTERRUPTED if trying.interrupted else ExitCode.INVALID)
+
+
+class _Trying:
+    """Carries out candidates, in the simulator or on real nodes.
+
+    Attributes:
+        part: The part of the verdict that has to be invalid: the first invalid one of the first run that has any.
+        runs: How many runs there were.
+        interrupted: Whether a person ended the search.
+    """
+
+    def __init__(
+        self,
+        *,
+        console: Console,
+        folder: Run,
+        options: Mapping[str, Any],
+        settled: Settled,
+        test: click.Context,
+        any_seed: bool,
+        until_s: float,
+    ) -> None:
+        self.part = ""
+        self.runs = 0
+        self.interrupted = False
+        self._console = console
+        self._folder = folder
+        self._options = options
+        self._settled = settled
+        self._test = test
+        self._any_seed = any_seed
+        self._until_s = until_s
+        self._told_s = time.monotonic()
+        self._errors = 0
+
+    def enough(self) -> bool:
+        """Says whether the time is over, or a person ended the search."""
+        return self.interrupted or time.monotonic() >= self._until_s
+
+    def options_of(self, candidate: Candidate) -> dict[str, Any]:
+        """Returns the options of `labrys test` for a candidate."""
+        own = {name: str(value) if name == "concurrency" else value for name, value in candidate.options.items()}
+        return {**self._options, **own, "time_limit": candidate.time_limit_s}
+
+    def finds(self, candidate: Candidate) -> bool:
+        """Carries out a candidate once, and says whether the part is invalid."""
+        self.runs += 1
+        plan = self._settled.given
+        assert plan is not None  # noqa: S101 - a replay has a plan
+        given = replace(plan, faults=candidate.faults, time_limit_s=candidate.time_limit_s)
+        settled = replace(self._settled, given=given)
+        options = self.options_of(candidate)
+        simulated = options["cluster_kind"] == clusters.options.SIMULATED
+        blamed = self._simulated(options, settled) if simulated else self._real(options, settled)
+        if not self.part and blamed:
+            self.part = blamed[0]
+        hit = self.part in blamed if blamed else False
+        if not simulated or time.monotonic() - self._told_s > TELL_S:
+            self._told_s = time.monotonic()
+            what = "found it" if hit else "did not find it"
+            self._console.print(f"· run {self.runs} {what}: {candidate.said()}", style="dim", soft_wrap=True)
+        return hit
+
+    def _simulated(self, options: dict[str, Any], settled: Settled) -> tuple[str, ...]:
+        from commands.trial import attempt
+
+        seed = repeat_seed(options["seed"], self.runs) if self._any_seed else options["seed"]
+        trial = attempt(options, settled, seed=seed)
+        self.interrupted = self.interrupted or trial.result.interrupted
+        return () if trial.result.interrupted else trial.blamed
+
+    def _real(self, options: dict[str, Any], settled: Settled) -> tuple[str, ...]:
+        """Carries out a run on real nodes; one that breaks off finds nothing, and three in a row end the search."""
+        from commands.session import compose_and_carry_out
+        from nemesis.planfile import to_json
+        from results.store import Store
+
+        path = self._folder.path / f"shrinking-{self.runs}.json"
+        assert settled.given is not None  # noqa: S101 - a candidate has a plan
+        self._folder.write_text(path, to_json(settled.given))
+        named = {**options, "test_name": f"{self._folder.test_name[:MAX_NAME]}-shrink"}
+        line = reproduce_line(self._test, {**options, "plan_file": path})
+        try:
+            session = compose_and_carry_out(
+                named, settled, line, defaults=None, store=Store(options["store_dir"]), console=open_console(quiet=True)
+            )
+        except (InterruptedEarly, KeyboardInterrupt):
+            self.interrupted = True
+            return ()
+        except InfrastructureError as error:
+            self._errors += 1
+            if self._errors == MOST_ERRORS:
+                raise
+            self._console.print(f"! run {self.runs} broke off: {error}", soft_wrap=True)
+            return ()
+        self._errors = 0
+        self.interrupted = self.interrupted or session.interrupted
+        parts = session.document["parts"]
+        return () if session.interrupted else tuple(name for name, part in parts.items() if part["valid"] is False)

@@ -1,21 +1,22 @@
-"""Shrinks an invalid run: fewer faults, shorter faults, fewer targets, a shorter run, fewer operations.
+"""How a run that found something is made smaller: fewer and shorter faults, a shorter run, fewer targets, clients and keys.
 
-The algorithm is greedy, as in delta debugging (A. Zeller and R. Hildebrandt, "Simplifying and isolating failure-inducing
-input", 2002). It tries the largest step first and keeps each step whose run is still invalid. It ends when no step is left. A
-simulated run always gives the same verdict, so no single step can make the result smaller.
+Greedy, as in delta debugging (A. Zeller and R. Hildebrandt, "Simplifying and isolating failure-inducing input", 2002): the
+largest step is tried first, each step that keeps the finding is taken, and all are tried again until none is left. In the
+simulator a candidate either has the finding or does not, so what is left is smallest with regard to these steps. Where chance
+decides, `commands.shrinking_by_chance` tries a candidate several times.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from nemesis.errors import PlanError
 from nemesis.kinds import find_kind
 from nemesis.plan import number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from harness.faults import PlannedFault
 
@@ -24,31 +25,48 @@ LEAST_RUN_S = 1.0
 LEAST_RATE = 0.5
 AFTER_FAULTS_S = 0.5
 DECIMALS = 3
+FEW_IN_FLIGHT = 4
+COUNTS = ("keys", "hot_keys", "locks", "queues")  # options of workloads that say how many objects there are
+ALL_HOT = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A run that can be made smaller.
+    """What is made smaller.
 
     Attributes:
         faults: The faults.
         time_limit_s: How long the workload runs.
-        rate: Operations a second at each node; None in a closed loop.
+        options: The options that can be made smaller, by parameter name; see `shrinkable`.
     """
 
     faults: tuple[PlannedFault, ...]
     time_limit_s: float
-    rate: float | None
+    options: Mapping[str, Any] = field(default_factory=dict)
 
-    def describe(self) -> str:
+    def said(self) -> str:
         """Returns its size in words."""
         broken_s = sum(fault.end_s - fault.start_s for fault in self.faults)
-        rate = "" if self.rate is None else f", {self.rate:g} operations per second and node"
-        return f"{len(self.faults)} faults, {broken_s:.1f} s in total; {self.time_limit_s:g} s of workload{rate}"
+        options = "".join(f", {name.replace('_', '-')} {value:g}" for name, value in self.options.items())
+        faults = f"{len(self.faults)} fault{'' if len(self.faults) == 1 else 's'}"
+        return f"{faults} of {broken_s:.1f} s together, {self.time_limit_s:g} s of workload{options}"
+
+
+def shrinkable(options: Mapping[str, Any], *, workers: int) -> dict[str, Any]:
+    """Returns the options of a run that can be made smaller: the load, and how many objects there are.
+
+    Args:
+        options: The settled options of `labrys test`.
+        workers: The number of workers of a closed loop.
+    """
+    load = {"concurrency": workers}
+    if options["load_kind"] == "open":
+        load = {"rate": options["rate"], "max_in_flight": options["max_in_flight"]}
+    return load | {name: options[name] for name in (*COUNTS, "hot_share") if options.get(name) is not None}
 
 
 def shrink(whole: Candidate, has_finding: Callable[[Candidate], bool], *, enough: Callable[[], bool]) -> Candidate:
-    """Returns the smallest candidate that has the finding.
+    """Returns the smallest candidate that was found to have the finding.
 
     Args:
         whole: A candidate that has it.
@@ -75,17 +93,41 @@ def steps(candidate: Candidate) -> Iterator[Candidate]:
     """Yields what is one step smaller, the largest steps first."""
     yield from _without_faults(candidate)
     yield from _shorter_run(candidate)
+    yield from _smaller_options(candidate)
     for place, fault in enumerate(candidate.faults):
         for smaller in (*_shorter_fault(fault), *_fewer_targets(fault)):
             yield replace(
                 candidate, faults=number([*candidate.faults[:place], smaller, *candidate.faults[place + 1 :]])
             )
-    if candidate.rate is not None and candidate.rate / 2 >= LEAST_RATE:
-        yield replace(candidate, rate=candidate.rate / 2)
+
+
+def _smaller_options(candidate: Candidate) -> Iterator[Candidate]:
+    """Yields the candidate with fewer operations, fewer clients, or fewer keys."""
+    for name, value in candidate.options.items():
+        for smaller in _smaller(name, value):
+            yield replace(candidate, options={**candidate.options, name: smaller})
+
+
+def _smaller(name: str, value: Any) -> Iterator[Any]:
+    """Yields smaller values of an option, the smallest first."""
+    if name == "rate":
+        if value / 2 >= LEAST_RATE:
+            yield value / 2
+    elif name == "hot_share":  # 1: no other keys than the hot ones
+        if value < ALL_HOT:
+            yield ALL_HOT
+    elif value > 1:
+        yield 1
+        if (
+            name == "max_in_flight" and value > FEW_IN_FLIGHT
+        ):  # a node has so many clients, and more only if they are slow
+            yield FEW_IN_FLIGHT
+        elif value > 2:
+            yield value // 2
 
 
 def _without_faults(candidate: Candidate) -> Iterator[Candidate]:
-    """Yields the candidate without all of its faults, then without a half, a quarter, and so on down to one fault."""
+    """Yields the candidate without all, without half, and so on, down to without one of its faults."""
     faults = candidate.faults
     size = len(faults)
     while size:
@@ -111,7 +153,7 @@ def _shorter_fault(fault: PlannedFault) -> Iterator[PlannedFault]:
 
 
 def _fewer_targets(fault: PlannedFault) -> Iterator[PlannedFault]:
-    """Yields the fault without one of its named targets, if its kind can have these targets."""
+    """Yields the fault with one of its named targets less, where its kind can be aimed so."""
     if isinstance(fault.target, str) or len(fault.target) < 2:
         return
     for left_out in fault.target:

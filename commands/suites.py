@@ -279,7 +279,7 @@ def how_often(case: Case, document: Mapping[str, Value], *, seconds: float) -> C
     ]
     others = [run for run in runs if run not in hits]
     enough = len(hits) >= case.at_least
-    shown = next(iter(hits if enough else _worst_first(others)), {})
+    shown: Mapping[str, Value] = next(iter(hits if enough else _worst_first(others)), {})
     told = f"{len(hits)} of {len(runs)} runs are {case.expect}"
     told += f" by {', '.join(sorted(case.expect_parts))}" if case.expect_parts else ""
     verdict = Verdict.from_json(shown.get("valid"))

@@ -33,7 +33,7 @@ from results.pages import environment
 from results.series import bucket_s, latency_points, main_phase, quantile_lines, rate_lines, shades
 from results.spoken import availability as availability_line
 from results.spoken import elections, pretty, size
-from results.story import HEADS, at, held, story
+from results.story import HEADS, at, differences, held, story
 from results.story_picture import picture as story_picture
 from results.timeline import embedded, timeline
 from results.topology import picture as cluster_picture
@@ -300,15 +300,20 @@ def _faults(record: RunRecord, document: Mapping[str, Value], kinds: Sequence[st
 def _story(example: Counterexample, record: RunRecord, looks: Sequence[Look]) -> dict[str, Any]:
     """Returns the violation in the order of time, for the page: a picture, the moments, and what the nodes held at each."""
     moments = story(example, record, looks)
-    rows = [
-        {
-            "time": at(moment.time_ns),
-            "text": moment.text,
-            "culprit": moment.culprit,
-            "held": [] if moment.look is None else [held(node) for node in moment.look.nodes],
-        }
-        for moment in moments
-    ]
+    rows: list[dict[str, Any]] = []
+    before: Look | None = None
+    for moment in moments:
+        look = moment.look
+        rows.append(
+            {
+                "time": at(moment.time_ns),
+                "text": moment.text,
+                "culprit": moment.culprit,
+                "new": [] if look is None else differences(before, look),
+                "held": [] if look is None else [held(node) for node in look.nodes],
+            }
+        )
+        before = look or before
     exact = any(row["held"] for row in rows)
     return {"picture": story_picture(moments, record.test.nodes), "rows": rows, "heads": HEADS, "exact": exact}
 

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from commands.shrinking import LEAST_FAULT_S, Candidate, shrink, steps
+import pytest
+
+from commands.regressions import toml_lines
+from commands.shrinking import LEAST_FAULT_S, Candidate, shrink, shrinkable, steps
+from commands.shrinking_by_chance import Chance, confirm
 from harness.faults import PlannedFault
+from harness.randomness import stream
 
 
 def fault(place: int, kind: str, *targets: str) -> PlannedFault:
@@ -16,7 +21,7 @@ def fault(place: int, kind: str, *targets: str) -> PlannedFault:
 WHOLE = Candidate(
     faults=(fault(0, "kill", "n1", "n2"), fault(1, "pause", "n3"), fault(2, "partition-random-halves", "n1", "n2")),
     time_limit_s=30.0,
-    rate=40.0,
+    options={"rate": 40.0, "max_in_flight": 100, "hot_keys": 4, "hot_share": 0.5},
 )
 
 
@@ -27,8 +32,7 @@ def test_only_what_matters_is_left() -> None:
     assert (left.kind, left.target, left.id) == ("pause", ("n3",), 0)
     assert left.end_s - left.start_s < 2 * LEAST_FAULT_S
     assert best.time_limit_s < 12
-    assert best.rate is not None
-    assert best.rate < 1
+    assert best.options == {"rate": 0.625, "max_in_flight": 1, "hot_keys": 1, "hot_share": 1.0}
 
 
 def test_targets_are_left_out_one_by_one() -> None:
@@ -58,8 +62,74 @@ def test_a_budget_ends_the_search() -> None:
     assert shrink(WHOLE, lambda _: True, enough=lambda: True) == WHOLE
 
 
+def test_fewer_clients_and_keys_are_tried_one_by_one() -> None:
+    """Where two workers and three keys are needed, so many are left."""
+    whole = replace(WHOLE, faults=(), options={"concurrency": 10, "keys": 12})
+    best = shrink(
+        whole, lambda each: each.options["concurrency"] >= 2 and each.options["keys"] >= 3, enough=lambda: False
+    )
+    assert best.options == {"concurrency": 2, "keys": 3}
+
+
+def test_the_load_and_the_objects_can_be_made_smaller() -> None:
+    """A closed loop has workers, an open one a rate; a workload says how many objects it has."""
+    options = {"load_kind": "open", "rate": 5.0, "max_in_flight": 100, "hot_keys": 2, "hot_share": 0.5, "nodes": 5}
+    assert shrinkable(options, workers=0) == {"rate": 5.0, "max_in_flight": 100, "hot_keys": 2, "hot_share": 0.5}
+    assert shrinkable({"load_kind": "closed", "locks": 3}, workers=10) == {"concurrency": 10, "locks": 3}
+
+
+def by_chance(part: float, stream_name: str) -> tuple[Chance, bool, bool]:
+    """Begins with a run that finds something in eight of ten runs, and decides a candidate that does so in `part`."""
+    random = stream(5, stream_name)
+    chance = Chance()
+    assert chance.begin(lambda: random.random() < 0.8, enough=lambda: False)
+    return chance, chance.decides(lambda: random.random() < part, enough=lambda: False), chance.tried == 1
+
+
+def test_chance_is_decided_by_a_sequential_test() -> None:
+    """A candidate that finds it as often is mostly taken, one that hardly does is mostly not, and few runs are needed."""
+    often = [by_chance(0.8, f"often/{number}") for number in range(200)]
+    seldom = [by_chance(0.05, f"seldom/{number}") for number in range(200)]
+    assert sum(taken for _, taken, _ in often) > 185
+    assert sum(taken for _, taken, _ in seldom) < 12
+    assert sum(chance.runs for chance, _, _ in often) / 200 < 10
+    assert "A sequential test decided 1 steps" in often[0][0].said()
+
+
+def test_a_finding_that_never_comes_back_is_not_made_smaller() -> None:
+    """After twelve runs without it, there is nothing to make smaller; a budget ends it earlier."""
+    chance = Chance()
+    assert not chance.begin(lambda: False, enough=lambda: False)
+    assert chance.runs_before == 12
+    assert not Chance().begin(lambda: True, enough=lambda: True)
+
+
+def test_what_was_not_decided_is_not_taken() -> None:
+    """The sentence says that the time ended before."""
+    chance = Chance(hits_before=3, runs_before=3)
+    assert not chance.decides(lambda: True, enough=lambda: True)
+    assert "ended before 1 step was decided" in chance.said()
+    assert confirm(lambda: True, enough=lambda: True).startswith("There was no time left")
+    assert confirm(lambda: True, enough=lambda: False).startswith(
+        "The result found it in 5 of 5 further runs: 57% to 100%"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "lines"),
+    [
+        (["--rate", "5", "--cluster", "sim"], ["rate = 5", 'cluster = "sim"']),
+        (["--forgets", "--no-final-reads"], ["forgets = true", "final-reads = false"]),
+        (["--values", "inf", "--name", 'a"b'], ['values = "inf"', 'name = "a\\"b"']),
+    ],
+)
+def test_options_become_lines_of_toml(words: list[str], lines: list[str]) -> None:
+    """A suite's file says the same as the command line."""
+    assert [*toml_lines(words)] == lines
+
+
 def test_steps_stay_within_the_run() -> None:
     """No step lets a fault outlast its run, takes all targets, or makes a fault without time; ids are dense."""
-    for each in (*steps(WHOLE), *steps(replace(WHOLE, rate=None))):
+    for each in (*steps(WHOLE), *steps(replace(WHOLE, options={}))):
         assert [fault.id for fault in each.faults] == list(range(len(each.faults)))
         assert all(fault.target and fault.start_s < fault.end_s <= each.time_limit_s for fault in each.faults)
