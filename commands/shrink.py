@@ -201,9 +201,11 @@ class _Trying:
         from commands.trial import attempt
 
         seed = repeat_seed(options["seed"], self.runs) if self._any_seed else options["seed"]
-        trial = attempt(options, settled, seed=seed)
-        self.interrupted = self.interrupted or trial.result.interrupted
-        return () if trial.result.interrupted else trial.blamed
+        try:
+            return attempt(options, settled, seed=seed).blamed
+        except KeyboardInterrupt:
+            self.interrupted = True
+            return ()
 
     def _real(self, options: dict[str, Any], settled: Settled) -> tuple[str, ...]:
         """Carries out a run on real nodes; one that breaks off finds nothing, and three in a row end the search."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 LEAST_FAULT_S = 0.2
 LEAST_RUN_S = 1.0
 LEAST_RATE = 0.5
+LEAST_QUIET_S = 0.5
 AFTER_FAULTS_S = 0.5
 DECIMALS = 3
 FEW_IN_FLIGHT = 4
@@ -93,6 +94,7 @@ def steps(candidate: Candidate) -> Iterator[Candidate]:
     """Yields what is one step smaller, the largest steps first."""
     yield from _without_faults(candidate)
     yield from _shorter_run(candidate)
+    yield from _earlier_faults(candidate)
     yield from _smaller_options(candidate)
     for place, fault in enumerate(candidate.faults):
         for smaller in (*_shorter_fault(fault), *_fewer_targets(fault)):
@@ -143,6 +145,21 @@ def _shorter_run(candidate: Candidate) -> Iterator[Candidate]:
         limit_s = round(max(least_s, candidate.time_limit_s * part), DECIMALS)
         if limit_s < candidate.time_limit_s:
             yield replace(candidate, time_limit_s=limit_s)
+
+
+def _earlier_faults(candidate: Candidate) -> Iterator[Candidate]:
+    """Yields the candidate with all faults earlier, and a run that is as much shorter."""
+    first_s = min((fault.start_s for fault in candidate.faults), default=0.0)
+    for part in (1.0, 0.5):
+        by_s = round(part * (first_s - LEAST_QUIET_S), DECIMALS)
+        if by_s < LEAST_FAULT_S or candidate.time_limit_s - by_s < LEAST_RUN_S:
+            continue
+        moved = [
+            replace(fault, start_s=round(fault.start_s - by_s, DECIMALS), end_s=round(fault.end_s - by_s, DECIMALS))
+            for fault in candidate.faults
+        ]
+        limit_s = round(candidate.time_limit_s - by_s, DECIMALS)
+        yield replace(candidate, faults=number(moved), time_limit_s=limit_s)
 
 
 def _shorter_fault(fault: PlannedFault) -> Iterator[PlannedFault]:

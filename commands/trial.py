@@ -81,12 +81,15 @@ def attempt(options: Mapping[str, Any], settled: Settled, *, seed: int, history:
 
     Raises:
         LabrysError: The system could not be set up, or the options cannot be had together.
+        KeyboardInterrupt: A person ended the run.
     """
     recorder = MemoryHistory() if history is None else history
     own = {**options, "seed": seed}
     with clusters.options.open_cluster(own) as cluster, tempfile.TemporaryDirectory(prefix="labrys-") as logs:
         test, _, _ = compose(own, cluster, settled, "", defaults=None)
         result = run(test, history=recorder, logs_dir=Path(logs), observer=Unobserved())
+        if result.interrupted:
+            raise KeyboardInterrupt  # whoever tries many runs is to stop, and not to go on with the next one
         operations = pair(recorder.ops)
         found = parts.of_run(test, result, operations)
     return Trial(

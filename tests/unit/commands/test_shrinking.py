@@ -31,7 +31,8 @@ def test_only_what_matters_is_left() -> None:
     (left,) = best.faults
     assert (left.kind, left.target, left.id) == ("pause", ("n3",), 0)
     assert left.end_s - left.start_s < 2 * LEAST_FAULT_S
-    assert best.time_limit_s < 12
+    assert left.start_s < 1
+    assert best.time_limit_s < 2
     assert best.options == {"rate": 0.625, "max_in_flight": 1, "hot_keys": 1, "hot_share": 1.0}
 
 
