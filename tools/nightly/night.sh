@@ -1,12 +1,14 @@
 #!/bin/sh
-# Runs the regressions, if the folder `regressions` exists, and then one suite.
+# Runs the regressions, and then one suite.
+#
+# The regressions are the folder `regressions`, and `regressions/before-NAME` for the suite suites/NAME.toml, where they exist.
 #
 # usage: night.sh SUITE SEED OUT      as root, in the folder of the repository
 #
 # SUITE is a file such as suites/smoke.toml, SEED a whole number, and OUT a new folder. OUT gets
 #
 #   store/       the runs with their reports, and the folders of the suites
-#   exit-code    the worse one of both: 1 for a wrong verdict, 255 for an error, 2 for an unknown verdict, else 0
+#   exit-code    the worst of all: 1 for a wrong verdict, 255 for an error, 2 for an unknown verdict, else 0
 #
 # The script ends with that code. LABRYS names the command; it is .venv/bin/labrys by default. FORMAT is that of `labrys suite`:
 # `github` annotates each case that failed.
@@ -30,7 +32,9 @@ run() {
     esac
 }
 
-[ ! -d regressions ] || run regressions
+for folder in regressions "regressions/before-$(basename "$suite" .toml)"; do
+    [ ! -d "$folder" ] || run "$folder"
+done
 run "$suite"
 echo "$worst" >"$out/exit-code"
 exit "$worst"

@@ -5,6 +5,7 @@ actionlint reads the workflows where it is installed. The stand-ins for `labrys`
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -77,6 +78,32 @@ def test_a_night_begins_with_the_regressions_and_ends_with_the_worst(
     files = ["regressions", "suites/smoke.toml"] if regressions is not None else ["suites/smoke.toml"]
     assert asked(programs) == [f"suite {file} --seed 77 --store night/smoke/store --format text" for file in files]
     assert run("night.sh", "suites/smoke.toml", 77, "night/smoke", cwd=tmp_path, programs=programs).returncode == 254
+
+
+def test_a_suite_has_regressions_of_its_own(tmp_path: Path) -> None:
+    """Those on real nodes run before one suite, and not before each."""
+    programs = tmp_path / "bin"
+    stand_in(programs, "labrys", "exit 0")
+    (tmp_path / "regressions/before-nightly").mkdir(parents=True)
+    for suite, own in (("smoke", []), ("nightly", ["regressions/before-nightly"])):
+        (programs / "asked").unlink(missing_ok=True)
+        run("night.sh", f"suites/{suite}.toml", 1, suite, cwd=tmp_path, programs=programs)
+        assert [line.split()[1] for line in asked(programs)] == ["regressions", *own, f"suites/{suite}.toml"]
+
+
+def test_the_folders_of_regressions_are_suites(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each case has its plan beside it, and `labrys test` would take it."""
+    monkeypatch.chdir(ROOT)
+    for folder, names in (
+        ("regressions", {"half-is-majority", "half-is-majority, mended", "read-without-quorum"}),
+        ("regressions/before-nightly", {"dledger-0.4.0, followers stuck", "dledger-0.4.0, logs dropped"}),
+    ):
+        assert cli.invoke(["suite", folder, "--dry-run", "--format", "json"]) == 0
+        cases = json.loads(capsys.readouterr().out)
+        assert names <= {case["name"] for case in cases}
+        assert all("--repeat" in case["command"] and "--plan" in case["command"] for case in cases)
 
 
 def test_an_interruption_ends_a_night(tmp_path: Path) -> None:

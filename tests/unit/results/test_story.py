@@ -1,0 +1,131 @@
+"""A violation in the order of time: from a record alone, with looks, and from a folder that someone else made."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from rich.console import Console
+
+from harness.counterexample import counterexample_of
+from harness.looks import DEAD, RUNNING, HeldEntry, Look, NodeLook
+from results.errors import BadRecord
+from results.looks import FILE, looks_document, read_looks
+from results.store import Run, Store
+from results.story import differences, held, story, times_of
+from results.story_picture import picture
+from results.story_text import print_story
+from tests.unit.results.stored import store_run
+from tests.unit.results.synthetic import record
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from harness.counterexample import Counterexample
+    from results.record import RunRecord
+
+NODE = '{"format": "labrys-explain", "version": 1, "looks": [{"time_s": 1, "nodes": [{"node": "a", %s}]}]}'
+HOSTILE = "<script>\x1b[31m\u202e"
+
+
+def example_of(found: RunRecord) -> Counterexample:
+    """Returns a counterexample of two operations that lie apart."""
+    ended = [operation for operation in found.operations if operation.end_ns is not None]
+    example = counterexample_of([ended[0], ended[-1]], explanation="Old.", culprit=ended[-1])
+    assert example is not None
+    return example
+
+
+def look(time_ns: int, *, last: int, role: str = "leader", process: str = RUNNING) -> Look:
+    """Returns a look at one node whose log has an entry at each index."""
+    entries = tuple(HeldEntry(index=index, term=1, text=f"write {index}") for index in range(1, last + 1))
+    node = NodeLook(
+        node="n1",
+        process=process,
+        role=role,
+        term=1,
+        last=last,
+        last_term=1,
+        committed=last,
+        value="5",
+        entries=entries,
+    )
+    return Look(time_ns=time_ns, nodes=(node,))
+
+
+def test_the_story_is_in_the_order_of_time() -> None:
+    """It has both ends of each operation, the faults that were on, and who led; the culprit is marked once."""
+    found = record(seed=7, operations=300)
+    example = example_of(found)
+    moments = story(example, found)
+    assert [moment.time_ns for moment in moments] == sorted(moment.time_ns for moment in moments)
+    assert sum(moment.culprit for moment in moments) == 1
+    assert {moment.kind for moment in moments} >= {"operation", "fault", "leader"}
+    assert set(times_of(example, found)) == {moment.time_ns for moment in moments}
+    assert times_of(example, found)[: len(example.operations)] == sorted(
+        times_of(example, found)[: len(example.operations)]
+    )
+
+
+def test_what_is_new_since_the_last_look() -> None:
+    """A shorter log, lost entries, a role, and a process that died."""
+    before, after = look(1, last=5), look(2, last=3, role="follower")
+    assert differences(None, before) == []
+    assert differences(before, after) == [
+        "n1 is follower in term 1",
+        "the log of n1 ends at 3, and ended at 5 before",
+        "n1 has lost entry 4, write 4",
+        "n1 has lost entry 5, write 5",
+    ]
+    assert "n1 has lost 2 more entries on the key" in differences(look(1, last=5), look(2, last=0))
+    assert differences(before, look(2, last=5, process=DEAD)) == ["n1 is dead"]
+    assert held(before.nodes[0])[:6] == ("n1", "leader", "1", "5 (term 1)", "5", "5")
+
+
+def test_looks_are_read_as_they_were_written(tmp_path: Path) -> None:
+    """A run without any has none."""
+    run = Run(tmp_path)
+    assert read_looks(run) == ()
+    looks = (look(1_000_000, last=3), look(2_000_000, last=4))
+    run.write_json(tmp_path / FILE, looks_document(looks))
+    assert read_looks(run) == looks
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "[]", "no JSON", '{"format": "labrys-explain", "version": 2, "looks": []}', "[" * 100_000,
+        '{"format": "labrys-explain", "version": 1, "looks": [{"time_s": 1e400, "nodes": []}]}',
+        NODE % '"process": 5',
+        NODE % f'"process": "x", "term": {10**40}',
+    ],
+)  # fmt: skip
+def test_damaged_looks_are_refused(tmp_path: Path, document: str) -> None:
+    """The sentence names the file, and says what writes it again."""
+    (tmp_path / FILE).write_text(document)
+    with pytest.raises(BadRecord, match=r"explain\.json cannot be used.*`labrys explain` writes it again"):
+        read_looks(Run(tmp_path))
+
+
+def test_foreign_text_stays_text() -> None:
+    """A node's name may hold anything; neither the picture nor the terminal obeys it."""
+    found = record(seed=7, operations=300)
+    example = example_of(found)
+    node = NodeLook(node=HOSTILE, process=HOSTILE, role=HOSTILE, value=HOSTILE, last=1)
+    looks = [Look(time_ns=time_ns, nodes=(node,)) for time_ns in times_of(example, found)]
+    moments = story(example, found, looks)
+    svg = picture(moments, [HOSTILE, *found.test.nodes])
+    assert "<script>" not in svg
+    out = io.StringIO()
+    print_story(Console(file=out, markup=False), example, moments, reason=HOSTILE)
+    assert "\x1b[31m\u202e" not in out.getvalue()
+
+
+def test_a_report_shows_the_story(tmp_path: Path) -> None:
+    """The page has the picture and the list; a damaged `explain.json` does not cost the verdict."""
+    run = store_run(Store(tmp_path), record(seed=7, operations=300))
+    page = run.report_html.read_text()
+    document: dict[str, Any] = json.loads(run.results_json.read_text())
+    assert ("What happened, in order" in page) == bool(document["counterexample"])
