@@ -69,8 +69,7 @@ def shrink_run(
     it does not.
     """
     from commands.regressions import write_regression
-    from commands.shrinking import Candidate, shrink, shrinkable
-    from commands.shrinking_by_chance import Chance, confirm
+    from commands.shrinking import Candidate, shrinkable
     from harness.load import ClosedLoop
     from nemesis.planfile import to_json
 
@@ -94,36 +93,19 @@ def shrink_run(
         )
         trying = _Trying(
             console=console, folder=found, options=options, settled=settled, test=test, any_seed=any_seed,
-            until_s=time.monotonic() + 60 * (minutes or (SIMULATED_MINUTES if simulated else REAL_MINUTES)),
         )  # fmt: skip
-        chance = Chance()
-        found_again = (
-            chance.begin(lambda: trying.finds(whole), enough=trying.enough) if by_chance else trying.finds(whole)
-        )
-        if not found_again:
+        budget_s = 60 * (minutes or (SIMULATED_MINUTES if simulated else REAL_MINUTES))
+        best = _by_chance(trying, whole, budget_s) if by_chance else _exactly(trying, whole, budget_s)
+        if best is None:
             console.print(
                 f"{found.path} finds nothing when it is carried out again, so there is nothing to make smaller"
             )
             ctx.exit(ExitCode.INTERRUPTED if trying.interrupted else ExitCode.UNKNOWN)
-
-        def has_finding(candidate: Candidate) -> bool:
-            if by_chance:
-                taken = chance.decides(lambda: trying.finds(candidate), enough=trying.enough)
-            else:
-                taken = trying.finds(candidate)
-            if taken:
-                console.print(f"smaller: {candidate.said()}", style="dim", soft_wrap=True)
-            return taken
-
-        best = shrink(whole, has_finding, enough=trying.enough)
         path = found.path / "shrunk.json"
         smaller = replace(plan, faults=best.faults, time_limit_s=best.time_limit_s)
         found.write_text(path, to_json(smaller))
-        ended = " The time was over before all steps were tried." if trying.enough() else ""
+        ended = " The time was over before all steps were tried." if trying.ended_early else ""
         console.print(f"{trying.part} is invalid in both, after {trying.runs} runs.{ended}", soft_wrap=True)
-        if by_chance:
-            console.print(chance.said(), soft_wrap=True)
-            console.print(confirm(lambda: trying.finds(best), enough=trying.enough), soft_wrap=True)
         console.print(f"before  {whole.said()}", soft_wrap=True)
         console.print(f"after   {best.said()}", soft_wrap=True)
         values = {**trying.options_of(best), "plan_file": path}
@@ -136,6 +118,51 @@ def shrink_run(
     ctx.exit(ExitCode.INTERRUPTED if trying.interrupted else ExitCode.INVALID)
 
 
+def _exactly(trying: _Trying, whole: Candidate, budget_s: float) -> Candidate | None:
+    """Returns the smallest run, where each candidate finds it or does not; None if the run as it was finds nothing."""
+    from commands.shrinking import shrink
+
+    trying.stop_in(budget_s)
+    if not trying.finds(whole):
+        return None
+
+    def has_finding(candidate: Candidate) -> bool:
+        taken = trying.finds(candidate)
+        if taken:
+            trying.tell_smaller(candidate)
+        return taken
+
+    best = shrink(whole, has_finding, enough=trying.enough)
+    trying.ended_early = trying.enough()
+    return best
+
+
+def _by_chance(trying: _Trying, whole: Candidate, budget_s: float) -> Candidate | None:
+    """Returns the smallest run, where chance decides whether a run finds it; None if the run as it was never does."""
+    from commands.shrinking import shrink
+    from commands.shrinking_by_chance import LAST_SHARE, Chance, confirmed
+
+    chance = Chance()
+    trying.stop_in(budget_s * (1 - LAST_SHARE))
+    if not chance.begin(lambda: trying.finds(whole), enough=trying.enough):
+        return None
+    taken = [whole]
+
+    def has_finding(candidate: Candidate) -> bool:
+        if not chance.decides(lambda: trying.finds(candidate), enough=trying.enough):
+            return False
+        taken.append(candidate)
+        trying.tell_smaller(candidate)
+        return True
+
+    shrink(whole, has_finding, enough=trying.enough)
+    trying.ended_early = trying.enough()
+    trying.stop_in(budget_s * LAST_SHARE)
+    best, told = confirmed(taken, trying.finds, frequent=chance.frequent, enough=trying.enough)
+    trying.tell(f"{chance.said()} {told}")
+    return best
+
+
 class _Trying:
     """Carries out candidates, in the simulator or on real nodes.
 
@@ -143,6 +170,7 @@ class _Trying:
         part: The part of the verdict that has to be invalid: the first invalid one of the first run that has any.
         runs: How many runs there were.
         interrupted: Whether a person ended the search.
+        ended_early: Whether the time was over before all steps were tried.
     """
 
     def __init__(
@@ -154,20 +182,32 @@ class _Trying:
         settled: Settled,
         test: click.Context,
         any_seed: bool,
-        until_s: float,
     ) -> None:
         self.part = ""
         self.runs = 0
         self.interrupted = False
+        self.ended_early = False
         self._console = console
         self._folder = folder
         self._options = options
         self._settled = settled
         self._test = test
         self._any_seed = any_seed
-        self._until_s = until_s
+        self._until_s = time.monotonic()
         self._told_s = time.monotonic()
         self._errors = 0
+
+    def tell(self, text: str) -> None:
+        """Tells a person how it goes on."""
+        self._console.print(text, soft_wrap=True)
+
+    def tell_smaller(self, candidate: Candidate) -> None:
+        """Tells that a candidate was taken."""
+        self._console.print(f"smaller: {candidate.said()}", style="dim", soft_wrap=True)
+
+    def stop_in(self, budget_s: float) -> None:
+        """Sets the time that is left, in seconds."""
+        self._until_s = time.monotonic() + budget_s
 
     def enough(self) -> bool:
         """Says whether the time is over, or a person ended the search."""

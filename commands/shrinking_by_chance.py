@@ -3,7 +3,7 @@
 First the run is carried out as it is, until it found something three times. Then a smaller candidate is taken if it finds the
 same in at least half as many of its runs, as far as the test can tell. The test ends as soon as it is sure, often after two
 runs. At the end, further runs say how often the result finds it: those that the search itself needed would say too much, since
-they were chosen for their finds.
+they were chosen for their finds. Steps that do not stand these runs are taken back.
 """
 
 from __future__ import annotations
@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING
 from harness.proportions import SequentialTest, interval
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from commands.shrinking import Candidate
 
 FIRST_HITS = 3
 FIRST_RUNS = 12
 LAST_RUNS = 5
+LAST_SHARE = 0.25  # of the time, for the further runs
 MOST_FREQUENT = 0.5
 LEAST_FREQUENT = 0.05
 RARER = 5.0  # how many times rarer a find is that does not count
@@ -86,13 +89,37 @@ class Chance:
         return f"{told} The time ended before {self.undecided} step was decided." if self.undecided else told
 
 
-def confirm(finds: Callable[[], bool], *, enough: Callable[[], bool]) -> str:
-    """Carries out further runs of the result, and returns how often they find it, as a sentence."""
-    hits = runs = 0
-    while runs < LAST_RUNS and not enough():
-        hits += finds()
-        runs += 1
-    if not runs:
-        return "There was no time left to count how often the result finds it."
-    low, high = interval(hits, runs)
-    return f"The result found it in {hits} of {runs} further runs: {low:.0%} to {high:.0%} with 95 % confidence."
+def confirmed(
+    taken: Sequence[Candidate],
+    finds: Callable[[Candidate], bool],
+    *,
+    frequent: float,
+    enough: Callable[[], bool],
+) -> tuple[Candidate, str]:
+    """Returns the smallest candidate that keeps its word in further runs, and how often it finds it, as sentences.
+
+    Many steps are tried, so a few are taken by luck, and what is left may find it too seldom. Each candidate has a fixed number
+    of further runs, from the smallest on. The first that finds it often enough is the result.
+
+    Args:
+        taken: The candidates that were taken, each smaller than the one before; the first is the run as it was.
+        finds: Carries out a candidate.
+        frequent: The part of runs that has to find it.
+        enough: Says whether the time is over.
+    """
+    for place in range(len(taken) - 1, -1, -1):
+        hits = runs = 0
+        while runs < LAST_RUNS and not enough():
+            hits += finds(taken[place])
+            runs += 1
+        if runs < LAST_RUNS:
+            return taken[place], f"In {runs} further runs, the result found it {hits} times; then the time was over."
+        if place == 0 or hits >= frequent * runs:
+            low, high = interval(hits, runs)
+            back = len(taken) - 1 - place
+            told = f"The last {back} steps were taken back, since what they left found it too seldom. " if back else ""
+            told += (
+                f"The result found it in {hits} of {runs} further runs: {low:.0%} to {high:.0%} with 95 % confidence."
+            )
+            return taken[place], told
+    raise ValueError("expected at least the run as it was")

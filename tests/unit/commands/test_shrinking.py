@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
 from commands.regressions import toml_lines
 from commands.shrinking import LEAST_FAULT_S, Candidate, shrink, shrinkable, steps
-from commands.shrinking_by_chance import Chance, confirm
+from commands.shrinking_by_chance import Chance, confirmed
 from harness.faults import PlannedFault
 from harness.randomness import stream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def fault(place: int, kind: str, *targets: str) -> PlannedFault:
@@ -110,10 +114,24 @@ def test_what_was_not_decided_is_not_taken() -> None:
     chance = Chance(hits_before=3, runs_before=3)
     assert not chance.decides(lambda: True, enough=lambda: True)
     assert "ended before 1 step was decided" in chance.said()
-    assert confirm(lambda: True, enough=lambda: True).startswith("There was no time left")
-    assert confirm(lambda: True, enough=lambda: False).startswith(
-        "The result found it in 5 of 5 further runs: 57% to 100%"
-    )
+
+
+def test_a_step_that_was_taken_by_luck_is_taken_back() -> None:
+    """Further runs show it, and the one before stands; without time, the smallest is the result and the sentence says so."""
+    taken = [replace(WHOLE, time_limit_s=limit_s) for limit_s in (30.0, 20.0, 10.0)]
+
+    def last(finds: Callable[[Candidate], bool], *, enough: bool = False) -> tuple[float, str]:
+        best, told = confirmed(taken, finds, frequent=0.5, enough=lambda: enough)
+        return best.time_limit_s, told
+
+    assert last(lambda _: True)[0] == 10
+    limit_s, told = last(lambda each: each.time_limit_s > 15)
+    assert limit_s == 20
+    assert told.startswith("The last 1 steps were taken back, since what they left found it too seldom.")
+    assert "5 of 5 further runs: 57% to 100%" in told
+    assert last(lambda _: False)[0] == 30
+    told = last(lambda _: True, enough=True)[1]
+    assert told == "In 0 further runs, the result found it 0 times; then the time was over."
 
 
 @pytest.mark.parametrize(
