@@ -16,6 +16,12 @@ import cli
 DOCS = Path(__file__).parents[3] / "docs"
 
 
+@pytest.fixture(autouse=True)
+def without_plots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaves out the plots of reports, which take most of the time and which other tests look at."""
+    monkeypatch.setattr("results.report.plots_of", lambda _: {})
+
+
 def commands(page: str, *, until: str = "") -> list[str]:
     """Returns the lines of the shell blocks of a page, up to a heading."""
     text = (DOCS / page).read_text(encoding="utf-8")
