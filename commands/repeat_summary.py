@@ -52,7 +52,7 @@ def print_tally(console: Console, tally: Tally, *, page: Path) -> None:
     for run in tally.runs:
         if run.verdict is not Verdict.VALID:
             console.print(Text.assemble(("reproduce  ", "dim"), one_line(run.reproduce)), soft_wrap=True)
-    console.print(Text(tally.said(), style="bold"), soft_wrap=True)
+    console.print(Text(tally.describe(), style="bold"), soft_wrap=True)
     console.print(Text.assemble(("page       ", "dim"), plain(str(page))), soft_wrap=True)
 
 

@@ -110,7 +110,7 @@ class Tally:
             return None
         return Verdict.UNKNOWN if self.count(Verdict.UNKNOWN) else Verdict.VALID
 
-    def said(self) -> str:
+    def describe(self) -> str:
         """Returns how many runs are invalid, as a sentence or two."""
         low, high = self.interval
         told = f"{self.count(Verdict.INVALID)} of {self.decided} runs are invalid"
@@ -201,7 +201,7 @@ def document_of(tally: Tally, *, test: str, seed: int, reproduce: str, folder: s
         "format": FORMAT,
         "version": VERSION,
         "valid": None if tally.verdict is None else tally.verdict.as_json,
-        "reason": tally.said(),
+        "reason": tally.describe(),
         "test": test,
         "seed": str(seed),
         "reproduce": reproduce,

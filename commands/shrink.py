@@ -106,8 +106,8 @@ def shrink_run(
         found.write_text(path, to_json(smaller))
         ended = " The time was over before all steps were tried." if trying.ended_early else ""
         console.print(f"{trying.part} is invalid in both, after {trying.runs} runs.{ended}", soft_wrap=True)
-        console.print(f"before  {whole.said()}", soft_wrap=True)
-        console.print(f"after   {best.said()}", soft_wrap=True)
+        console.print(f"before  {whole.describe()}", soft_wrap=True)
+        console.print(f"after   {best.describe()}", soft_wrap=True)
         values = {**trying.options_of(best), "plan_file": path}
         if keep is not None:
             kept = write_regression(
@@ -159,7 +159,7 @@ def _by_chance(trying: _Trying, whole: Candidate, budget_s: float) -> Candidate 
     trying.ended_early = trying.enough()
     trying.stop_in(budget_s * LAST_SHARE)
     best, told = confirmed(taken, trying.finds, frequent=chance.frequent, enough=trying.enough)
-    trying.tell(f"{chance.said()} {told}")
+    trying.tell(f"{chance.describe()} {told}")
     return best
 
 
@@ -203,7 +203,7 @@ class _Trying:
 
     def tell_smaller(self, candidate: Candidate) -> None:
         """Tells that a candidate was taken."""
-        self._console.print(f"smaller: {candidate.said()}", style="dim", soft_wrap=True)
+        self._console.print(f"smaller: {candidate.describe()}", style="dim", soft_wrap=True)
 
     def stop_in(self, budget_s: float) -> None:
         """Sets the time that is left, in seconds."""
@@ -234,7 +234,7 @@ class _Trying:
         if not simulated or time.monotonic() - self._told_s > TELL_S:
             self._told_s = time.monotonic()
             what = "found it" if hit else "did not find it"
-            self._console.print(f"· run {self.runs} {what}: {candidate.said()}", style="dim", soft_wrap=True)
+            self._console.print(f"· run {self.runs} {what}: {candidate.describe()}", style="dim", soft_wrap=True)
         return hit
 
     def _simulated(self, options: dict[str, Any], settled: Settled) -> tuple[str, ...]:

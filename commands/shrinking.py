@@ -45,7 +45,7 @@ class Candidate:
     time_limit_s: float
     options: Mapping[str, Any] = field(default_factory=dict)
 
-    def said(self) -> str:
+    def describe(self) -> str:
         """Returns its size in words."""
         broken_s = sum(fault.end_s - fault.start_s for fault in self.faults)
         options = "".join(f", {name.replace('_', '-')} {value:g}" for name, value in self.options.items())

@@ -77,7 +77,7 @@ class Chance:
         self.tried += 1
         return test.decided
 
-    def said(self) -> str:
+    def describe(self) -> str:
         """Returns how steps were decided, as sentences."""
         told = (
             f"The run as it was found it in {self.hits_before} of {self.runs_before} runs. "

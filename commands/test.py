@@ -129,7 +129,7 @@ def _repeat(ctx: click.Context, options: dict[str, Any], *, repeat: int, until_f
                 if run.verdict is not Verdict.VALID:
                     level = "warning" if run.verdict is Verdict.UNKNOWN else "error"
                     echo(annotation(level, f"labrys {name}", f"{run.reason} -- {run.reproduce}"))
-            echo(annotation("notice", f"labrys {name}", tally.said()))
+            echo(annotation("notice", f"labrys {name}", tally.describe()))
         case _:
             echo(folder.page)
     ctx.exit(tally.exit_code)

@@ -71,7 +71,7 @@ V, X, U, E = Verdict.VALID, Verdict.INVALID, Verdict.UNKNOWN, InfrastructureErro
 def test_the_worst_run_decides(came: list[Verdict | Exception], code: ExitCode, told: str) -> None:
     """Invalid goes before an error, and that before unknown; only valid and invalid runs are counted."""
     found = tally(came)
-    assert (found.exit_code, told in found.said()) == (code, True), found.said()
+    assert (found.exit_code, told in found.describe()) == (code, True), found.describe()
 
 
 def test_until_fail_stops_at_the_first_invalid_run() -> None:
@@ -79,7 +79,7 @@ def test_until_fail_stops_at_the_first_invalid_run() -> None:
     found = tally([V, X, V], until_fail=True)
     assert [run.verdict for run in found.runs] == [V, X]
     assert found.interval == pytest.approx((0.0126, 0.975), abs=0.001)
-    assert "the exact interval for runs that end with the first hit" in found.said()
+    assert "the exact interval for runs that end with the first hit" in found.describe()
     assert tally([V, V], until_fail=True).interval == tally([V, V]).interval
 
 
@@ -87,7 +87,7 @@ def test_an_interruption_ends_it() -> None:
     """What was known until then counts, and the code is 130."""
     found = tally([V, InterruptedEarly("no"), X])
     assert (len(found.runs), found.exit_code) == (1, ExitCode.INTERRUPTED)
-    assert "Interrupted; 2 of 3 runs are left." in found.said()
+    assert "Interrupted; 2 of 3 runs are left." in found.describe()
 
 
 def test_a_test_that_cannot_be_had_is_refused() -> None:

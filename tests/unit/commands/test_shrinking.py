@@ -98,7 +98,7 @@ def test_chance_is_decided_by_a_sequential_test() -> None:
     assert sum(taken for _, taken, _ in often) > 185
     assert sum(taken for _, taken, _ in seldom) < 12
     assert sum(chance.runs for chance, _, _ in often) / 200 < 10
-    assert "A sequential test decided 1 steps" in often[0][0].said()
+    assert "A sequential test decided 1 steps" in often[0][0].describe()
 
 
 def test_a_finding_that_never_comes_back_is_not_made_smaller() -> None:
@@ -113,7 +113,7 @@ def test_what_was_not_decided_is_not_taken() -> None:
     """The sentence says that the time ended before."""
     chance = Chance(hits_before=3, runs_before=3)
     assert not chance.decides(lambda: True, enough=lambda: True)
-    assert "ended before 1 step was decided" in chance.said()
+    assert "ended before 1 step was decided" in chance.describe()
 
 
 def test_a_step_that_was_taken_by_luck_is_taken_back() -> None:
