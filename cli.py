@@ -35,7 +35,7 @@ COMMANDS = {
     "check": ("checker.command:check", "Check a history."),
     "cluster": ("clusters.command:cluster", "Make, show, heal and remove local clusters."),
     "doctor": ("clusters.command:doctor", "Show what this machine and its nodes lack."),
-    "explain": ("commands.explain:explain_run", "Put the violation of a run in order."),
+    "explain": ("commands.explain:explain_run", "Print the violation of a run in order."),
     "faults": ("commands.listing:faults", "List the kinds of faults."),
     "hunt": ("commands.hunt:hunt", "Run many seeds in the simulator until a run is invalid."),
     "new": ("commands.new:new", "Make a package for a system or a workload of your own."),

@@ -73,10 +73,10 @@ OUTPUT_OPTIONS = (
 # What says how often a test runs. One run of it knows nothing of the others.
 REPEAT_OPTIONS = (
     click.option("--repeat", type=Whole(1, 100_000), default=1, show_default=True,
-                 help="How often the test runs. The first run has --seed, and the others have seeds drawn from it."),
-    click.option("--until-fail", is_flag=True, help="With --repeat: stop after the first run that is invalid."),
+                 help="The number of runs. The first run has --seed; Labrys draws the other seeds from it."),
+    click.option("--until-fail", is_flag=True, help="With --repeat: stop after the first invalid run."),
     click.option("--same-seed", is_flag=True,
-                 help="With --repeat: all runs have --seed. On real nodes, runs of one seed differ all the same."),
+                 help="With --repeat, on real nodes: all runs have --seed."),
 )  # fmt: skip
 REPEATING = frozenset({"repeat", "until_fail", "same_seed"})
 REPEAT_FLAGS = frozenset({"repeat", "until-fail", "same-seed"})

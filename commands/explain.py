@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 @STORE_OPTION
 @click.pass_context
 def explain_run(ctx: click.Context, /, run: str, store_dir: Path, **more: Any) -> None:
-    """Puts the violation of RUN in order: its operations, the faults around them, who led, and what the nodes held.
+    """Prints the violation of RUN in order: its operations, the faults around them, the leaders, and what the nodes held.
 
-    A run in the simulator is carried out again from its seed, so what each node held is exact. Of a run on real nodes, the
-    command tells what was recorded. It writes the report again, with the same story as a picture. The exit code is 0 if there
-    is a violation to explain, and 2 if there is none.
+    A simulated run is repeated from its seed, so what each node held is exact. Of a run on real nodes, Labrys prints what it
+    recorded. The command writes the report again, which shows the same as a picture. The exit code is 0 if there is a
+    counterexample, and 2 if there is none.
     """
     from harness.errors import ExitCode
     from results.counterexample import counterexamples_of

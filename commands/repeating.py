@@ -120,7 +120,7 @@ class Tally:
             f"{number} {what}"
             for number, what in (
                 (self.count(Verdict.UNKNOWN), "unknown"),
-                (self.count(None), "not carried out to the end"),
+                (self.count(None), "broken off"),
             )
             if number
         ]

@@ -39,12 +39,14 @@ MAX_NAME = 80
 @click.argument("run", type=RunName(), default="latest")
 @click.option(
     "--minutes", type=Number(0, 100_000, above=True), default=None,
-    help=f"The most time.  [default: {SIMULATED_MINUTES:g} in the simulator, else {REAL_MINUTES:g}]",
+    help=f"The time limit in minutes.  [default: {SIMULATED_MINUTES:g} in the simulator, else {REAL_MINUTES:g}]",
 )  # fmt: skip
-@click.option("--any-seed", is_flag=True, help="In the simulator: give each run another seed, as if chance decided.")
+@click.option(
+    "--any-seed", is_flag=True, help="In the simulator: give each run another seed, and decide as on real nodes."
+)
 @click.option(
     "--keep", type=click.Path(path_type=Path), metavar="FOLDER/NAME",
-    help="Write the result as a regression, too: NAME.toml and NAME.json.",
+    help="Also write a regression: NAME.toml and NAME.json.",
 )  # fmt: skip
 @SYSTEM_OPTION
 @WORKLOAD_OPTION
@@ -61,12 +63,12 @@ def shrink_run(
     store_dir: Path,
     **more: Any,
 ) -> None:
-    """Makes RUN smaller, as long as it finds the same: fewer and shorter faults, fewer targets, fewer clients and keys.
+    """Searches for a smaller version of RUN that is still invalid.
 
-    RUN is named as for `labrys replay`. In the simulator each step is tried once, and is exact. On real nodes chance decides
-    whether a run finds something, so a sequential test decides each step with several runs. The result is a plan in the run's
-    folder, and the line on standard output that carries it out. The exit code is 1 if the run finds something again, and 2 if
-    it does not.
+    Smaller means fewer and shorter faults, fewer targets, a shorter run, fewer clients and fewer keys. RUN is named as for
+    `labrys replay`. In the simulator each step takes one run. On real nodes a run is invalid only with some probability, so a
+    sequential test decides each step with several runs. The result is a plan in the folder of the run; standard output has the
+    command that runs it. The exit code is 1 if RUN is invalid again, and 2 if it is not.
     """
     from commands.regressions import write_regression
     from commands.shrinking import Candidate, shrinkable
@@ -82,7 +84,7 @@ def shrink_run(
         assert plan is not None  # noqa: S101 - a replay has a plan
         simulated = options["cluster_kind"] == clusters.options.SIMULATED
         if any_seed and not simulated:
-            raise InputError("--any-seed is for the simulator; on real nodes chance decides in any case")
+            raise InputError("--any-seed is for the simulator; on real nodes, a sequential test decides in any case")
         by_chance = any_seed or not simulated
         load = harness.choices.make_load(options, len(settled.nodes))
         workers = load.concurrency if isinstance(load, ClosedLoop) else 0
@@ -97,9 +99,7 @@ def shrink_run(
         budget_s = 60 * (minutes or (SIMULATED_MINUTES if simulated else REAL_MINUTES))
         best = _by_chance(trying, whole, budget_s) if by_chance else _exactly(trying, whole, budget_s)
         if best is None:
-            console.print(
-                f"{found.path} finds nothing when it is carried out again, so there is nothing to make smaller"
-            )
+            console.print(f"{found.path} is not invalid when it runs again, so there is nothing to shrink")
             ctx.exit(ExitCode.INTERRUPTED if trying.interrupted else ExitCode.UNKNOWN)
         path = found.path / "shrunk.json"
         smaller = replace(plan, faults=best.faults, time_limit_s=best.time_limit_s)

@@ -1,9 +1,9 @@
-"""How a run that found something is made smaller: fewer and shorter faults, a shorter run, fewer targets, clients and keys.
+"""Shrinks an invalid run: fewer and shorter faults, a shorter run, fewer targets, clients and keys.
 
-Greedy, as in delta debugging (A. Zeller and R. Hildebrandt, "Simplifying and isolating failure-inducing input", 2002): the
-largest step is tried first, each step that keeps the finding is taken, and all are tried again until none is left. In the
-simulator a candidate either has the finding or does not, so what is left is smallest with regard to these steps. Where chance
-decides, `commands.shrinking_by_chance` tries a candidate several times.
+The algorithm is greedy, as in delta debugging (A. Zeller and R. Hildebrandt, "Simplifying and isolating failure-inducing
+input", 2002). It tries the largest step first and keeps each step whose run is still invalid. It ends when no step is left. A
+simulated run always gives the same verdict, so no single step can make the result smaller. On real nodes,
+`commands.shrinking_by_chance` runs a candidate several times.
 """
 
 from __future__ import annotations

@@ -80,11 +80,11 @@ class Chance:
     def describe(self) -> str:
         """Returns how steps were decided, as sentences."""
         told = (
-            f"The run as it was found it in {self.hits_before} of {self.runs_before} runs. "
+            f"The original run was invalid in {self.hits_before} of {self.runs_before} runs. "
             f"A sequential test decided {self.tried} steps with {self.runs - self.runs_before} runs. "
-            f"It takes a step whose runs find it in {self.frequent:.0%} or more; "
-            f"with a chance of at most {MISSES:.0%} it refuses such a step. "
-            f"With a chance of at most {FALSE:.0%} it takes a step that finds it in {self.frequent / RARER:.0%} or less."
+            f"It takes a step if {self.frequent:.0%} or more of its runs are invalid; "
+            f"it misses such a step with a probability of at most {MISSES:.0%}. "
+            f"It takes a step with {self.frequent / RARER:.0%} or less with a probability of at most {FALSE:.0%}."
         )
         return f"{told} The time ended before {self.undecided} step was decided." if self.undecided else told
 
@@ -113,13 +113,13 @@ def confirmed(
             hits += finds(taken[place])
             runs += 1
         if runs < LAST_RUNS:
-            return taken[place], f"In {runs} further runs, the result found it {hits} times; then the time was over."
+            return taken[place], f"The result was invalid in {hits} of {runs} further runs; then the time was over."
         if place == 0 or hits >= frequent * runs:
             low, high = interval(hits, runs)
             back = len(taken) - 1 - place
-            told = f"The last {back} steps were taken back, since what they left found it too seldom. " if back else ""
-            told += (
-                f"The result found it in {hits} of {runs} further runs: {low:.0%} to {high:.0%} with 95 % confidence."
+            told = (
+                f"Too few further runs were invalid after the last {back} steps, so they were undone. " if back else ""
             )
+            told += f"The result was invalid in {hits} of {runs} further runs: {low:.0%} to {high:.0%} with 95 % confidence."
             return taken[place], told
     raise ValueError("expected at least the run as it was")

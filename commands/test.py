@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 def run_test(ctx: click.Context, /, **options: Any) -> None:
     """Runs a test, and checks its history.
 
-    With --repeat, the exit code is that of the worst run: 1 if one is invalid, 255 if one could not be carried out, 2 if one is
-    unknown, and else 0.
+    With --repeat, the exit code is that of the worst run: 1 if a run is invalid, 255 if a run broke off, 2 if a run is unknown,
+    and 0 otherwise.
     """
     repeating = {name: options.pop(name) for name in REPEATING}
     if repeating["repeat"] > 1:

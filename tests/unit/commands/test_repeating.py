@@ -65,7 +65,7 @@ V, X, U, E = Verdict.VALID, Verdict.INVALID, Verdict.UNKNOWN, InfrastructureErro
         ([V, V], ExitCode.VALID, "0 of 2 runs are invalid"),
         ([V, U, E], ExitCode.INTERNAL, "0 of 1 runs are invalid: 0.0% to 79.3% with 95 % confidence"),
         ([V, U], ExitCode.UNKNOWN, "Not counted: 1 unknown."),
-        ([X, E, U], ExitCode.INVALID, "Not counted: 1 unknown, 1 not carried out to the end."),
+        ([X, E, U], ExitCode.INVALID, "Not counted: 1 unknown, 1 broken off."),
     ],
 )
 def test_the_worst_run_decides(came: list[Verdict | Exception], code: ExitCode, told: str) -> None:

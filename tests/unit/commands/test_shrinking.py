@@ -127,11 +127,11 @@ def test_a_step_that_was_taken_by_luck_is_taken_back() -> None:
     assert last(lambda _: True)[0] == 10
     limit_s, told = last(lambda each: each.time_limit_s > 15)
     assert limit_s == 20
-    assert told.startswith("The last 1 steps were taken back, since what they left found it too seldom.")
+    assert told.startswith("Too few further runs were invalid after the last 1 steps, so they were undone.")
     assert "5 of 5 further runs: 57% to 100%" in told
     assert last(lambda _: False)[0] == 30
     told = last(lambda _: True, enough=True)[1]
-    assert told == "In 0 further runs, the result found it 0 times; then the time was over."
+    assert told == "The result was invalid in 0 of 0 further runs; then the time was over."
 
 
 @pytest.mark.parametrize(

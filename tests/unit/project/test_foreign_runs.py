@@ -133,3 +133,11 @@ def test_the_logs_of_a_suite_are_not_written_through_links(capsys: pytest.Captur
     assert code != ExitCode.VALID
     assert "a symbolic link" in told
     assert (outside / "id").read_text() == HIDDEN
+
+
+def test_an_explanation_shows_nothing_from_outside(capsys: pytest.CaptureFixture[str], foreign: Path) -> None:
+    """A link in the place of `explain.json` is refused where the report would read it, and never followed."""
+    (foreign / "explain.json").symlink_to(foreign.parent / "outside" / "id")
+    code, said = run(capsys, "explain", "run")
+    assert code in {ExitCode.UNKNOWN, ExitCode.BAD_ARGUMENTS}
+    assert HIDDEN not in said
