@@ -77,14 +77,14 @@ def test_the_tutorial_begins_with_a_bug(
     monkeypatch.chdir(tmp_path)
     hunt, explain, correct = commands("tutorial.md", until="## 2.")
     code, said = carried_out(hunt, capsys, "--jobs", "1")
-    assert (code, "found: " in said, "report     " in said) == (1, True, True), said
+    assert (code, " is invalid: " in said, "report     " in said) == (1, True, True), said
     code, said = carried_out(explain, capsys)
     assert (code, "last entries on the key" in said) == (0, True), said
     page = (tmp_path / "store" / "latest" / "report.html").read_text()
     assert "What happened, in order" in page
     assert "A cell has the last index" in page
     code, said = carried_out(correct, capsys, "--jobs", "1")
-    assert (code, "0 found something" in said) == (0, True), said
+    assert (code, ": 0 invalid, 4 valid" in said) == (0, True), said
 
 
 @pytest.mark.parametrize("page", ["failing-seed.md", "tutorial.md", "simulator.md"])
