@@ -48,7 +48,7 @@ def test_a_regression_is_one_case_of_many_runs(tmp_path: Path) -> None:
         ["lost-write", "b[rate=1]", "b[rate=2]"],
     )
     case = suite.cases[0]
-    assert (case.seed, case.runs, case.at_least, case.expect_parts) == (7, 5, 1, {"linearizable"})
+    assert (case.seed, case.runs, case.at_least, case.expect_parts) == (7, 5, 1, frozenset({"linearizable"}))
     assert case.arguments() == [
         "test", "--seed", "7", "--plan", str(folder / "lost-write.json"), "--repeat", "5", "--until-fail"
     ]  # fmt: skip
