@@ -81,7 +81,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         (["cluster", "statsu"], "No such command 'statsu'. Did you mean 'status'?"),
         (
             ["zzzz"],
-            "Known are: analyze, check, cluster, doctor, faults, hunt, new, plan, replay, report, serve, shrink, suite, ",
+            "Known are: analyze, check, cluster, doctor, explain, faults, hunt, new, plan, replay, report, serve, shrink, suite, ",
         ),
         (["plan", "--sed", "4"], "--seed"),
         (["plan", "--read-mode", "unsave"], "unsafe"),
@@ -466,7 +466,7 @@ def test_what_broke_a_run_off_does_not_mask_an_invalid_verdict(
     """What was recorded before is a definite failure; without one the exit code is that of the error."""
     cluster = SimpleNamespace(nodes=(), capabilities=dict)
     monkeypatch.setattr(clusters.options, "open_cluster", lambda _: contextlib.nullcontext(cluster))
-    monkeypatch.setattr("commands.test.compose", lambda *_, **__: (None, SimpleNamespace(left_out={}, name="t"), ""))
+    monkeypatch.setattr("commands.session.compose", lambda *_, **__: (None, SimpleNamespace(left_out={}, name="t"), ""))
     session = Session(
         run=SimpleNamespace(report_html=None, path="run"),  # type: ignore[arg-type]
         document={"valid": valid, "reason": "because"},
