@@ -81,7 +81,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         (["cluster", "statsu"], "No such command 'statsu'. Did you mean 'status'?"),
         (
             ["zzzz"],
-            "Known are: analyze, check, cluster, doctor, explain, faults, hunt, new, plan, replay, report, serve, shrink, suite, ",
+            "Known are: analyze, check, cluster, doctor, explain, faults, hunt, new, plan, replay, report, serve, shrink, ",
         ),
         (["plan", "--sed", "4"], "--seed"),
         (["plan", "--read-mode", "unsave"], "unsafe"),
