@@ -208,7 +208,8 @@ def _decided(group: Group, work: Work) -> Analysis:
     )
     if about["target_engine"] == DATAFLOW and (result.op is None or result.op.complete_index != about["target_op_end"]):
         raise Disagreement(
-            f"dataflow says invalid from event {about['target_op_end']} on, the kernel says {result.valid}", operations
+            f"dataflow finds invalid from event {about['target_op_end']} on, the kernel finds {result.valid}",
+            operations,
         )
     # A part of a history with compare-and-sets may have none.
     return replace(result, analyzer=about["target_analyzer"]) if about["target_engine"] == DATAFLOW else result

@@ -102,7 +102,9 @@ def _lifted(op: Op) -> Op:
         return op
     if isinstance(op.value, list) and len(op.value) == 2 and isinstance(op.value[0], str):
         return op._replace(key=op.value[0], value=op.value[1])
-    raise ValueError("expected a value [key, value] with a text key, because this history is said to be keyed")
+    raise ValueError(
+        "expected a value [key, value] with a text key, because this history is keyed (--keyed, or its conventions)"
+    )
 
 
 def form_events(

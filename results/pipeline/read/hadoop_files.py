@@ -146,7 +146,7 @@ class _told:  # noqa: N801 - reads as a verb where it is used
 
 def _advised(said: str) -> str:
     missing = "ClassNotFoundException" in said or "No FileSystem for scheme" in said
-    return f"{said}; docs/spark.md says what Spark needs for S3 and others" if missing else said
+    return f"{said}; docs/spark.md describes what Spark needs for S3 and others" if missing else said
 
 
 def _write(stream: Any, content: bytes) -> None:

@@ -129,6 +129,6 @@ def _shown(text: Column) -> Column:
 
 def _back(what: str) -> Column:
     return F.format_string(
-        f"time goes back: process %s has an event at %s ns, but {what} at %s ns",
+        f"time decreases: process %s has an event at %s ns, but {what} at %s ns",
         F.col("process"), F.col("time_ns"), F.col("before")["time_ns"],
     )  # fmt: skip

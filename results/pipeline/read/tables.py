@@ -126,7 +126,7 @@ def trouble() -> Column:
         ),
         F.when(
             F.col("end_ns") < F.col("start_ns"),
-            F.format_string("time goes back, from %s to %s ns", F.col("start_ns"), F.col("end_ns")),
+            F.format_string("time decreases, from %s to %s ns", F.col("start_ns"), F.col("end_ns")),
         ),
         *(
             F.when(_is_no_json(name), F.lit(f"expected the JSON of a value in column {name!r}"))

@@ -117,7 +117,7 @@ def test_equal_collections_are_one_key() -> None:
     assert hash(loads("{:a 1 :b #{1 2}}")) == hash(loads("{:b #{2 1} :a 1}"))
     assert loads("{(1 2) :x}")[(1, 2)] == K("x")
     for text in ("#{[1] (1)}", "{#{1 2} 1, #{2 1} 2}", "#{1.0 1.0}", "{:a 1 :a 1}"):
-        with pytest.raises(EdnError, match="there twice"):
+        with pytest.raises(EdnError, match="duplicate"):
             loads(text)
 
 
@@ -275,7 +275,7 @@ def test_a_collection_around_everything_can_be_seen_through(text: str, forms: li
     [
         ("[{:a 1}", "expected ']' at the end"),
         ("[1]\n 2", "expected the end of the file after the last closing bracket in line 1"),
-        ("[1] []", "expected nothing after"),
+        ("[1] []", "expected the end of the file after"),
         ("[1]]", "closes nothing"),
         ("[1)", "closes nothing"),
     ],

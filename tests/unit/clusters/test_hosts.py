@@ -117,14 +117,14 @@ def test_provisioning_tells_how_far_a_host_is() -> None:
     """The script goes to the host's shell; what it installed is told, and nothing where nothing was missing."""
     told: list[str] = []
     host: Any = Host("n1", "installed: faketime sudo\n")
-    assert provision_host(host, told=lambda node, text: told.append(f"{node} {text}")) == ["faketime", "sudo"]
+    assert provision_host(host, report=lambda node, text: told.append(f"{node} {text}")) == ["faketime", "sudo"]
     assert host.stdin == SCRIPT.read_text()
     host.answer = "installed:\n"
-    assert provision_host(host, told=lambda node, text: told.append(f"{node} {text}")) == []
+    assert provision_host(host, report=lambda node, text: told.append(f"{node} {text}")) == []
     assert told == ["n1 begins", "n1 installed faketime, sudo", "n1 begins", "n1 lacked nothing"]
     host.answer = NodeError("n1", "apt failed")
     with pytest.raises(NodeError, match="apt failed"):
-        provision_host(host, told=lambda *_: None)
+        provision_host(host, report=lambda *_: None)
 
 
 def test_the_script_installs_only_what_is_missing(tmp_path: Path) -> None:
