@@ -390,11 +390,11 @@ _Look: TypeAlias = Callable[[Ended], Finding | None]
 _CONDITIONS: Final[Mapping[str, _Look]] = {
     "a value is written twice, or the initial value is written": _repeated,
     "an element is enqueued twice": _repeated,
-    "a value is appended or put twice, and it is not clear which read saw which": _repeated,
+    "the same is appended or put twice, and it is not clear who saw which": _repeated,
     "increments are not all equal": _unequal,
     "something was found empty, and a dequeue crashed": _empties,
     "a failed cas is taken as an observation": _observed,
-    "it is not empty at the beginning": _beginning,
+    "there is something at the beginning": _beginning,
     "a process does not acquire and release by turns": _no_turns,
     "no near-linear analyzer": _whole_reads,
 }
