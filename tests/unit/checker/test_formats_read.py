@@ -543,7 +543,7 @@ def test_what_is_unpacked_is_bounded(tmp_path: Path) -> None:
             opened(str(bomb), 1 << 20) as source,
         ):
             read_source(source)
-    with pytest.raises(BadHistory, match=r"larger than the limit"), opened(str(bomb), 9 << 20) as source:
+    with pytest.raises(BadHistory, match=r"exceeds the limit"), opened(str(bomb), 9 << 20) as source:
         list(source.parts(1 << 20))
 
 

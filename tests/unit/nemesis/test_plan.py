@@ -213,13 +213,13 @@ def test_in_turn_each_kind_comes_once_and_alone(seed: int, kinds: list[str]) -> 
     assert [fault.kind for fault in faults] == kinds
     for one, other in itertools.pairwise(faults):
         assert other.start_s == pytest.approx(one.end_s + Rhythm().off_s[0], abs=0.01)
-    with pytest.raises(PlanError, match="no room in"):
+    with pytest.raises(PlanError, match="does not fit into"):
         plan(kinds, seed=seed, time_limit_s=15 + 5.9 * len(kinds), in_turn=True)
 
 
 def test_too_short_a_time_is_refused() -> None:
     """A run without room for its fault is refused, not run without it."""
-    with pytest.raises(PlanError, match=r"no room in 15 s.*need 21 s"):
+    with pytest.raises(PlanError, match=r"does not fit into 15 s.*need 21 s"):
         plan(["kill"], time_limit_s=15)
 
 
