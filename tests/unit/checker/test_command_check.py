@@ -249,7 +249,7 @@ def test_errors_among_several_files(run: Callable[..., Ran], file: Callable[...,
         (["--initial", "[1"], "--initial:1:3: the '[' of line 1 is never closed"),
         (["--initial", "##NaN"], "--initial: expected a value that equals itself"),
         (["--model", "counter", "--initial", ":a"], "expected an integer"),
-        (["--model", "registre"], "there is no model registre. Did you mean 'register'?"),
+        (["--model", "registre"], "unknown model registre. Did you mean 'register'?"),
         (["--time-limit", "0"], "0"),
         (["--time-limit", "nan"], "nan"),
         (["--time-limit", "inf"], "inf"),
@@ -303,7 +303,7 @@ def test_a_run_folder(run: Callable[..., Ran], tmp_path: Path) -> None:
     code, out, _ = run(tmp_path, "--format", "json")
     assert (code, json.loads(out)["operations"]) == (2, 0)
     (tmp_path / "test.json").write_text('{"workload":"bank"}')
-    assert "there is no workload bank" in run(tmp_path).err
+    assert "unknown workload bank" in run(tmp_path).err
     (tmp_path / "test.json").write_text("{")
     assert "set it with --model" in run(tmp_path).err
     assert run(tmp_path, "--model", "noop", "--empty", "valid").code == 0

@@ -428,7 +428,7 @@ def test_a_drive_that_is_stopped_before_it_begins_does_nothing() -> None:
 
 def test_a_generator_that_waits_for_ever_is_an_error() -> None:
     """A run that could not go on says so, instead of hanging until someone stops it."""
-    with pytest.raises(GeneratorStuck, match="tells all 2 workers to wait"):
+    with pytest.raises(GeneratorStuck, match="told all 2 workers to wait"):
         run(from_function(lambda _: Later()), Service(answer_at_once), load=ClosedLoop(concurrency=2))
 
 

@@ -88,7 +88,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         (["plan", "--nemesis", "kil"], "Did you mean 'kill'"),
         (["plan", "--values", "uniqe"], "unique"),
         (["plan", "--fault-on", "soon"], "6-15"),
-        (["plan", "--nemesis", "kill", "--time-limit", "9"], "no room"),
+        (["plan", "--nemesis", "kill", "--time-limit", "9"], "does not fit into"),
         (["plan", "--load", "closed", "--concurrency", "two"], "2n"),
     ],
 )
@@ -639,7 +639,7 @@ def test_a_replay_imports_nothing_that_its_run_names(
     document = json.loads(stored.test_json.read_text())
     document["options"] |= {"system_name": "dledger", "workload_name": "bank"}
     stored.test_json.write_text(json.dumps(document))
-    assert "there is no workload bank" in refused(capsys, "replay", str(stored.path))
+    assert "unknown workload bank" in refused(capsys, "replay", str(stored.path))
     assert opened == []
     run(capsys, "replay", str(stored.path), "--workload", "register")
     assert [asked["workload_name"] for asked in opened] == ["register"]
