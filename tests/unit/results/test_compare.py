@@ -43,7 +43,7 @@ def test_what_is_too_large_is_not_compared_and_named(stored_run: Run, tmp_path: 
     other.test_json.write_text(json.dumps({"options": {f"o{number}" * 200: "y" * 2000 for number in range(900)}}))
     table = comparison([stored_run, other])
     rows = {row["name"]: row for row in table["rows"]}
-    assert "results.json has more than" in rows["not compared"]["texts"][1]
+    assert "results.json exceeds the maximum size of" in rows["not compared"]["texts"][1]
     assert f"of 900 options the first {MAX_NAMES} are compared" in rows["not compared"]["texts"][1]
     assert len(table["rows"]) < 3 * MAX_NAMES
     assert len(json.dumps(table["rows"])) < 200_000

@@ -131,7 +131,7 @@ def test_a_report_names_an_extra_part_that_is_not_decided(valid_record: RunRecor
     order = replace(record.parts[1], verdict=Verdict.UNKNOWN, reason="The budget ended.")
     page = page_of(replace(record, parts=[record.parts[0], order, *record.parts[2:]]))
     assert 'class="verdict valid"' in page
-    assert "Not decided, and left to the others: order-agrees." in page
+    assert "Not decided, so the other parts decide: order-agrees." in page
     assert "The budget ended." in page
 
 
