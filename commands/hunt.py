@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 import clusters.options
 import nemesis.choices
@@ -41,7 +42,7 @@ DEFAULTS: Mapping[str, Any] = {
     "fault_off": "0.3-2",
     "fault_quiet": "1-3",
     "rate": 5.0,
-    "time_limit": 20.0,
+    "time_limit": 12.0,
 }
 ROUND = 32  # runs between two looks at what they showed, whatever the number of processes
 TELL_S = 5.0
@@ -90,19 +91,23 @@ class Tried:
     show_default=True,
     help="Prefer kinds of faults that showed something new in earlier runs, or draw all kinds evenly.",
 )
+@click.option(
+    "--among", metavar="KIND,...", default=None, help="Draw only these kinds.  [default: all kinds of the simulator]"
+)
 @STORE_OPTION
 @click.pass_context
 def hunt(ctx: click.Context, /, **options: Any) -> None:
     """Runs many seeds in the simulator, and stops at the first invalid run.
 
-    Without --nemesis, each run draws its own kinds of faults. With --nemesis, runs differ only in the seed, and the output has
-    the share of invalid runs with its confidence interval. `labrys hunt` repeats the first invalid run as `labrys test` does,
-    and puts it into the store. Exit codes: 0 no run is invalid, 1 a run is invalid, 2 no run is valid.
+    Without --nemesis, each run draws its own kinds of faults, and --fault-on, --fault-off and --rate unless they are given. With
+    --nemesis, runs differ only in the seed, and the output has the share of invalid runs with its confidence interval. `labrys
+    hunt` repeats the first invalid run as `labrys test` does, and puts it into the store. Exit codes: 0 no run is invalid, 1 a
+    run is invalid, 2 no run is valid.
     """
     from commands.hunting import Chooser
     from harness.proportions import interval
 
-    own = {name: options.pop(name) for name in ("runs", "minutes", "finds", "jobs", "guided", "store_dir")}
+    own = {name: options.pop(name) for name in ("runs", "minutes", "finds", "jobs", "among", "guided", "store_dir")}
     if options["cluster_kind"] != clusters.options.SIMULATED:
         raise InputError(
             f"`labrys hunt` runs in the simulator, not on --cluster {options['cluster_kind']}; "
@@ -113,7 +118,10 @@ def hunt(ctx: click.Context, /, **options: Any) -> None:
     seed = options["seed"]
     choosing.check(options)
     console = open_console()
-    kinds = () if options["nemesis"] or options[nemesis.choices.PLAN_FILE] else simulated_kinds(ctx, options)
+    given = bool(options["nemesis"] or options[nemesis.choices.PLAN_FILE])
+    if given and own["among"]:
+        raise InputError("--among goes without --nemesis and --plan: they say which faults every run has")
+    kinds = () if given else drawn_from(simulated_kinds(ctx, options), own["among"])
     chooser = Chooser(kinds, seed=seed, guided=own["guided"])
     began_s = time.monotonic()
     tried = _tried(ctx, options, chooser, own, console)
@@ -144,9 +152,14 @@ for _parameter in hunt.params:
 
 
 def simulated_kinds(ctx: click.Context, options: Mapping[str, Any]) -> tuple[str, ...]:
-    """Returns the kinds of faults that a hunt draws from: those that have a simulated effect and need no names of nodes."""
+    """Returns the kinds of faults that a hunt draws from by default.
+
+    They have a simulated effect and need no names of nodes. Those that `all` leaves out are among them where they aim at the
+    leader or damage files, and are not where they differ from another kind only by how many nodes they hit.
+    """
     from harness.capabilities import SIMULATED, Capabilities
     from nemesis.kinds import all_kinds, left_out
+    from nemesis.targets import BY_LEADER
 
     lacking = {left.kind for left in left_out({"n1": Capabilities(available=frozenset({SIMULATED}))})}
     _, settled = _settled(_words(ctx, options, None), ctx)
@@ -156,21 +169,47 @@ def simulated_kinds(ctx: click.Context, options: Mapping[str, Any]) -> tuple[str
         for kind in all_kinds().values()
         if kind.name not in lacking
         and kind.target is not None
-        and kind.in_all
+        and (kind.in_all or kind.target in BY_LEADER or kind.fault.DAMAGES)
         and not (alone and "partition" in kind.name)
     )
 
 
+def drawn_from(known: Sequence[str], among: str | None) -> tuple[str, ...]:
+    """Returns the kinds that a hunt draws from.
+
+    Args:
+        known: The kinds that the simulator has.
+        among: The names that `--among` has, if it was given.
+
+    Raises:
+        InputError: A name is not that of such a kind.
+    """
+    from nemesis.kinds import find_kind
+
+    if among is None:
+        return tuple(known)
+    names = [find_kind(name.strip()).name for name in among.split(",")]
+    for name in names:
+        if name not in known:
+            raise InputError(f"a hunt cannot draw {name}; --among takes: {', '.join(known)}")
+    return tuple(dict.fromkeys(names))
+
+
 def _words(ctx: click.Context, options: Mapping[str, Any], draw: Draw | None) -> list[str]:
     """Returns the words of `labrys test` for a run of the hunt."""
-    own: dict[str, Any] = {} if draw is None else {"seed": draw.seed}
-    if draw is not None and draw.kinds:
-        own["nemesis"] = ",".join(draw.kinds)
+    own = {} if draw is None else {"seed": draw.seed, **_drawn(ctx, draw)}
     values = {**options, **own}
     known = {option.name for option in opt.options_of(run_test)} | {
         option.name for each in getattr(ctx, "chosen", ()) for option in each.options
     }
     return opt.spelled_out([option for option in opt.options_of(ctx.command, ctx) if option.name in known], values)
+
+
+def _drawn(ctx: click.Context, draw: Draw) -> dict[str, Any]:
+    """Returns the options that a run draws by itself: those that nobody gave to the hunt."""
+    return {
+        name: value for name, value in draw.options.items() if ctx.get_parameter_source(name) is ParameterSource.DEFAULT
+    }
 
 
 def _settled(words: Sequence[str], ctx: click.Context) -> tuple[dict[str, Any], Settled]:
@@ -210,7 +249,8 @@ def _tried(
     with _carrying_out(jobs) as carry_out:
         while len(tried) < own["runs"]:
             draws = [chooser.draw() for _ in range(min(ROUND, own["runs"] - len(tried)))]
-            for each in carry_out(functools.partial(_try, words, drawing), draws):
+            given = [{**drawing, **_drawn(ctx, draw)} for draw in draws]
+            for each in carry_out(functools.partial(carried_out, words), draws, given):
                 tried.append(each)
                 chooser.told(each.draw, each.features)
                 enough = sum(each.verdict == INVALID for each in tried) >= own["finds"]
@@ -223,7 +263,7 @@ def _tried(
 
 
 @contextlib.contextmanager
-def _carrying_out(jobs: int) -> Iterator[Callable[[Callable[[Draw], Tried], Sequence[Draw]], Iterator[Tried]]]:
+def _carrying_out(jobs: int) -> Iterator[Callable[..., Iterator[Tried]]]:
     """Gives what carries out runs and yields what came of them, in their order; one job needs no process of its own."""
     if jobs == 1:
         yield map
@@ -244,21 +284,20 @@ def _base(words: tuple[str, ...]) -> tuple[Mapping[str, Any], Settled]:
         return _settled(words, root)
 
 
-def _try(words: tuple[str, ...], drawing: Mapping[str, Any], draw: Draw) -> Tried:
+def carried_out(words: tuple[str, ...], draw: Draw, given: Mapping[str, Any]) -> Tried:
     """Carries out one run, in a process of the pool.
 
     Args:
-        words: The words of `labrys test` without those that plans are drawn by.
-        drawing: The options that plans are drawn by.
+        words: The words of `labrys test` that all runs of the hunt share.
         draw: The run.
+        given: The options of `labrys test` that are its own, and those that plans are drawn by.
     """
     from commands.hunting import features_of
     from commands.trial import attempt
 
     options, settled = _base(words)
-    kinds = {"nemesis": ",".join(draw.kinds)} if draw.kinds else {}
     try:
-        trial = attempt({**options, **drawing, **kinds}, settled, seed=draw.seed)
+        trial = attempt({**options, **given}, settled, seed=draw.seed)
     except InputError as refused:
         return Tried(draw=draw, verdict=REFUSED, reason=str(refused))
     blamed = trial.blamed

@@ -1,10 +1,12 @@
 """The search for a seed that finds something: which faults each run of a hunt has, and what was new in it.
 
-A hunt is many simulated runs, each with a seed of its own. Blind, each run draws its kinds of faults evenly. Guided, half of
-the runs take the kinds of an earlier run that showed something new, and change one of them. The others draw kinds, those more
-often that brought something new. What counts as new is a feature that no run of the hunt had before: a kind of fault that took
-effect on a leader or on a follower, two kinds at the same time, the number of leaders and terms, how far logs were apart, and
-which errors clients met. The idea is that of coverage-guided fuzzing (M. Zalewski, American Fuzzy Lop, 2013).
+A hunt is many simulated runs, each with a seed of its own. Each run draws how long its faults last, how soon they follow each
+other, and how many requests clients send: some mistakes need a restart within an election timeout, others a long partition,
+and others a moment without writes. Blind, each run draws its kinds of faults evenly. Guided, half of the runs take the kinds of
+an earlier run that showed something new, and change one of them. The others draw kinds, those more often that brought something
+new. What counts as new is a feature that no run of the hunt had before: a kind of fault that took effect on a leader or on a
+follower, two kinds at the same time, the number of leaders and terms, how far logs were apart, and which errors clients met.
+The idea is that of coverage-guided fuzzing (M. Zalewski, American Fuzzy Lop, 2013).
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness.leaders import LEADER
 from harness.randomness import SEED_BITS, stream
@@ -23,8 +25,16 @@ if TYPE_CHECKING:
     from commands.trial import Trial
     from harness.watch import Sighting
 
-MOST_KINDS = 3
+MOST_KINDS = 4
 MOST_KEPT = 64
+DELAY = "packet-delay"
+RHYTHMS = (  # how long faults last and the pauses between those of one kind, both in seconds as `labrys test` takes them
+    ("0.5-3", "0.3-2"),
+    ("0.1-0.4", "0.05-0.6"),  # a process is back before an election timeout is over
+    ("0.4-1.2", "0.02-0.3"),  # one leader after another is hit
+)
+RATES = (2.0, 8.0, 20.0)  # requests per second to each node
+DELAYS_MS = (20, 100, 400)  # of packet-delay, on average: the last one is longer than many elections
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,11 +45,34 @@ class Draw:
         number: Which run it is, from 0.
         seed: Its seed.
         kinds: Its kinds of faults; empty where the hunt was given its faults.
+        fault_on: How long its faults last; empty likewise, as the rest.
+        fault_off: The pauses between those of one kind.
+        rate: Requests per second to each node.
+        delay_ms: How late packets are on average, where `packet-delay` is among the kinds.
     """
 
     number: int
     seed: int
-    kinds: tuple[str, ...]
+    kinds: tuple[str, ...] = ()
+    fault_on: str = ""
+    fault_off: str = ""
+    rate: float = 0.0
+    delay_ms: int = 0
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Returns the options of `labrys test` that it draws; none where the hunt was given its faults."""
+        if not self.kinds:
+            return {}
+        drawn = {
+            "nemesis": ",".join(self.kinds),
+            "fault_on": self.fault_on,
+            "fault_off": self.fault_off,
+            "rate": self.rate,
+        }
+        if DELAY in self.kinds:
+            drawn["fault_options"] = f"{DELAY}.delay_ms={self.delay_ms},{DELAY}.jitter_ms={self.delay_ms // 2}"
+        return drawn
 
 
 class Chooser:
@@ -72,7 +105,9 @@ class Chooser:
         random = stream(self._seed, f"hunt/{number}")
         seed = random.getrandbits(SEED_BITS)
         if not self._kinds:
-            return Draw(number=number, seed=seed, kinds=())
+            return Draw(number=number, seed=seed)
+        fault_on, fault_off = random.choice(RHYTHMS)
+        rate = random.choice(RATES)
         if self._guided and self._kept and random.random() < 0.5:
             kinds = [*random.choice(self._kept)]
             other = random.choices(self._kinds, self._weights())[0]
@@ -85,7 +120,15 @@ class Chooser:
             count = random.randint(1, min(MOST_KINDS, len(self._kinds)))
             weights = self._weights() if self._guided else None
             kinds = [*dict.fromkeys(random.choices(self._kinds, weights, k=count))]
-        return Draw(number=number, seed=seed, kinds=tuple(sorted(kinds)))
+        return Draw(
+            number=number,
+            seed=seed,
+            kinds=tuple(sorted(kinds)),
+            fault_on=fault_on,
+            fault_off=fault_off,
+            rate=rate,
+            delay_ms=random.choice(DELAYS_MS),
+        )
 
     def told(self, draw: Draw, features: Sequence[str]) -> int:
         """Takes notice of what a run had, and returns how much of it was new."""

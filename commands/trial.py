@@ -6,6 +6,8 @@ report; whoever finds something carries the run out again and gets one.
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +22,7 @@ from harness.verdict import Verdict
 from results.document import verdict_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from harness.clock import Clock
     from harness.faults import PlannedFault
@@ -70,6 +72,22 @@ class Unobserved:
         """Is not shown: it is in the result."""
 
 
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """Keeps the garbage collector away for one run, which leaves little in cycles, and lets it look once behind it.
+
+    Otherwise it goes through all objects of the run again and again, and takes a fifth of the time.
+    """
+    on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.collect(0)  # whatever was made meanwhile is in the youngest generation
+        if on:
+            gc.enable()
+
+
 def attempt(options: Mapping[str, Any], settled: Settled, *, seed: int, history: Recorder | None = None) -> Trial:
     """Carries out and judges one simulated run.
 
@@ -85,7 +103,11 @@ def attempt(options: Mapping[str, Any], settled: Settled, *, seed: int, history:
     """
     recorder = MemoryHistory() if history is None else history
     own = {**options, "seed": seed}
-    with clusters.options.open_cluster(own) as cluster, tempfile.TemporaryDirectory(prefix="labrys-") as logs:
+    with (
+        _uncollected(),
+        clusters.options.open_cluster(own) as cluster,
+        tempfile.TemporaryDirectory(prefix="labrys-") as logs,
+    ):
         test, _, _ = compose(own, cluster, settled, "", defaults=None)
         result = run(test, history=recorder, logs_dir=Path(logs), observer=Unobserved())
         if result.interrupted:

@@ -1,7 +1,8 @@
-"""The simulated Raft over many seeds: is the correct version ever accused, and how soon is each planted bug found?
+"""The simulated Raft over many seeds: is the correct version ever accused, and how soon does a hunt find each planted bug?
 
-`python -m benchmarks sim_raft --runs 1000` runs the correct version, and `--bugs` looks for each bug with ten series of seeds.
-The runs are those of `tests/catches/sim_raft.py`; the n-th run of a series has the n-th mix of faults.
+`python -m benchmarks sim_raft --runs 1000` carries out runs of the correct version. `--bugs` hunts each bug from ten root
+seeds. `--bugs --paired` does so guided and blind, with the same root seeds. All runs are those of `labrys hunt --system
+sim-raft`.
 """
 
 from __future__ import annotations
@@ -10,84 +11,91 @@ import argparse
 import statistics
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from clusters.systems.sim_raft.bugs import TABLE, Bug
-from tests.catches.sim_raft import nodes_of, once, options_of
+from tests.catches.hunts import Hunt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tests.catches.sim_raft import Outcome
-
-SERIES = 10
-APART = 100_000  # between the first seeds of two series
+    from tests.catches.hunts import Find
 
 
-def correct(runs: int, first: int) -> int:
-    """Runs the correct version, and prints each accusation; returns how many there were."""
+def correct(runs: int, seed: int) -> int:
+    """Carries out runs of the correct version, half of them with leases, and prints each accusation; returns their number."""
     accused, operations, begun_s = 0, 0, time.process_time()
-    for seed in range(first, first + runs):
-        found = once(seed)
-        operations += len(found.operations)
-        if found.blamed:
-            accused += 1
-            print(f"seed {seed}: {', '.join(found.blamed)}: {found.parts[found.blamed[0]].reason}", flush=True)
+    verdicts: Counter[str] = Counter()
+    for words, share in (((), runs - runs // 2), (("--reads", "lease"), runs // 2)):
+        hunt = Hunt(words, seed=seed)
+        for _ in range(share):
+            draw, trial = hunt.next()
+            if trial is None:
+                verdicts["refused"] += 1
+                continue
+            verdicts[str(trial.verdict)] += 1
+            operations += len(trial.operations)
+            if trial.blamed:
+                accused += 1
+                reason = next(part.reason for part in trial.parts if part.name in trial.blamed)
+                print(f"{draw}: {', '.join(trial.blamed)}: {reason}", flush=True)
     seconds = time.process_time() - begun_s
     print(
-        f"{runs} runs of the correct version, {operations} operations: {accused} accused; "
-        f"{runs / seconds * 60:.0f} runs a minute of processor time"
+        f"{runs} runs of the correct version, {operations} operations, {dict(verdicts)}: {accused} accused; "
+        f"{seconds / runs:.3f} s of processor time for a run"
     )
     return accused
 
 
-def bugs(names: Sequence[str], most: int) -> int:
-    """Prints how soon each bug is found; returns how many were not."""
+def bugs(names: Sequence[str], *, series: int, most: int, paired: bool) -> int:
+    """Prints how soon each bug is found; returns how many were found in less than half of the series."""
     missed = 0
-    print(
-        "| bug | runs to the first find, median of ten | part | operations in the counterexample |\n|---|---|---|---|"
-    )
+    print("| bug | runs to the first find | found | part | operations in the counterexample |")
+    print("|---|---|---|---|---|")
     for bug in TABLE:
         if names and bug not in names:
             continue
-        finds = [found for number in range(SERIES) if (found := _first(bug, number * APART, most)) is not None]
-        if len(finds) <= SERIES // 2:
-            missed += 1
-            print(f"| `{bug}` | found in {len(finds)} of {SERIES} series of {most} runs | | |", flush=True)
-            continue
-        runs = statistics.median([run for run, _ in finds] + [most] * (SERIES - len(finds)))
-        part = statistics.mode(outcome.blamed[0] for _, outcome in finds)
-        sizes = [size for _, outcome in finds if (size := _size(outcome))]
-        print(f"| `{bug}` | {runs:g} | `{part}` | {statistics.median(sizes) if sizes else ''} |", flush=True)
+        rows = [("guided", True), ("blind", False)] if paired else [("", True)]
+        for label, guided in rows:
+            finds = [
+                find for seed in range(1, series + 1) if (find := first(bug, seed, most, guided=guided)) is not None
+            ]
+            missed += not paired and 2 * len(finds) < series
+            print(_row(f"{bug} {label}".strip(), finds, series, most), flush=True)
     return missed
 
 
-def _first(bug: Bug, first: int, most: int) -> tuple[int, Outcome] | None:
-    for run in range(1, most + 1):
-        found = once(first + run, options_of(bug), nodes=nodes_of(bug))
-        if found.blamed:
-            return run, found
-    return None
+def first(bug: Bug, seed: int, most: int, *, guided: bool) -> Find | None:
+    """Returns the first find of a hunt."""
+    return Hunt.of(bug, seed=seed, guided=guided).first(most)
 
 
-def _size(outcome: Outcome) -> int | None:
-    examples = outcome.parts[outcome.blamed[0]].counterexamples
-    return len(examples[0].operations) if examples else None
+def _row(name: str, finds: Sequence[Find], series: int, most: int) -> str:
+    if 2 * len(finds) < series:
+        return f"| `{name}` | more than {most} | {len(finds)} of {series} | | |"
+    runs = [find.runs for find in finds] + [most] * (series - len(finds))
+    part = statistics.mode(find.parts[0] for find in finds)
+    sizes = [find.size for find in finds if find.size]
+    size = f"{statistics.median(sizes):g}" if sizes else ""
+    return f"| `{name}` | {statistics.median(runs):g} | {len(finds)} of {series} | `{part}` | {size} |"
 
 
 def main() -> int:
     """Runs what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=200, help="runs of the correct version")
-    parser.add_argument("--seed", type=int, default=0, help="the first seed")
-    parser.add_argument("--bugs", nargs="*", metavar="BUG", help="look for these bugs, or for all, instead")
-    parser.add_argument("--most", type=int, default=300, help="runs in a series of a bug")
+    parser.add_argument("--seed", type=int, default=1, help="the root seed of the correct version's hunt")
+    parser.add_argument("--bugs", nargs="*", metavar="BUG", help="hunt these bugs, or all, instead")
+    parser.add_argument("--series", type=int, default=10, help="hunts of each bug, with the root seeds from 1")
+    parser.add_argument("--most", type=int, default=300, help="runs of a hunt, at most")
+    parser.add_argument("--paired", action="store_true", help="hunt each bug both guided and blind")
     options = parser.parse_args()
     if options.bugs is not None:
-        return min(1, bugs(options.bugs, options.most))
+        return min(1, bugs(options.bugs, series=options.series, most=options.most, paired=options.paired))
     return min(1, correct(options.runs, options.seed))
 
 

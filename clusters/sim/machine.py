@@ -158,7 +158,7 @@ class Machine:
         self._waiting.clear()
         asked, self._asked = self._asked, {}
         for future in asked.values():
-            self.world.later(self.world.network.delay_ns(), self.world.fail, (future, Broken(f"{self.name} broke off")))
+            self.world.later(self.world.links.near_ns(), self.world.fail, (future, Broken(f"{self.name} broke off")))
 
     def pause(self) -> None:
         """Stops the process: messages and timers wait."""
@@ -198,7 +198,7 @@ class Machine:
         """Takes a request of a client, or refuses it."""
         if self._process is None:
             refused = Refused(f"nobody listens on {self.name}")
-            self.world.later(self.world.network.delay_ns(), self.world.fail, (future, refused))
+            self.world.later(self.world.links.near_ns(), self.world.fail, (future, refused))
             return
         self._asked[client, request.id] = future
         if self.paused:
@@ -214,7 +214,7 @@ class Machine:
         """Sends a reply to a client; one that nobody waits for is lost."""
         future = self._asked.pop((client, reply.id), None)
         if future is not None:
-            self.world.later(self.world.network.delay_ns(), self.world.fulfil, (future, reply.body))
+            self.world.later(self.world.links.near_ns(), self.world.fulfil, (future, reply.body))
 
     def log(self, text: str) -> None:
         """Writes a line into the log."""

@@ -1,7 +1,7 @@
 """The simulated network between the nodes: delays, cuts, and disturbances.
 
-A packet is anything that is sent from a node to a node. Without faults it arrives after a short time that varies, so packets
-overtake each other now and then. What faults do to a packet is drawn when it is sent. All draws come from one stream.
+A packet is anything that is sent from a node to a node. Without faults it arrives after a time that varies (`links`), so
+packets overtake each other. What faults do to a packet is drawn when it is sent.
 """
 
 from __future__ import annotations
@@ -13,10 +13,8 @@ from harness.randomness import stream
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from clusters.sim.links import Links
     from harness.world import Disturbance, Pair
-
-LEAST_DELAY_NS = 200_000
-SPREAD_NS = 600_000
 
 
 class Cut:
@@ -40,23 +38,22 @@ class Network:
         disturbances: By key: node, whether it is about what arrives there, and the disturbance.
     """
 
-    def __init__(self, seed: int, later: Callable[[int, Callable[..., None], tuple[Any, ...]], None]) -> None:
+    def __init__(
+        self, seed: int, links: Links, later: Callable[[int, Callable[..., None], tuple[Any, ...]], None]
+    ) -> None:
         """Makes it.
 
         Args:
             seed: The root seed.
+            links: How long packets take without faults.
             later: Calls a function with arguments after so many nanoseconds.
         """
-        self._draw = stream(seed, "sim/network").random
+        self._links = links
         self._faults = stream(seed, "sim/network/faults")
         self._later = later
         self._quiet = True
         self.cuts: dict[int, Cut] = {}
         self.disturbances: dict[int, list[tuple[str, bool, Disturbance]]] = {}
-
-    def delay_ns(self) -> int:
-        """Draws the time that a packet takes without faults."""
-        return LEAST_DELAY_NS + int(self._draw() * SPREAD_NS)
 
     def send(
         self, source: str, target: str, arrive: Callable[..., None], arguments: tuple[Any, ...], *, probe: bool = False
@@ -68,10 +65,10 @@ class Network:
             target: The node that it is for.
             arrive: Is called with the arguments when the packet arrives.
             arguments: Likewise.
-            probe: Whether the receiver wants to know of damage: `arrive` gets a further argument `damaged` then, and a damaged
-                packet is not dropped.
+            probe: Whether it measures what faults do: all links are fast for it, `arrive` gets a further argument `damaged`,
+                and a damaged packet is not dropped.
         """
-        delay_ns = LEAST_DELAY_NS + int(self._draw() * SPREAD_NS)
+        delay_ns = self._links.near_ns() if probe else self._links.delay_ns(source, target)
         if self._quiet or source == target:
             self._later(delay_ns, arrive, (*arguments, False) if probe else arguments)
             return
@@ -83,7 +80,8 @@ class Network:
         if probe:
             arguments = (*arguments, damaged)
         for copy in range(copies):
-            self._later(delay_ns + late_ns + (self.delay_ns() if copy else 0), arrive, arguments)
+            again_ns = self._links.delay_ns(source, target) if copy and not probe else 0
+            self._later(delay_ns + late_ns + again_ns, arrive, arguments)
 
     def _is_cut(self, source: str, target: str) -> bool:
         """Says whether a packet is dropped by a grudge, and counts it."""

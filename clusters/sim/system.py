@@ -48,12 +48,13 @@ class Connection:
         self._world = world
         self._requests = 0
 
-    async def ask(self, node: str, body: Any) -> Any:
-        """Sends a request to a node, and waits for the answer without a time-out.
+    async def ask(self, node: str, body: Any, timeout_s: float | None = None) -> Any:
+        """Sends a request to a node, and waits for the answer.
 
         Args:
             node: The node's name.
             body: What is asked; see `Request`.
+            timeout_s: How long it waits; None: as long as it takes.
 
         Returns:
             The body of the reply.
@@ -61,9 +62,10 @@ class Connection:
         Raises:
             Refused: No process listens there. The request had no effect, and will have none.
             Broken: The process died while it had the request, which may have had an effect.
+            TimeoutError: There was no answer in time.
         """
         self._requests += 1
-        return await self._world.ask(self.name, node, Request(self._requests, body))
+        return await self._world.ask(self.name, node, Request(self._requests, body), timeout_s)
 
 
 class SimSystem(System):
@@ -95,7 +97,7 @@ class SimSystem(System):
         if self._observer is None:
             self._observer = Connection(self.world, "observer")
         try:
-            return await asyncio.wait_for(self._observer.ask(node.name, body), timeout_s)
+            return await self._observer.ask(node.name, body, timeout_s)
         except (Refused, Broken, TimeoutError):
             return None
 

@@ -12,6 +12,7 @@ import heapq
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from clusters.sim.host import Reply, Request
+from clusters.sim.links import Links
 from clusters.sim.machine import Machine
 from clusters.sim.network import Network
 from harness.clock import run_virtual
@@ -36,6 +37,7 @@ class SimWorld:
         names: The names of the nodes, in order.
         now_ns: The time since the world's beginning.
         machines: The nodes by name.
+        links: How long packets take without faults.
         network: The network between them.
     """
 
@@ -43,7 +45,8 @@ class SimWorld:
         self.seed = seed
         self.names = tuple(names)
         self.now_ns = 0
-        self.network = Network(seed, self.later)
+        self.links = Links(seed, self.names)
+        self.network = Network(seed, self.links, self.later)
         self.machines = {name: Machine(name, self) for name in self.names}
         self._queue: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
         self._asked = 0  # for: what is due at one time happens in the order in which it was asked for
@@ -96,15 +99,15 @@ class SimWorld:
         else:
             raise ValueError(f"expected a node or a Reply to a client; {machine.name} sent {message!r} to {to!r}")
 
-    async def ask(self, client: str, node: str, request: Request) -> Any:
-        """Sends a request of a client and waits for the answer, without a time-out.
+    async def ask(self, client: str, node: str, request: Request, timeout_s: float | None = None) -> Any:
+        """Sends a request of a client and waits for the answer; see `clusters.sim.system.Connection.ask`.
 
-        Raises:
-            Refused: Nobody took the request.
-            Broken: The process died while it had the request.
+        The world itself ends the wait: a time-out of asyncio takes as long as the request.
         """
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self.later(self.network.delay_ns(), self.machines[node].take, (client, request, future))
+        if timeout_s is not None:
+            self.later(int(timeout_s * NS_PER_S), self.fail, (future, TimeoutError()))
+        self.later(self.links.near_ns(), self.machines[node].take, (client, request, future))
         return await future
 
     def cut(self, key: int, grudge: Mapping[str, frozenset[str]]) -> None:

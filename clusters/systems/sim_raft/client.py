@@ -33,8 +33,8 @@ class Asking(Protocol):
 
     name: str
 
-    async def ask(self, node: str, body: object) -> object:
-        """Asks a node and waits for its answer."""
+    async def ask(self, node: str, body: object, timeout_s: float | None) -> object:
+        """Asks a node and waits for its answer, for a time."""
         ...
 
 
@@ -108,8 +108,7 @@ class SimRaftClient:
         request = Command(self._connection.name, self._sequence, CLOSE, ONLY_KEY, None)
         for node in self._nodes:
             try:
-                async with asyncio.timeout(CLOSE_S):
-                    await self._connection.ask(node, request)
+                await self._connection.ask(node, request, CLOSE_S)
             except (Refused, Broken, TimeoutError):
                 continue
 
@@ -129,8 +128,7 @@ class SimRaftClient:
     async def _ask(self, request: Command | Query) -> Answer:
         """Asks once."""
         try:
-            async with asyncio.timeout(self._options.retry_ms * MS):
-                answer = await self._connection.ask(self._at, request)
+            answer = await self._connection.ask(self._at, request, self._options.retry_ms * MS)
         except Refused:
             return Answer(outcomes.NOT_CONNECTED)
         except (Broken, TimeoutError):

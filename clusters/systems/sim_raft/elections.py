@@ -3,7 +3,8 @@
 - A node votes once in a term, and only for a candidate whose log is at least as up to date as its own: the term of the last
   entry decides, then the length (3.6.1). It records its vote before it answers.
 - A node that has heard a leader less than the shortest election timeout ago does not look at requests for votes (4.2.3).
-  Leases rest on this rule (6.4.1). A node that was just started may have heard a leader right before, so it waits as long.
+  Leases rest on this rule (6.4.1). So with leases, a node that was just started waits as long: it may have heard a leader right
+  before. Without leases it votes at once.
 - An election that a leader asked for is exempt (3.10).
 - A node that repairs its log neither votes nor stands for election; see `storage`.
 """
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from clusters.systems.sim_raft.bugs import Bug
 from clusters.systems.sim_raft.messages import AskVote, Vote
+from clusters.systems.sim_raft.options import Reads
 from clusters.systems.sim_raft.roles import Role
 
 if TYPE_CHECKING:
@@ -35,8 +37,9 @@ class Elections:
 
     def start(self) -> None:
         """Begins to wait for a leader."""
-        if self._raft.bug is not Bug.RESTARTED_VOTER_BREAKS_LEASE:
-            self._heard_ns = self._raft.now_ns()
+        raft = self._raft
+        if raft.options.reads is Reads.LEASE and raft.bug is not Bug.RESTARTED_VOTER_BREAKS_LEASE:
+            self._heard_ns = raft.now_ns()
         self._postpone()
         self._wait()
 

@@ -70,7 +70,7 @@ class Following:
         if index > storage.last:
             return storage.last
         term = storage.term_at(index)
-        if index <= storage.base or term == message.prev_term or self._raft.bug is Bug.PREVIOUS_TERM_NOT_CHECKED:
+        if index < storage.base or term == message.prev_term or self._raft.bug is Bug.PREVIOUS_TERM_NOT_CHECKED:
             return None
         while index > storage.base and storage.term_at(index) == term:  # the whole term is another leader's (3.5)
             index -= 1

@@ -48,7 +48,7 @@ class SimRaftOptions:
         high=600_000,
     )
     snapshot_entries: int = option(
-        40, "The number of log entries between snapshots; 0: no snapshots.", low=0, high=1_000_000
+        20, "The number of log entries between snapshots; 0: no snapshots.", low=0, high=1_000_000
     )
     batch: int = option(16, "The maximum number of entries in one message.", low=1, high=1000)
     routing: Routing = option(

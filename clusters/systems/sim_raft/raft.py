@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from clusters.systems.sim_raft.options import SimRaftOptions
     from harness.looks import NodeLook
 
-TRAILING: Final = 10  # entries that stay in the log behind a snapshot, for followers that are almost up to date
+TRAILING: Final = (
+    4  # one part in so many of the entries between snapshots stays, for followers that are almost up to date
+)
 
 
 class Raft:
@@ -208,7 +210,7 @@ class Raft:
         every, had = self.options.snapshot_entries, storage.snapshot.index if storage.snapshot else 0
         if every and index - had >= every:
             snapshot = Snapshot(index, storage.term_at(index) or 0, self.service.saved())
-            storage.keep_snapshot(snapshot, trailing=TRAILING)
+            storage.keep_snapshot(snapshot, trailing=every // TRAILING)
 
     def install(self, snapshot: Snapshot) -> None:
         """Takes a leader's snapshot in the place of its own state."""

@@ -95,6 +95,7 @@ class Replication:
         progress.heard_ns = raft.now_ns()
         progress.waits = False
         progress.round = max(progress.round, message.round)
+        before = progress.next
         if message.ok:
             progress.resets = False
             progress.match = max(progress.match, message.index)
@@ -104,7 +105,9 @@ class Replication:
             progress.next = max(progress.match, min(progress.next - 1, message.index)) + 1
         raft.reads.confirmed()
         raft.transfers.go_on()
-        if raft.role is Role.LEADER and message.term == storage.term and progress.next <= storage.last:
+        # Who refuses what it has taken before is asked again with the next heartbeat only, or this would go on without a pause.
+        moves = message.ok or progress.next < before
+        if moves and raft.role is Role.LEADER and message.term == storage.term and progress.next <= storage.last:
             self._send(sender, progress)
 
     def new_round(self) -> int:

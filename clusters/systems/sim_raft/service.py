@@ -8,6 +8,7 @@ table, so that a late copy of an old request finds it closed.
 
 from __future__ import annotations
 
+import functools
 import json
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,12 +22,19 @@ if TYPE_CHECKING:
 
 CLOSE: Final = "close"
 _CLOSED: Final = 2**62
+_COMPACT: Final = json.JSONEncoder(separators=(",", ":"))
 ONLY_KEY: Final = "only"  # where a workload has one object and no keys
 
 
 def encoded(command: Command) -> bytes:
     """Returns a command as the body of an entry."""
-    return json.dumps(command, separators=(",", ":")).encode()
+    return _COMPACT.encode(command).encode()
+
+
+@functools.lru_cache(maxsize=1024)
+def _decoded(body: bytes) -> Any:
+    """Returns the command in an entry's body. Each node applies each entry, so most bodies are read several times."""
+    return json.loads(body)
 
 
 def described(body: bytes, key: str) -> str | None:
@@ -52,7 +60,7 @@ class Service:
         """Carries out the command in an entry, unless its session has done so before; returns its result either way."""
         if not body:
             return Result(outcomes.OK)
-        session, sequence, f, key, value = json.loads(body)
+        session, sequence, f, key, value = _decoded(body)
         if f == "read":  # a read that takes the way through the log changes nothing, and needs no session
             return self._machine.read(f, key, value)
         last, result = self._sessions.get(session, (0, None))
@@ -73,7 +81,7 @@ class Service:
     def saved(self) -> bytes:
         """Returns the whole state for a snapshot."""
         sessions = {} if self._bug is Bug.SNAPSHOT_WITHOUT_SESSIONS else self._sessions
-        return json.dumps([self._machine.saved(), sessions], separators=(",", ":")).encode()
+        return _COMPACT.encode([self._machine.saved(), sessions]).encode()
 
     def load(self, body: bytes) -> None:
         """Takes the state of a snapshot."""

@@ -34,6 +34,7 @@ _HEADER: Final = struct.Struct(">IIQQ")  # the body's length, the checksum of al
 _PLACE: Final = struct.Struct(">QQ")
 _CHECKSUM: Final = struct.Struct(">I")
 _LONGEST: Final = 1 << 20
+_COMPACT: Final = json.JSONEncoder(separators=(",", ":"))
 
 
 class DamagedDiskError(Exception):
@@ -262,7 +263,7 @@ def _records(content: bytes, *, checked: bool) -> list[tuple[int, Entry, bytes]]
 
 
 def _sealed(document: Any) -> bytes:
-    body = json.dumps(document, separators=(",", ":")).encode()
+    body = _COMPACT.encode(document).encode()
     return _CHECKSUM.pack(zlib.crc32(body)) + body
 
 

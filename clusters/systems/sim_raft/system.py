@@ -16,7 +16,7 @@ from harness.leaders import leader_of
 from harness.system import NodeStatus, ReplicaState
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from clusters.sim.cluster import SimCluster
     from clusters.sim.host import Factory, Host
@@ -101,6 +101,17 @@ class SimRaft(SimSystem):
         process = self.world.machines[node.name].process
         raft = process.raft if isinstance(process, RaftProcess) else None
         return seen if raft is None else raft.look(seen, key)
+
+    async def lacking(self, nodes: Sequence[Node]) -> str | None:
+        """Says what is missing: also a node that has not applied what another one has committed. None: nothing is."""
+        missing = await super().lacking(nodes)
+        if missing is not None:
+            return missing
+        statuses = [await self.status(node, STATUS_TIMEOUT_S) for node in nodes]
+        applied = {status.node: status.applied_index or 0 for status in statuses if status is not None}
+        most = max(applied.values())
+        behind = [f"{name} has applied {index} of {most} entries" for name, index in applied.items() if index < most]
+        return "; ".join(behind) or None
 
     async def lead(self, node: Node, timeout_s: float) -> bool:
         """Asks whoever leads to hand over to `node`, until that leads and serves."""

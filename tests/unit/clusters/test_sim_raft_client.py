@@ -29,14 +29,14 @@ class Scripted:
         self.asked: list[tuple[str, Any]] = []
         self._answers = list(answers)
 
-    async def ask(self, node: str, body: object) -> object:
+    async def ask(self, node: str, body: object, timeout_s: float | None) -> object:
         """Answers, raises, or does not answer."""
         self.asked.append((node, body))
         answer = self._answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
         if answer is SILENCE:
-            raise TimeoutError  # as `asyncio.timeout` does
+            raise TimeoutError  # as the world does after `timeout_s`
         return answer
 
 

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cli
-from commands.hunting import MOST_KINDS, Chooser, features_of
+from commands.hunt import drawn_from
+from commands.hunting import DELAY, MOST_KINDS, RATES, RHYTHMS, Chooser, features_of
+from harness.errors import InputError
 from tests.trials import TOY, trial
 
 if TYPE_CHECKING:
@@ -35,6 +37,24 @@ def test_the_same_seed_draws_the_same_runs(guided: bool) -> None:
 def test_given_faults_are_left_alone() -> None:
     """A hunt that was given its faults draws seeds only."""
     assert all(kinds == () for _, kinds in drawn(Chooser((), seed=1, guided=True), 5))
+
+
+def test_each_run_draws_its_rhythm_and_its_load() -> None:
+    """Each rhythm and each rate comes; a delay is drawn for the one kind that takes it."""
+    chooser = Chooser((*KINDS, DELAY), seed=1, guided=False)
+    draws = [chooser.draw() for _ in range(60)]
+    assert {(draw.options["fault_on"], draw.options["fault_off"]) for draw in draws} == set(RHYTHMS)
+    assert {draw.options["rate"] for draw in draws} == set(RATES)
+    assert all(("fault_options" in draw.options) == (DELAY in draw.kinds) for draw in draws)
+
+
+@pytest.mark.parametrize(
+    ("among", "sentence"), [("partition-fixed", "cannot draw partition-fixed"), ("kil", "unknown fault 'kil'")]
+)
+def test_kinds_to_draw_from_are_checked(among: str, sentence: str) -> None:
+    """A name that is no kind, or none that a hunt can draw, is refused with what there is."""
+    with pytest.raises(InputError, match=sentence):
+        drawn_from(("kill", "pause"), among)
 
 
 def test_what_brings_news_is_drawn_more_often() -> None:

@@ -1,0 +1,125 @@
+"""Hunts in one process, run after run: the runs of `labrys hunt --system sim-raft`, for tests and benchmarks.
+
+What a run is follows from the hunt's words and root seed, as on the command line: the same chooser draws it, and
+`commands.trial.attempt` carries it out and judges it.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import cli
+from clusters.systems.sim_raft.bugs import TABLE
+from commands.compose import settle
+from commands.hunt import DEFAULTS, drawn_from, hunt, simulated_kinds
+from commands.hunting import Chooser, features_of
+from commands.test import run_test
+from commands.trial import attempt
+from harness.errors import InputError
+
+if TYPE_CHECKING:
+    from clusters.systems.sim_raft.bugs import Bug
+    from commands.compose import Settled
+    from commands.hunting import Draw
+    from commands.trial import Trial
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Find:
+    """The first run of a hunt that finds something.
+
+    Attributes:
+        runs: Which run it was, from 1.
+        draw: How it was drawn.
+        parts: The parts of the verdict that are invalid.
+        size: How many operations the smallest counterexample has; None if no part has one.
+    """
+
+    runs: int
+    draw: Draw
+    parts: tuple[str, ...]
+    size: int | None
+
+
+class Hunt:
+    """A hunt of `sim-raft`, from its root seed."""
+
+    def __init__(self, words: tuple[str, ...], *, seed: int, guided: bool = True, among: str | None = None) -> None:
+        """Prepares it.
+
+        Args:
+            words: Options of the system and of the run, beside the defaults of `labrys hunt`.
+            seed: The root seed.
+            guided: Whether it learns from what is new.
+            among: The kinds that runs draw from, as `--among` takes them.
+        """
+        self._options, self._settled, known = _prepared(words)
+        self._chooser = Chooser(drawn_from(known, among), seed=seed, guided=guided)
+
+    @classmethod
+    def of(cls, bug: Bug, *, seed: int, guided: bool = True, among: str | None = None) -> Hunt:
+        """Returns the hunt of a bug, with the options and the nodes that it needs."""
+        return cls(words_of(bug), seed=seed, guided=guided, among=among)
+
+    def next(self) -> tuple[Draw, Trial | None]:
+        """Carries out the next run; None where the plan finds no room for its faults."""
+        draw = self._chooser.draw()
+        trial = self.carried_out(draw)
+        if trial is not None:
+            self._chooser.told(draw, features_of(trial))
+        return draw, trial
+
+    def carried_out(self, draw: Draw) -> Trial | None:
+        """Carries out one run as it was drawn."""
+        try:
+            return attempt({**self._options, **draw.options}, self._settled, seed=draw.seed)
+        except InputError:
+            return None
+
+    def nth(self, number: int) -> Trial | None:
+        """Carries out the n-th run from here, and none before it. Of a guided hunt, it is another run than after those."""
+        for _ in range(number - 1):
+            self._chooser.draw()
+        return self.carried_out(self._chooser.draw())
+
+    def first(self, most: int) -> Find | None:
+        """Goes on until a run finds something, for `most` runs at most."""
+        for number in range(1, most + 1):
+            draw, trial = self.next()
+            if trial is not None and trial.blamed:
+                return found(number, draw, trial)
+        return None
+
+
+def words_of(bug: Bug) -> tuple[str, ...]:
+    """Returns the words with which a bug matters."""
+    planted = TABLE[bug]
+    options = [word for name, value in planted.options.items() for word in (f"--{name}", value)]
+    return ("--bug", str(bug), "--nodes", str(planted.nodes), *options)
+
+
+def found(runs: int, draw: Draw, trial: Trial) -> Find:
+    """Returns what a run found."""
+    sizes = [len(example.operations) for part in trial.parts for example in part.counterexamples]
+    return Find(runs=runs, draw=draw, parts=trial.blamed, size=min(sizes, default=None))
+
+
+@functools.cache
+def _prepared(words: tuple[str, ...]) -> tuple[dict[str, Any], Settled, tuple[str, ...]]:
+    """Returns the settled options of a hunt's runs, and the kinds that the simulator has."""
+    given = ["--system", "sim-raft", "--seed", "1", *words]
+    with cli.labrys.make_context("labrys", ["hunt"]) as root:
+        with hunt.make_context("hunt", [*given], parent=root) as own:
+            known = simulated_kinds(own, dict(own.params))
+        defaults = [word for name, value in DEFAULTS.items() for word in (_flag(name), str(value))]
+        with run_test.make_context("test", [*defaults, *given], parent=root) as test:
+            options = dict(test.params)
+            return options, settle(test, options), known
+
+
+def _flag(name: str) -> str:
+    """Returns the flag of an option of `labrys test` by its name."""
+    option = next(each for each in run_test.params if each.name == name)
+    return str(option.opts[0])

@@ -1,0 +1,197 @@
+"""Nodes of the simulated Raft under a schedule that is written by hand: each message arrives when the test says so.
+
+Nothing happens by itself. Messages wait in the mail until they are delivered or lost, timers never fire, and time passes when
+the test lets it. So a schedule shows one mistake, step by step.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from random import Random
+from typing import TYPE_CHECKING, Any, Final
+
+from clusters.sim.disk import SimDisk
+from clusters.sim.host import Reply, Request
+from clusters.systems.sim_raft.messages import Answer, AskTransfer, AskVote, Command, Query, Vote
+from clusters.systems.sim_raft.options import Reads, SimRaftOptions
+from clusters.systems.sim_raft.raft import Raft
+from clusters.systems.sim_raft.roles import Role
+from clusters.systems.sim_raft.service import ONLY_KEY
+from harness.units import NS_PER_MS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from clusters.sim.host import Disk
+    from clusters.systems.sim_raft.bugs import Bug
+
+NODES: Final = ("n1", "n2", "n3", "n4", "n5")
+MOST_DELIVERIES: Final = 500  # of one exchange; a livelock goes on for ever
+
+
+class Host:
+    """A machine on the stage; see `clusters.sim.host.Host`."""
+
+    def __init__(self, name: str, stage: Stage) -> None:
+        self.name = name
+        self.peers = stage.names
+        self.random = Random(name)
+        self.disk: Disk = SimDisk(name)
+        self.ahead_ns = 0
+        self._stage = stage
+
+    def wall_ns(self) -> int:
+        """Returns the time of the stage, as far aside as the test has set it."""
+        return self._stage.now_ns + self.ahead_ns
+
+    def monotonic_ns(self) -> int:
+        """Returns the time of the stage."""
+        return self._stage.now_ns
+
+    def after(self, delay_ns: int, action: Callable[[], None]) -> Any:
+        """Does nothing: no timer fires."""
+
+    def send(self, to: str, message: Any) -> None:
+        """Puts a message into the mail, or keeps a client's answer."""
+        if isinstance(message, Reply):
+            self._stage.answers[message.id] = message.body
+        else:
+            self._stage.mail.append((self.name, to, message))
+
+    def log(self, text: str) -> None:
+        """Keeps nothing."""
+
+
+class Stage:
+    """Nodes and their mail.
+
+    Attributes:
+        names: The names of the nodes.
+        hosts: Their machines by name.
+        nodes: The nodes by name; a restart replaces one.
+        mail: Messages on their way: sender, receiver, message.
+        answers: What clients were answered, by the number of the request.
+        now_ns: The time.
+    """
+
+    def __init__(
+        self,
+        bug: Bug,
+        *,
+        reads: Reads = Reads.READ_INDEX,
+        snapshot_entries: int = 0,
+        batch: int = 16,
+        names: tuple[str, ...] = NODES,
+    ) -> None:
+        self.names = names
+        self.options = SimRaftOptions(
+            bug=bug, reads=reads, pre_vote=False, snapshot_entries=snapshot_entries, batch=batch
+        )
+        self.mail: deque[tuple[str, str, Any]] = deque()
+        self.answers: dict[int, Any] = {}
+        self.now_ns = 0
+        self.hosts = {name: Host(name, self) for name in names}
+        self.nodes = {name: self._started(name) for name in names}
+        self._requests: list[Any] = []
+        self.wait(1000)
+
+    def wait(self, milliseconds: int) -> None:
+        """Lets time pass."""
+        self.now_ns += milliseconds * NS_PER_MS
+
+    def restart(self, name: str, *, power: bool = False) -> None:
+        """Kills a node and starts it from its disk, which may have lost what was not synced."""
+        disk = self.hosts[name].disk
+        if power and isinstance(disk, SimDisk):
+            disk.lose_power()
+        self.nodes[name] = self._started(name)
+
+    def exchange(self, *names: str, kinds: Collection[type] = ()) -> None:
+        """Delivers all mail among some nodes, and what they send each other because of it.
+
+        Args:
+            names: The nodes.
+            kinds: The only messages that are delivered; none: all.
+        """
+        for _ in range(MOST_DELIVERIES):
+            wanted = (
+                mail
+                for mail in self.mail
+                if mail[0] in names and mail[1] in names and (not kinds or type(mail[2]) in kinds)
+            )
+            found = next(wanted, None)
+            if found is None:
+                return
+            self.mail.remove(found)
+            self.nodes[found[1]].receive(found[0], found[2])
+
+    def deliver(self, sender: str, to: str) -> None:
+        """Delivers the oldest message from a node to another one."""
+        found = next(mail for mail in self.mail if mail[:2] == (sender, to))
+        self.mail.remove(found)
+        self.nodes[to].receive(sender, found[2])
+
+    def lose(self, *names: str) -> None:
+        """Loses all mail to and from some nodes; by default all mail."""
+        lost = names or self.names
+        self.mail = deque(mail for mail in self.mail if mail[0] not in lost and mail[1] not in lost)
+
+    def campaign(self, name: str, *voters: str) -> bool:
+        """Lets a node stand for election, and voters answer; says whether it leads. No other message is delivered."""
+        self.nodes[name].elections._campaign(pre=False)
+        self.exchange(name, *voters, kinds=(AskVote, Vote))
+        return self.leads(name)
+
+    def leads(self, name: str) -> bool:
+        """Says whether a node leads."""
+        return self.nodes[name].role is Role.LEADER
+
+    def beat(self, name: str) -> None:
+        """Lets a leader send its heartbeats."""
+        if self.leads(name):
+            self.nodes[name].replication.new_round()
+
+    def write(self, name: str, value: int) -> int:
+        """Lets a client write through a node; returns the number of the request."""
+        return self._ask(name, Command(f"c{len(self._requests)}", 1, "write", ONLY_KEY, value))
+
+    def repeat(self, name: str, number: int) -> int:
+        """Lets a client send a request once more, through a node; returns the number of the new request."""
+        return self._ask(name, self._requests[number])
+
+    def read(self, name: str) -> int:
+        """Lets a client read likewise."""
+        return self._ask(name, Query("read", ONLY_KEY, None))
+
+    def transfer(self, name: str, to: str) -> None:
+        """Asks a leader to hand over."""
+        self._ask(name, AskTransfer(to))
+
+    def answered(self, number: int) -> int | None:
+        """Returns the value of a successful answer; None for any other answer, and for none."""
+        answer = self.answers.get(number)
+        value: int | None = answer.value if isinstance(answer, Answer) and answer.code == "ok" else None
+        return value
+
+    def acknowledged(self, number: int) -> bool:
+        """Says whether a request was answered with success."""
+        answer = self.answers.get(number)
+        return isinstance(answer, Answer) and answer.code == "ok"
+
+    def agree(self) -> bool:
+        """Says whether all nodes that have applied the same number of entries hold the same state."""
+        states: dict[int, Any] = {}
+        return all(
+            states.setdefault(node.commit, node.service.dump()) == node.service.dump() for node in self.nodes.values()
+        )
+
+    def _ask(self, name: str, body: Any) -> int:
+        self._requests.append(body)
+        number = len(self._requests) - 1
+        self.nodes[name].receive("client", Request(number, body))
+        return number
+
+    def _started(self, name: str) -> Raft:
+        raft = Raft(self.hosts[name], self.options, "register", lambda *_: None)
+        raft.start()
+        return raft

@@ -1,0 +1,36 @@
+"""How long packets take between simulated nodes, as long as no fault disturbs them."""
+
+from __future__ import annotations
+
+import statistics
+from itertools import permutations
+
+from clusters.sim.links import SLOWEST_MS, Links
+from harness.units import NS_PER_MS
+
+NAMES = ("n1", "n2", "n3")
+
+
+def times_ms(seed: int) -> list[float]:
+    """Returns the median time of a packet on each link."""
+    links = Links(seed, NAMES)
+    return [statistics.median(links.delay_ns(*pair) / NS_PER_MS for _ in range(101)) for pair in permutations(NAMES, 2)]
+
+
+def test_half_of_all_seeds_have_links_of_their_own() -> None:
+    """The others are alike and fast; none is slower than it may be."""
+    seeds = [times_ms(seed) for seed in range(60)]
+    even = [times for times in seeds if max(times) < 0.8]
+    assert 20 <= len(even) <= 40
+    assert max(max(times) for times in seeds) <= SLOWEST_MS * 1.2
+    assert any(max(times) > 4 * min(times) for times in seeds)
+
+
+def test_links_follow_from_the_seed() -> None:
+    """The same seed gives the same times, another one gives others."""
+    assert times_ms(3) == times_ms(3) != times_ms(4)
+
+
+def test_clients_are_near() -> None:
+    """However slow the links are, a client's packet takes less than a millisecond."""
+    assert all(Links(seed, NAMES).near_ns() < NS_PER_MS for seed in range(20))
