@@ -99,10 +99,10 @@ class Tried:
 def hunt(ctx: click.Context, /, **options: Any) -> None:
     """Runs many seeds in the simulator, and stops at the first invalid run.
 
-    Without --nemesis, each run draws its own kinds of faults, and --fault-on, --fault-off and --rate unless they are given. With
-    --nemesis, runs differ only in the seed, and the output has the share of invalid runs with its confidence interval. `labrys
-    hunt` repeats the first invalid run as `labrys test` does, and puts it into the store. Exit codes: 0 no run is invalid, 1 a
-    run is invalid, 2 no run is valid.
+    Without --nemesis, each run draws its own kinds of faults, and --fault-on, --fault-off and --rate unless they are given.
+    With --nemesis, runs differ only in the seed, and the output has the share of invalid runs with its confidence interval.
+    `labrys hunt` repeats the first invalid run as `labrys test` does, and puts it into the store. Exit codes: 0 no run is
+    invalid, 1 a run is invalid, 2 no run is valid.
     """
     from commands.hunting import Chooser
     from harness.proportions import interval
