@@ -22,10 +22,14 @@ FINDS: dict[Bug, tuple[int, str]] = {
     Bug.LEASE_TOO_LONG: (3, "partition-leader,partition-random-halves"),
     Bug.HALF_IS_MAJORITY: (1, "partition-random-halves,partition-leader"),
     Bug.HALF_OF_EVEN_IS_MAJORITY: (1, "partition-halves,partition-random-halves,partition-leader"),
-    Bug.STALE_APPEND_CUTS: (2, "packet-reorder,packet-delay,partition-leader"),
     Bug.SNAPSHOT_WITHOUT_SESSIONS: (2, "kill,partition-random-node"),
     Bug.LOST_LEADERSHIP_IS_FAIL: (4, "partition-leader,leader-pause"),
     Bug.LOG_END_NOT_RESTORED: (1, "kill,leader-kill"),
+    Bug.VOTE_FOR_SHORTER_LOG: (3, "partition-random-node,leader-kill,partition-leader"),
+    Bug.OLD_LEADER_OBEYED: (3, "partition-leader,leader-pause,packet-delay"),
+    Bug.CHECKSUM_NOT_VERIFIED: (2, "file-bitflip,kill"),
+    Bug.LEASE_ON_WALL_CLOCK: (7, "clock-skew,clock-strobe,partition-leader"),
+    Bug.READ_BEFORE_OWN_ENTRY: (8, "leader-kill,partition-random-halves,partition-leader"),
 }
 SEED = 1
 CORRECT = 6  # runs, and as many with leases

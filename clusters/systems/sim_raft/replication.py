@@ -102,7 +102,8 @@ class Replication:
             progress.next = max(progress.next, progress.match + 1)
             self._commit()
         elif message.term == storage.term:
-            progress.next = max(progress.match, min(progress.next - 1, message.index)) + 1
+            progress.match = min(progress.match, message.index)  # lower where its disk has lost what it acknowledged
+            progress.next = min(progress.next - 1, message.index) + 1
         raft.reads.confirmed()
         raft.transfers.go_on()
         # Who refuses what it has taken before is asked again with the next heartbeat only, or this would go on without a pause.
