@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
+import shlex
 import shutil
 import stat
 import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +30,8 @@ from harness.errors import InfrastructureError, NodeError
 from harness.remote.fabric import FabricRemote
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from clusters.local import LocalCluster
 
 pytestmark = pytest.mark.integration
@@ -180,6 +185,72 @@ def test_hosts_behind_a_jump_host_are_looked_at(
     (problem,) = [finding for finding in findings if not finding.ok]
     assert (problem.what, problem.detail.startswith("db-2.east: ")) == ("SSH", True)
     assert f"`ssh-keyscan {other.address}`" in problem.fix
+
+
+# Local nodes have the programs of this machine. Where it has no sudo, this stands for it: its interpreter belongs to root.
+SUDO = """#!/usr/local/bin/sudo-python -IS
+import os, sys
+os.setgid(0)
+os.setuid(0)
+command = sys.argv[sys.argv.index("-n") + 1:]
+os.execvp(command[0], command)
+"""
+
+
+@pytest.fixture
+def plain_user(cluster: LocalCluster) -> Iterator[str]:
+    """A user on three nodes who is nobody special, but may become root by `sudo`."""
+    nodes = cluster.nodes[:3]
+    make = "useradd -m -p '*' plain && chmod 644 /etc/ssh/labrys_authorized_keys && "
+    undo = "userdel -rf plain; rm -f "
+    if namespaces.find_program("sudo"):
+        file = "/etc/sudoers.d/plain"
+        make += f"echo 'plain ALL=(ALL) NOPASSWD: ALL' >{file} && chmod 440 {file}"
+    else:
+        file = "/usr/local/bin/sudo /usr/local/bin/sudo-python"
+        make += (
+            "install -m 4755 $(readlink -f /usr/bin/python3) /usr/local/bin/sudo-python && "
+            f"printf %s {shlex.quote(SUDO)} >/usr/local/bin/sudo && chmod 755 /usr/local/bin/sudo"
+        )
+    with cluster.entered():
+        on_all(nodes, lambda node: cluster.remote(node).run(make))
+        yield "plain"
+        on_all(nodes, lambda node: cluster.remote(node).run(f"{undo}{file}", check=False))
+
+
+def test_a_run_on_hosts_of_an_inventory_as_a_user_with_sudo(
+    cluster: LocalCluster, plain_user: str, tmp_path: Path
+) -> None:
+    """The hosts have hyphens and dots in their names; faults, logs and the leader are theirs, by these names."""
+    directory = cluster.endpoint(cluster.nodes[0]).key.parent
+    names = ["db-1.east", "db-2.east", "db_2.east"]
+    lines = [
+        f'user = "{plain_user}"\nkey = "{directory / "id"}"\nknown_hosts = "{directory / "known_hosts"}"\n',
+        *(
+            f'[[hosts]]\nname = "{name}"\nhost = "{node.address}"\n'
+            for name, node in zip(names, cluster.nodes[:3], strict=True)
+        ),
+    ]
+    (tmp_path / "lab.toml").write_text("\n".join(lines))
+    asked = [
+        "--cluster", "ssh", "--inventory", str(tmp_path / "lab.toml"), "--store", str(tmp_path / "store"), "--seed", "7",
+        "--nemesis", "partition-leader,kill", "--in-turn", "--time-limit", "8", "--fault-on", "2", "--fault-off", "1",
+        "--fault-quiet", "1", "--rate", "5", "--format", "json",
+    ]  # fmt: skip
+    with cluster.entered():
+        done = subprocess.run(
+            [sys.executable, "-m", "cli", "test", *asked], capture_output=True, text=True, timeout=200, check=False
+        )
+    document = json.loads(done.stdout)
+    parts = {name: part["valid"] for name, part in document["parts"].items()}
+    assert parts["linearizable"] is True, done.stderr
+    assert parts["faults-effective"] is True, done.stderr
+    leaders = [seen["leader"] for seen in document["sightings"] if seen["leader"]]
+    assert leaders, done.stderr
+    assert set(leaders) <= set(names)
+    assert {target for fault in document["faults"] for target in fault["targets"]} <= set(names)
+    logs = {path.parent.name for path in Path(document["run"]).glob("nodes/*/*.log")}
+    assert logs == set(names)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from clusters.systems.dledger.outcomes import REFUSALS
 from clusters.systems.dledger.requests import Peer
 from clusters.systems.dledger.routing import Group
 from clusters.systems.leading import move_leadership
-from clusters.systems.members import check_member
+from clusters.systems.members import Members
 from clusters.systems.remoting import RemotingError
 from clusters.systems.waiting import wait_until_complete
 from harness.daemon import Daemon
@@ -107,9 +107,9 @@ class DLedgerNodes(System):
 
     def __init__(self, cluster: Cluster, options: NodeOptions, workload: str) -> None:
         super().__init__(cluster, options, workload)
-        for node in cluster.nodes:
-            check_member(node, "DLedger")
-        self.group = Group(name=GROUP, nodes=tuple(cluster.nodes), port=PORT)
+        nodes = tuple(cluster.nodes)
+        members = Members(nodes, port=PORT, system="DLedger")
+        self.group = Group(name=GROUP, nodes=nodes, port=PORT, members=members)
 
     @abc.abstractmethod
     def arguments(self) -> Sequence[str]:
@@ -147,10 +147,10 @@ class DLedgerNodes(System):
 
     def processes(self, node: Node) -> Sequence[Daemon]:
         """Returns the one process of a node."""
-        peers = ";".join(f"{peer.name}-{peer.address}:{PORT}" for peer in self.group.nodes)
+        members = self.group.members
         arguments = [
-            "java", *JVM_FLAGS, "-jar", NODE_JAR, "--group", GROUP, "--self", node.name, "--peers", peers, "--dir", DATA_DIR,
-            "--log-dir", LOG_DIR, "--heartbeat-ms", str(self.options.heartbeat_ms),
+            "java", *JVM_FLAGS, "-jar", NODE_JAR, "--group", GROUP, "--self", members.id_of(node.name), "--peers", members.text,
+            "--dir", DATA_DIR, "--log-dir", LOG_DIR, "--heartbeat-ms", str(self.options.heartbeat_ms),
             "--data-file-bytes", str(self.options.data_file_bytes), "--index-file-entries", str(INDEX_FILE_ENTRIES),
             *self.arguments(),
         ]  # fmt: skip

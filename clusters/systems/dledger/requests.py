@@ -16,6 +16,7 @@ from harness.system import NodeStatus, ReplicaState
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from clusters.systems.members import Members
     from clusters.systems.remoting import Answer
     from harness.op import Value
 
@@ -29,12 +30,13 @@ NOBODY = ""  # the name of no node
 
 
 class Peer:
-    """A connection to one node of one group."""
+    """A connection to one node of one group. Nodes go by their names here, and by their ids as members in what is sent."""
 
-    def __init__(self, connection: Connection, *, group: str, node: str) -> None:
+    def __init__(self, connection: Connection, *, group: str, node: str, members: Members) -> None:
         self._connection = connection
-        self._ids = {"group": group, "remoteId": node}
+        self._ids = {"group": group, "remoteId": members.id_of(node)}
         self._node = node
+        self._members = members
 
     @property
     def closed(self) -> bool:
@@ -57,7 +59,7 @@ class Peer:
             node=self._node,
             role=str(body.get("role")),
             term=_integer(body, "term"),
-            leader=str(body["leaderId"]) if body.get("leaderId") else None,
+            leader=self._leader(body),
             applied_index=_integer(body, "appliedIndex"),
             committed_index=_integer(body, "committedIndex"),
             details=details,
@@ -74,7 +76,12 @@ class Peer:
 
     async def transfer(self, to: str, term: int) -> int:
         """Asks this leader to hand its leadership of `term` to a node; returns DLedger's code."""
-        request = {**self._ids, "transferId": self._node, "transfereeId": to, "term": term}
+        request = {
+            **self._ids,
+            "transferId": self._ids["remoteId"],
+            "transfereeId": self._members.id_of(to),
+            "term": term,
+        }
         return _integer((await self._connection.call(LEADERSHIP_TRANSFER, request, extension={})).body, "code")
 
     async def append(self, body: bytes) -> Answer:
@@ -92,7 +99,7 @@ class Peer:
     async def leader(self) -> str | None:
         """Asks the node which node leads, as far as it knows."""
         body = _body(await self._connection.call(METADATA, self._ids, extension={}))
-        return str(body["leaderId"]) if body.get("leaderId") else None
+        return self._leader(body)
 
     async def term(self) -> int:
         """Asks the node for its current term.
@@ -105,6 +112,10 @@ class Peer:
         if answer.body.get("code") != UNEXPECTED_ARGUMENT:
             raise BadAnswer(f"{self._node}: expected a refusal with its term, got {str(answer.body)[:100]}")
         return _integer(answer.body, "term")
+
+    def _leader(self, body: Mapping[str, Value]) -> str | None:
+        """Returns the node that an answer names as the leader."""
+        return self._members.name_of(str(body["leaderId"])) if body.get("leaderId") else None
 
     async def _own(self, kind: str, request: Mapping[str, Value]) -> Answer:
         return await self._connection.call(USER_DEFINED, {**self._ids, **request}, extension={"requestTypeCode": kind})

@@ -19,6 +19,7 @@ from harness.op import Fail, Info
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+    from clusters.systems.members import Members
     from clusters.systems.remoting import Answer
     from harness.node import Node
     from harness.op import Value
@@ -36,11 +37,13 @@ class Group:
         name: The Raft group.
         nodes: Its nodes.
         port: The port of each.
+        members: The nodes as members.
     """
 
     name: str
     nodes: Sequence[Node]
     port: int
+    members: Members
 
     async def connect(self, node: Node, timeout_s: float = CONNECT_TIMEOUT_S) -> Peer:
         """Connects to a node.
@@ -49,7 +52,7 @@ class Group:
             NotSent: It cannot be reached.
         """
         connection = await Connection.open(node.address, self.port, timeout_s)
-        return Peer(connection, group=self.name, node=node.name)
+        return Peer(connection, group=self.name, node=node.name, members=self.members)
 
 
 class Seat:
@@ -114,15 +117,16 @@ class Seat:
 
     async def _refused(self, body: Mapping[str, Value], *, is_read: bool) -> Fail | Info:
         """Goes to the leader, if this client follows and one is named; if none is, to the next node, after a pause."""
-        code, leader = body.get("code"), body.get("leaderId")
+        code, told = body.get("code"), body.get("leaderId")
         if not isinstance(code, int):
             return no_answer("bad-answer: no code", is_read=is_read)
-        named = leader if isinstance(leader, str) and leader != self._at.name else None
+        leader = self._group.members.name_of(told) if isinstance(told, str) else None
+        named = leader if leader != self._at.name else None
         if code in NOT_SERVING and self._follows and named is not None:
             self._leave(named)
         else:
             await asyncio.sleep(REFUSAL_PAUSE_S)
-            if code in NOT_SERVING and leader is None:
+            if code in NOT_SERVING and told is None:
                 self._leave(None)
         return outcomes.refused_read(code, named) if is_read else outcomes.refused_write(code, named)
 

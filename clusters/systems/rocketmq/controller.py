@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from clusters.systems.dledger.requests import Peer
 from clusters.systems.leading import move_leadership
-from clusters.systems.members import check_member
+from clusters.systems.members import Members
 from clusters.systems.remoting import RemotingError
 from clusters.systems.rocketmq import jars, jraft
 from clusters.systems.rocketmq.client import ControllerClient, Controllers, SplitClient
@@ -120,8 +120,7 @@ class RocketMQController(System):
 
     def __init__(self, cluster: Cluster, options: ControllerOptions, workload: str) -> None:
         super().__init__(cluster, options, workload)
-        for node in cluster.nodes:
-            check_member(node, "RocketMQ")
+        self._members = Members(cluster.nodes, port=PORT, system="RocketMQ")
         self._options = options
         self._is_dledger = options.consensus is Consensus.DLEDGER
         self.controllers = Controllers(nodes=tuple(cluster.nodes), port=PORT)
@@ -179,8 +178,8 @@ class RocketMQController(System):
             lines |= {
                 "controllerType": "DLedger",
                 "controllerDLegerGroup": GROUP,
-                "controllerDLegerPeers": ";".join(f"{each.name}-{each.address}:{PORT}" for each in nodes),
-                "controllerDLegerSelfId": node.name,
+                "controllerDLegerPeers": self._members.text,
+                "controllerDLegerSelfId": self._members.id_of(node.name),
                 "processReadEvent": str(options.process_read_event).lower(),
             }
         else:
@@ -291,7 +290,7 @@ class RocketMQController(System):
         return next(node for node in self.controllers.nodes if node.name == name)
 
     def _peer(self, connection: Connection, node: Node) -> Peer:
-        return Peer(connection, group=GROUP, node=node.name)
+        return Peer(connection, group=GROUP, node=node.name, members=self._members)
 
 
 def lacking(statuses: Mapping[str, NodeStatus | None]) -> dict[str, str]:

@@ -14,6 +14,7 @@ from clusters.systems.dledger import outcomes
 from clusters.systems.dledger.client import DLedgerClient
 from clusters.systems.dledger.options import ReadMode, Routing
 from clusters.systems.dledger.routing import Group
+from clusters.systems.members import Members
 from harness.node import Node
 from harness.op import Fail, Info, Invocation, Ok
 from tests.unit.clusters.remoting_script import answer, frame, scripted
@@ -60,7 +61,7 @@ def refuses(code: int, leader: str | None = None) -> Script:
 
 def group(port: int) -> Group:
     """The group of all nodes."""
-    return Group(name="g", nodes=NODES, port=port)
+    return Group(name="g", nodes=NODES, port=port, members=Members(NODES, port=port, system="DLedger"))
 
 
 async def outcome(

@@ -15,6 +15,7 @@ from clusters.systems.dledger import outcomes
 from clusters.systems.dledger.routing import Group
 from clusters.systems.dledger_log.client import LogClient
 from clusters.systems.dledger_log.entries import BARRIER, encode
+from clusters.systems.members import Members
 from harness.node import Node
 from harness.op import Fail, Info, Invocation, Ok
 from tests.unit.clusters.remoting_script import answer, frame, scripted
@@ -91,7 +92,9 @@ def outcome_of(
 
     async def main() -> Outcome:
         async with scripted(script) as node, asyncio.timeout(10):
-            group = Group(name="labrys", nodes=NODES, port=node.port)
+            group = Group(
+                name="labrys", nodes=NODES, port=node.port, members=Members(NODES, port=node.port, system="DLedger")
+            )
             client = LogClient(group=group, node=at, barrier=barrier, window=window, follows=False)
             try:
                 return await client.invoke(Invocation(f, value, key))
