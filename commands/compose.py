@@ -16,6 +16,7 @@ import clusters.options
 import harness.choices
 import nemesis.choices
 from commands import choosing
+from commands.suite_case import SUITE_CASE, SUITE_CASE_OPTION
 from harness import options as opt
 from harness.parameters import Whole, folder
 from harness.randomness import fresh_seed
@@ -68,6 +69,7 @@ OUTPUT_OPTIONS = (
                  help="The name of the test, and of its folder in the store.  [default: system, workload and faults]"),
     STORE_OPTION,
     FORMAT_OPTION,
+    SUITE_CASE_OPTION,
 )  # fmt: skip
 
 # What says how often a test runs. One run of it knows nothing of the others.
@@ -80,8 +82,9 @@ REPEAT_OPTIONS = (
 )  # fmt: skip
 REPEATING = frozenset({"repeat", "until_fail", "same_seed"})
 REPEAT_FLAGS = frozenset({"repeat", "until-fail", "same-seed"})
-OUTPUT_FLAGS = frozenset({"cluster-name", "keep-cluster", "name", "store", "format"}) | REPEAT_FLAGS
-NOT_REPRODUCED = frozenset({"seed", "cluster_name", "keep_cluster", "test_name", "store_dir", "output"}) | REPEATING
+OUTPUT_FLAGS = frozenset({"cluster-name", "keep-cluster", "name", "store", "format", "suite-case"}) | REPEAT_FLAGS
+_PLACES = frozenset({"seed", "cluster_name", "keep_cluster", "test_name", "store_dir", "output", SUITE_CASE})
+NOT_REPRODUCED = _PLACES | REPEATING
 
 # The options that a replay never takes from the replayed run, since its folder may come from anyone.
 PLACES = (NOT_REPRODUCED - {"seed"}) | {"inventory", nemesis.choices.PLAN_FILE}
@@ -198,10 +201,11 @@ def compose(
         options={
             name: str(value) if isinstance(value, Path) else value
             for name, value in options.items()
-            if name not in REPEATING
+            if name not in REPEATING | {SUITE_CASE}
         },
         left_out={left.kind: left.reason for left in plan.left_out},
         defaults=defaults,
+        suite=options.get(SUITE_CASE),
     )
     return test, info, to_json(plan)
 

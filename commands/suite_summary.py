@@ -62,7 +62,7 @@ def outcome(result: CaseResult) -> str:
     if result.verdict is None:
         return f"error {result.exit_code}"
     if result.crossed:
-        return f"{result.verdict}, crossed a threshold"
+        return f"{result.verdict}, {'crossed a threshold' if result.behind is None else 'thresholds unknown'}"
     if result.failed_as_known:
         return f"{result.verdict}, as known"
     if result.verdict is result.case.expect:
@@ -139,7 +139,7 @@ def github_lines(name: str, results: Sequence[CaseResult]) -> Iterator[str]:
     """Yields a line of GitHub Actions for each case that failed, and a notice with the sum."""
     for result in results:
         if not result.passed:
-            level = "warning" if result.verdict is Verdict.UNKNOWN and not result.crossed else "error"
+            level = "warning" if result.undecided else "error"
             yield annotation(
                 level, f"{name} {result.case.name}", f"{outcome(result)}: {result.why}\n{result.reproduce}"
             )

@@ -35,7 +35,8 @@ from results import members as must
 from results.errors import BadRecord, StoreError
 from results.junit import junit_xml, of_cases
 from results.measures import measure
-from results.reading import parts_from
+from results.reading import behind, failures, fault_violations, parts_from
+from results.record import suite_case_document
 from results.spoken import seconds
 from results.store import CURRENT, point, stamp, unpoint, write_text
 
@@ -179,6 +180,7 @@ def run_suite(
             console.print(Text(f"[{number}/{len(todo)}] {plain(case.name)}", style="bold"))
             folder.save(suite, results, running=case.name)
             own = ["--store", str(store), "--format", "json", "--name", _plain_name(f"{suite.name}-{names[case.name]}")]
+            own += ["--suite-case", json.dumps(suite_case_document(suite.case_of(case)))]
             command = [*(["--config", str(config)] if config else []), *case.arguments(), *own]
             log = folder.path / f"{names[case.name]}.log"
             with Following(console, log):
@@ -252,12 +254,11 @@ def _run_case(case: Case, command: Sequence[str], log_path: Path, limit_s: float
         reason=str(document.get("reason") or " / ".join(errors[-REASON_LINES:]) or "it said nothing"),
         seconds=time.monotonic() - began_s,
         run=document.get("run"),
-        failures=tuple(
-            f"{part.name}={part.verdict}" for part in parts if part.decides and part.verdict is not Verdict.VALID
-        ),
+        failures=failures(parts),
         left_out=tuple(str(left["kind"]) for left in document.get("left_out", ())),
-        fault_violations=_fault_violations(document),
+        fault_violations=fault_violations(document),
         crossed=crossed(case.thresholds, partial(measure, document)) if "valid" in document else (),
+        behind=behind(parts),
     )
 
 
@@ -331,14 +332,6 @@ def workload_s(case: Case, default_s: float) -> float:
     return case.runs * (seconds_given if 0 <= seconds_given <= MAX_RUN_S else default_s)
 
 
-def _fault_violations(document: Mapping[str, Value]) -> int | None:
-    """Returns how many violations were seen during or after a fault; None if the document does not say."""
-    if "violations" not in document:
-        return None
-    found = document["violations"]
-    return int(found["during_faults"]) + int(found["after_faults"]) if found else 0
-
-
 def _document(output: str) -> Mapping[str, Value]:
     try:
         document = json.loads(output)
@@ -359,6 +352,7 @@ def _result_from(case: Case, result: Mapping[str, Value]) -> CaseResult:
         left_out=must.texts(result.get("left_out", []), "left_out"),
         fault_violations=None if violations is None else must.whole(violations, "fault_violations"),
         crossed=must.texts(result.get("crossed", []), "crossed"),
+        behind=must.text_or_none(result.get("behind"), "behind"),
     )
 
 
@@ -372,5 +366,6 @@ def _result_json(result: CaseResult) -> dict[str, Value]:
         "left_out": list(result.left_out),
         "fault_violations": result.fault_violations,
         "crossed": list(result.crossed),
+        "behind": result.behind,
         "passed": result.passed,
     }

@@ -36,6 +36,14 @@ EXCEPTION_ERROR = "exception"
 CONTROL_NODE = "control-node"
 REPLICAS_EQUAL = "replicas-equal"
 
+# The parts of any run, whatever its workload is. They say nothing about what the operations on a key mean.
+OF_ANY_RUN = frozenset(
+    {
+        "replicas-equal", "recovered", "faults-effective", "progress", "client-errors", "log-patterns", "completed",
+        CONTROL_NODE,
+    }
+)  # fmt: skip
+
 
 def faults_effective(faults: Sequence[FaultRecord], plan: Sequence[PlannedFault]) -> Part:
     """Says whether every kind of fault that the run asked for was seen to take effect at least once.

@@ -33,7 +33,8 @@ that are named there may come out like that, and the summary says that they did.
 A folder is a suite of regressions: each of its TOML files has tests as above, and a plan is named from the file's own folder.
 
 `thresholds = ["p99_ms < 200", "availability > 0.9"]` demands numbers of a run beside its verdict; `harness.thresholds` has the
-grammar. A case whose run crosses one has failed, whatever its verdict is.
+grammar. A case whose run crosses one has failed, whatever its verdict is. If the control node of the run was behind, it is
+unknown whether the case passes.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from harness.documents import read_toml, shown
 from harness.errors import ExitCode, InputError
+from harness.expectation import Expectation, Outcome, SuiteCase
 from harness.parameters import MAX_SEED
 from harness.randomness import SEED_BITS, repeat_seed, stream
 from harness.suggest import did_you_mean
@@ -92,6 +94,7 @@ class Case:
         thresholds: What is demanded of the run's numbers.
         runs: How many runs the case has, each with a seed of its own.
         at_least: How many of them must end as expected.
+        repetition: Which repetition of its combination it is, from 1; None if the combination runs once.
     """
 
     name: str
@@ -105,6 +108,19 @@ class Case:
     thresholds: Sequence[Threshold] = ()
     runs: int = 1
     at_least: int = 1
+    repetition: int | None = None
+
+    @property
+    def line(self) -> str:
+        """Returns the name without the number of the repetition."""
+        return self.name if self.repetition is None else self.name.removesuffix(f"#{self.repetition}")
+
+    @property
+    def expectation(self) -> Expectation:
+        """Returns what is expected of its run."""
+        return Expectation(
+            verdict=self.expect, during_fault=self.expect_during_fault, known_failures=self.known_failures
+        )
 
     def arguments(self) -> list[str]:
         """Returns the arguments of `labrys` that run this case."""
@@ -134,6 +150,7 @@ class CaseResult:
         left_out: The kinds of faults that were asked for by `all` and are not in the plan.
         fault_violations: How many violations were seen during or after a fault; None if the results do not say.
         crossed: A sentence for each threshold that the run does not keep.
+        behind: The sentence that says that the control node was behind; None if it kept up.
     """
 
     case: Case
@@ -145,6 +162,7 @@ class CaseResult:
     left_out: Sequence[str] = ()
     fault_violations: int | None = None
     crossed: Sequence[str] = ()
+    behind: str | None = None
 
     @property
     def verdict(self) -> Verdict | None:
@@ -152,19 +170,32 @@ class CaseResult:
         return {code.exit_code.value: code for code in Verdict}.get(self.exit_code)
 
     @property
+    def outcome(self) -> Outcome | None:
+        """Returns how its verdict came out beside the expected one; None if it has none."""
+        if self.verdict is None:
+            return None
+        return self.case.expectation.outcome(self.verdict, self.failures, self.fault_violations)
+
+    @property
     def failed_as_known(self) -> bool:
         """Returns whether it is not valid, and only by what is known to fail."""
-        definite = self.verdict in {Verdict.INVALID, Verdict.UNKNOWN}
-        return definite and bool(self.failures) and self.case.known_failures.issuperset(self.failures)
+        return self.outcome is Outcome.KNOWN
 
     @property
     def passed(self) -> bool:
         """Returns whether the verdict is the expected one, or known to fail like that, and no threshold is crossed."""
-        if self.crossed:
-            return False
-        if self.verdict is self.case.expect:
-            return self.without_fault is None and self.without_parts is None
-        return self.case.expect is Verdict.VALID and self.failed_as_known
+        return not self.crossed and self.outcome in {Outcome.EXPECTED, Outcome.KNOWN}
+
+    @property
+    def undecided(self) -> bool:
+        """Returns whether it is not known if the case passes: by its verdict, or because its control node was behind.
+
+        A threshold that is crossed says nothing about the system if the control node was behind.
+        """
+        if self.outcome is Outcome.UNDECIDED:
+            return self.behind is not None or not self.crossed
+        expected = self.outcome in {Outcome.EXPECTED, Outcome.KNOWN}
+        return expected and bool(self.crossed) and self.behind is not None
 
     @property
     def without_fault(self) -> str | None:
@@ -188,9 +219,12 @@ class CaseResult:
         """Returns the case's sentence: the verdict's, after what makes an expected verdict fail."""
         if self.without_fault or self.without_parts:
             return f"{self.without_fault or self.without_parts}: {self.reason}"
-        if self.crossed:
-            return f"crossed the threshold {'; and '.join(self.crossed)}. {self.reason}"
-        return self.reason
+        if not self.crossed:
+            return self.reason
+        thresholds = "; and ".join(self.crossed)
+        if self.behind is None:
+            return f"crossed the threshold {thresholds}. {self.reason}"
+        return f"it is unknown whether the system keeps the threshold {thresholds}. {self.behind} {self.reason}"
 
     @property
     def reproduce(self) -> str:
@@ -211,6 +245,10 @@ class Suite:
     name: str
     seed: int
     cases: Sequence[Case]
+
+    def case_of(self, case: Case) -> SuiteCase:
+        """Returns what the run of a case is told of it."""
+        return SuiteCase(suite=self.name, case=case.name, line=case.line, expectation=case.expectation)
 
 
 def load_suite(path: Path, *, seed: int, known: KnownOptions) -> Suite:
@@ -324,6 +362,7 @@ def _cases(where: str, table: Mapping[str, Any], *, seed: int, known: KnownOptio
                 thresholds=thresholds,
                 runs=1 if at_least is None else repeat,
                 at_least=at_least or 1,
+                repetition=None if turns == 1 else turn,
             )
 
 
@@ -391,8 +430,9 @@ def exit_code(results: Iterable[CaseResult]) -> ExitCode:
     An unexpected verdict or a crossed threshold decides over an error of the tool, that over an unknown, that over valid.
     """
     failed = [result for result in results if not result.passed]
-    if any(result.verdict in {Verdict.INVALID, Verdict.VALID} or result.crossed for result in failed):
+    definite = [result for result in failed if not result.undecided]
+    if any(result.verdict is not None or result.crossed for result in definite):
         return ExitCode.INVALID
-    if any(result.verdict is None for result in failed):
+    if definite:
         return ExitCode.INTERNAL
     return ExitCode.UNKNOWN if failed else ExitCode.VALID

@@ -118,7 +118,7 @@ def of_cases(name: str, results: Sequence[CaseResult]) -> JunitSuite:
     for result in results:
         problem = None
         if not result.passed:
-            problem = "error" if result.verdict in {None, Verdict.UNKNOWN} else "failure"
+            problem = "error" if result.verdict is None or result.undecided else "failure"
         where = f"\nrun: {result.run}" if result.run else ""
         where += f"\nfailed, as known: {', '.join(result.failures)}" if result.failed_as_known else ""
         where += f"\nleft out of the faults: {', '.join(result.left_out)}" if result.left_out else ""

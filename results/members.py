@@ -7,7 +7,8 @@ that is not what it should be is an error that names it; none is made into somet
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from harness.documents import shown
 from harness.units import NS_PER_S
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from harness.op import Value
+
+Word = TypeVar("Word", bound=StrEnum)
 
 MAX_S: Final = 1e9  # thirty years; more than any run, and its nanoseconds fit into 64 bits
 MAX_WHOLE: Final = 2**63 - 1
@@ -84,6 +87,14 @@ def listed(value: Value, name: str) -> list[Value]:
 def texts(value: Value, name: str) -> tuple[str, ...]:
     """Returns a list of texts."""
     return tuple(text(each, f"{name}[{index}]") for index, each in enumerate(listed(value, name)))
+
+
+def one_of(value: Value, words: type[Word], name: str) -> Word:
+    """Returns the member of an enumeration of texts that a text stands for."""
+    try:
+        return words(text(value, name))
+    except ValueError:
+        raise _wrong(name, f"one of {', '.join(map(str, words))}", value) from None
 
 
 def instant(value: Value, name: str) -> datetime:

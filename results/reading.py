@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from harness.faults import FaultRecord, PlannedFault, Proof
+from harness.parts import CONTROL_NODE
 from harness.verdict import Part, Verdict
 from harness.watch import Positions, Sighting
 from results import members as must
@@ -17,7 +18,7 @@ from results.document import FORMAT, VERSION, workload_end_ns
 from results.errors import BadRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from harness.op import Value
 
@@ -49,6 +50,28 @@ def parts_from(document: Mapping[str, Value]) -> list[Part]:
             for name, part in must.mapping(must.member(document, "parts"), "parts").items()
         )
     ]
+
+
+def failures(parts: Iterable[Part]) -> tuple[str, ...]:
+    """Returns the parts that decide a run and are not valid, as `name=verdict`."""
+    return tuple(f"{part.name}={part.verdict}" for part in parts if part.decides and part.verdict is not Verdict.VALID)
+
+
+def behind(parts: Iterable[Part]) -> str | None:
+    """Returns the sentence that says that the control node was behind; None if it kept up, or if nothing is known of it."""
+    found = (part.reason for part in parts if part.name == CONTROL_NODE and part.verdict is not Verdict.VALID)
+    return next(found, None)
+
+
+def fault_violations(document: Mapping[str, Value]) -> int | None:
+    """Returns how many violations were seen during or after a fault; None if `results.json` does not say."""
+    if "violations" not in document:
+        return None
+    found = document["violations"]
+    if not found:
+        return 0
+    told = must.mapping(found, "violations")
+    return sum(must.whole(must.member(told, name), f"violations.{name}") for name in ("during_faults", "after_faults"))
 
 
 def faults_from(document: Mapping[str, Value]) -> list[FaultRecord]:

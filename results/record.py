@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from harness.expectation import Expectation, SuiteCase
+from harness.verdict import Verdict
 from harness.watch import Positions
 from results import members as must
 from results.availability import Codes
@@ -47,6 +49,7 @@ class TestInfo:
         refusals: Codes of `fail` errors by which a node names another to ask; availability counts them apart.
         left_out: Kinds of faults that were asked for by `all` and are not in the plan, each with the reason.
         defaults: The `file` of defaults and the `options` that it decided; None if it decided none.
+        suite: The case of a suite that it is, with what the suite expects of it; None if no suite runs it.
     """
 
     __test__ = False  # not a test class, whatever its name begins with
@@ -64,6 +67,7 @@ class TestInfo:
     refusals: Sequence[str] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
     defaults: Mapping[str, Value] | None = None
+    suite: SuiteCase | None = None
 
     @property
     def codes(self) -> Codes:
@@ -116,6 +120,7 @@ def test_document(test: TestInfo) -> dict[str, Value]:
         "refusals": list(test.refusals),
         "left_out": left_out_document(test.left_out),
         "defaults": defaults_document(test.defaults),
+        "suite": None if test.suite is None else suite_case_document(test.suite),
     }
 
 
@@ -127,6 +132,41 @@ def left_out_document(left_out: Mapping[str, str]) -> list[Value]:
 def defaults_document(defaults: Mapping[str, Value] | None) -> Value:
     """Returns what a file of defaults decided, as `test.json` and `results.json` say it."""
     return None if defaults is None else {"file": str(defaults["file"]), "options": dict(defaults["options"])}
+
+
+def suite_case_document(case: SuiteCase) -> dict[str, Value]:
+    """Returns a case of a suite, as `test.json` says it."""
+    return {
+        "name": case.suite,
+        "case": case.case,
+        "line": case.line,
+        "expect": str(case.expectation.verdict),
+        "expect_during_fault": case.expectation.during_fault,
+        "known_failures": sorted(case.expectation.known_failures),
+    }
+
+
+def suite_case_from(told: Value) -> SuiteCase:
+    """Reads what `suite_case_document` wrote.
+
+    Raises:
+        BadRecord: It is not such a document.
+    """
+    members = must.mapping(told, "suite")
+
+    def of(name: str) -> Value:
+        return must.member(members, name)
+
+    return SuiteCase(
+        suite=must.text(of("name"), "suite.name"),
+        case=must.text(of("case"), "suite.case"),
+        line=must.text(of("line"), "suite.line"),
+        expectation=Expectation(
+            verdict=must.one_of(of("expect"), Verdict, "suite.expect"),
+            during_fault=must.flag(of("expect_during_fault"), "suite.expect_during_fault"),
+            known_failures=frozenset(must.texts(of("known_failures"), "suite.known_failures")),
+        ),
+    )
 
 
 def _defaults(told: Value) -> Value:
@@ -186,6 +226,7 @@ def test_from_document(document: Value, where: str) -> TestInfo:
                 for left in (must.mapping(each, "left_out") for each in must.listed(either("left_out"), "left_out"))
             },
             defaults=_defaults(document.get("defaults")),
+            suite=None if document.get("suite") is None else suite_case_from(document["suite"]),
         )
     except BadRecord as error:
         raise BadRecord(f"{where}: {error}") from error

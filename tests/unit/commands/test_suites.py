@@ -22,6 +22,7 @@ from harness.suite import Case, CaseResult, Suite, exit_code, load_suite
 from harness.thresholds import read_threshold
 from harness.verdict import Verdict
 from results.errors import StoreError
+from results.record import suite_case_from
 from results.store import Store
 
 CONTROL = Case(name="control", test="control", options={}, seed=7, expect=Verdict.INVALID, expect_during_fault=True)
@@ -99,6 +100,35 @@ def test_a_crossed_threshold_fails_a_valid_case(tmp_path: Path, monkeypatch: pyt
     first, last = github_lines("s", [result])
     assert first.startswith("::error title=s c::valid, crossed a threshold: crossed the threshold p99_ms < 200")
     assert last == "::notice title=s::0 of 1 cases were as expected"
+
+
+def test_a_threshold_of_a_run_whose_control_node_was_behind_is_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Decision 0012: such numbers are not the system's. A threshold that is kept all the same is kept."""
+    part = {"valid": "unknown", "reason": "The control node was behind: too late.", "details": {}, "extra": True}
+    document = {
+        "valid": True, "reason": "Good.", "parts": {"control-node": part}, "run": "r",
+        "latency": {"read": {"p99_ms": 312.4}}, "availability": {"share": 0.95},
+    }  # fmt: skip
+    for demand, code in (("p99_ms < 200", ExitCode.UNKNOWN), ("availability > 0.9", ExitCode.VALID)):
+        case = Case(name="c", test="c", options={}, seed=7, expect=Verdict.VALID, thresholds=(read_threshold(demand),))
+        folder = tmp_path / str(code)
+        folder.mkdir()
+        result, *_ = run(case, folder, monkeypatch, ExitCode.VALID, document)
+        assert exit_code([result]) is code
+        assert result.passed is (code is ExitCode.VALID)
+    result, printed, place = run(
+        replace(case, thresholds=(read_threshold("p99_ms < 200"),)), tmp_path, monkeypatch, ExitCode.VALID, document
+    )
+    assert "✗ valid, thresholds unknown  c" in printed
+    assert "it is unknown whether the system keeps the threshold p99_ms < 200: it is 312.4. The control node" in printed
+    assert ET.parse(place.path / "junit.xml").getroot().find(".//error") is not None  # noqa: S314 - our own file
+    assert next(iter(github_lines("s", [result]))).startswith("::warning")
+    wrong = replace(result, exit_code=ExitCode.INVALID, failures=("linearizable=invalid",))
+    assert exit_code([wrong]) is ExitCode.INVALID
+    broken = replace(result, exit_code=ExitCode.INTERNAL)
+    assert not broken.undecided
 
 
 def test_cases_are_told_apart_by_their_folders() -> None:
@@ -191,7 +221,7 @@ def test_a_suite_says_what_its_cases_left_out(tmp_path: Path, monkeypatch: pytes
 def test_a_case_has_the_defaults_of_its_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file that `--config` names is that of each case, too."""
     command = tmp_path / "command"
-    command.write_text('#!/bin/sh\nprintf \'{"reason": "%s"}\' "$*"\n')
+    command.write_text("""#!/bin/sh\nprintf '{"reason": "%s"}' "$(echo "$*" | sed 's/"/\\\\"/g')"\n""")
     command.chmod(0o700)
     monkeypatch.setattr(sys, "executable", str(command))
     suite = Suite(name="s s", seed=1, cases=[replace(CONTROL, options={"rate": 3})])
@@ -200,9 +230,11 @@ def test_a_case_has_the_defaults_of_its_suite(tmp_path: Path, monkeypatch: pytes
         suite, place, store=tmp_path / "store", console=Console(file=io.StringIO()), exit_first=False, before={},
         time_limit_s=60, config=tmp_path / "my.toml",
     )  # fmt: skip
-    assert result.reason == (
+    words, _, told = result.reason.partition(" --suite-case ")
+    assert words == (
         f"-m cli --config {tmp_path}/my.toml test --seed 7 --rate 3 --store {tmp_path}/store --format json --name s_s-control"
     )
+    assert suite_case_from(json.loads(told)) == suite.case_of(suite.cases[0])
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,38 @@
+"""The option by which a suite says to a run which case it is, and what the suite expects of it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from click import Context, Parameter
+
+    from harness.expectation import SuiteCase
+
+SUITE_CASE = "suite_case"
+
+
+class SuiteCaseType(click.ParamType["SuiteCase | str"]):
+    """A case as JSON, as `test.json` says it."""
+
+    name = "json"
+
+    def convert(self, value: SuiteCase | str, param: Parameter | None, ctx: Context | None) -> SuiteCase:
+        """Reads it."""
+        from results.errors import BadRecord
+        from results.record import suite_case_from
+
+        if not isinstance(value, str):
+            return value
+        try:
+            return suite_case_from(json.loads(value))
+        except (ValueError, RecursionError) as error:
+            self.fail(f"expected JSON: {error}", param, ctx)
+        except BadRecord as error:
+            self.fail(str(error), param, ctx)
+
+
+SUITE_CASE_OPTION = click.option(f"--{SUITE_CASE.replace('_', '-')}", SUITE_CASE, type=SuiteCaseType(), hidden=True)

@@ -1,0 +1,46 @@
+"""How a run came out beside what its suite expects."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.expectation import Expectation, Outcome
+from harness.verdict import Verdict
+
+VALID, INVALID, UNKNOWN = Verdict.VALID, Verdict.INVALID, Verdict.UNKNOWN
+CONTROL = Expectation(verdict=INVALID)
+CONTROL_OF_FAULT = Expectation(verdict=INVALID, during_fault=True)
+KNOWN = Expectation(known_failures=frozenset({"recovered=invalid", "progress=unknown"}))
+
+
+@pytest.mark.parametrize(
+    ("expectation", "verdict", "failures", "in_fault", "outcome"),
+    [
+        (Expectation(), VALID, (), 0, Outcome.EXPECTED),
+        (Expectation(), UNKNOWN, ("progress=unknown",), 0, Outcome.UNDECIDED),
+        (Expectation(), INVALID, ("linearizable=invalid",), 3, Outcome.UNEXPECTED),
+        (CONTROL, INVALID, ("linearizable=invalid",), 0, Outcome.EXPECTED),
+        (CONTROL, VALID, (), 0, Outcome.UNEXPECTED),
+        (CONTROL, UNKNOWN, ("progress=unknown",), 0, Outcome.UNDECIDED),
+        (CONTROL_OF_FAULT, INVALID, ("linearizable=invalid",), 1, Outcome.EXPECTED),
+        (CONTROL_OF_FAULT, INVALID, ("linearizable=invalid",), 0, Outcome.UNEXPECTED),
+        (CONTROL_OF_FAULT, INVALID, ("linearizable=invalid",), None, Outcome.UNEXPECTED),
+        (KNOWN, INVALID, ("recovered=invalid", "progress=unknown"), 0, Outcome.KNOWN),
+        (KNOWN, UNKNOWN, ("progress=unknown",), 0, Outcome.KNOWN),
+        (KNOWN, INVALID, ("recovered=invalid", "linearizable=invalid"), 0, Outcome.UNEXPECTED),
+        (KNOWN, INVALID, (), 0, Outcome.UNEXPECTED),
+        (KNOWN, VALID, (), 0, Outcome.EXPECTED),
+        (Expectation(verdict=UNKNOWN), UNKNOWN, ("progress=unknown",), 0, Outcome.EXPECTED),
+        (Expectation(verdict=UNKNOWN), VALID, (), 0, Outcome.UNEXPECTED),
+    ],
+)
+def test_an_outcome(
+    expectation: Expectation, verdict: Verdict, failures: tuple[str, ...], in_fault: int | None, outcome: Outcome
+) -> None:
+    """What is expected or known is no failure; an unknown is none either, and no success."""
+    assert expectation.outcome(verdict, failures, in_fault) is outcome
+
+
+def test_only_what_is_unexpected_counts_as_invalid() -> None:
+    """The colour of a page follows it."""
+    assert [outcome.verdict for outcome in Outcome] == [VALID, VALID, UNKNOWN, INVALID]
