@@ -6,7 +6,6 @@ drawn is bounded by who calls: a row for each key or run that is given.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +17,8 @@ from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 from matplotlib.ticker import MaxNLocator
 
-from harness.plain import one_line
 from results.plots import FAINT, GRID, INK, STYLE, TYPE_COLOURS, VERDICT_COLOURS, WIDTH_IN
+from results.rows import NOT_JUDGED, Cell, Strip, Trend, TrendRun, short
 from results.spoken import percent
 
 if TYPE_CHECKING:
@@ -28,77 +27,32 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ROW_IN = 0.17
-NAME_CHARACTERS = 22
+RIGHT_IN = 0.16
 LEVELS = 5
+EM = 0.62  # the width of a letter, as a part of its size
+POINTS_PER_IN = 72.0
+# As `harness.expectation.Outcome` names them. What is known to fail has no colour of a verdict.
+OUTCOME_COLOURS: Mapping[str, str] = MappingProxyType(
+    {
+        "as-expected": VERDICT_COLOURS["valid"],
+        "known-failure": FAINT,
+        "undecided": VERDICT_COLOURS["unknown"],
+        "unexpected": VERDICT_COLOURS["invalid"],
+    }
+)
 _LEGEND: Mapping[str, Any] = MappingProxyType(
     {"fontsize": 8, "handlelength": 1.0, "columnspacing": 1.2, "borderaxespad": 0.1, "labelcolor": INK}
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Strip:
-    """The operations of one key over time.
-
-    Attributes:
-        name: The key.
-        verdict: What was found of it; None if nothing is known.
-        cells: For each bucket that has any: its number, how many operations were wanted in it, and how many were answered.
-    """
-
-    name: str
-    verdict: str | None
-    cells: Sequence[tuple[int, int, int]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
-    """Runs of one workload under one kind of fault.
-
-    Attributes:
-        row: The fault.
-        column: The workload.
-        verdict: The worst verdict of the runs; None if none was judged.
-        runs: How many runs.
-        invalid: How many of them are invalid.
-        availability: The share answered under the fault; None if nothing was asked.
-    """
-
-    row: str
-    column: str
-    verdict: str | None
-    runs: int
-    invalid: int
-    availability: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trend:
-    """One figure of the runs of one test.
-
-    Attributes:
-        title: What it is.
-        values: For each run, in order; None where there is none.
-        regressions: The places of those that became worse.
-    """
-
-    title: str
-    values: Sequence[float | None]
-    regressions: Sequence[int]
-
-
-def short(name: str, characters: int = NAME_CHARACTERS) -> str:
-    """Returns a foreign name fit to stand beside an axis."""
-    line = one_line(name)
-    return line if len(line) <= characters else f"{line[: characters - 1]}…"
 
 
 def heat(strips: Sequence[Strip], width_s: float) -> Figure:
     """Draws a strip for each key: the more was asked, the stronger, and what was not answered in the colour of failures."""
     greatest = max((asked for strip in strips for _, asked, _ in strip.cells), default=1)
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH_IN, 0.75 + ROW_IN * max(len(strips), 2)), layout="constrained")
-        figure.set_gid("heat")
-        axes = figure.subplots()
+        names = [short(strip.name) for strip in strips]
+        figure, (axes,) = _figure(
+            "heat", [ROW_IN * max(len(strips), 2)], left_in=_room_in(names, 7), top_in=0.27, bottom_in=0.45
+        )
         busy: list[list[tuple[int, int]]] = [[] for _ in range(LEVELS + 1)]
         lost: list[list[tuple[int, int]]] = [[] for _ in range(LEVELS + 1)]
         for row, strip in enumerate(strips):
@@ -112,7 +66,7 @@ def heat(strips: Sequence[Strip], width_s: float) -> Figure:
         axes.set_ylim(max(len(strips), 1) - 0.5, -0.5)
         last = max((at for strip in strips for at, _, _ in strip.cells), default=0)
         axes.set_xlim(0, (last + 1) * width_s)
-        axes.set_yticks(range(len(strips)), [short(strip.name) for strip in strips], fontsize=7)
+        axes.set_yticks(range(len(strips)), names, fontsize=7)
         for label, strip in zip(axes.get_yticklabels(), strips, strict=True):
             if strip.verdict in {"invalid", "unknown"}:
                 label.set_color(VERDICT_COLOURS[strip.verdict])
@@ -153,27 +107,28 @@ def _cells(axes: Axes, places: Sequence[tuple[int, int]], width_s: float, *, col
 
 
 def matrix(cells: Sequence[Cell]) -> Figure:
-    """Draws a cell for each fault and workload: its verdict as colour, how many runs, and what was answered."""
+    """Draws a cell for each fault and workload: its outcome as colour, how many runs, and what was answered."""
     rows = sorted({cell.row for cell in cells})
     columns = sorted({cell.column for cell in cells})
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH_IN, 0.7 + 0.46 * max(len(rows), 1)), layout="constrained")
-        figure.set_gid("matrix")
-        axes = figure.subplots()
+        names = [short(name, 34) for name in rows]
+        figure, (axes,) = _figure(
+            "matrix", [0.46 * max(len(rows), 1)], left_in=_room_in(names, 9), top_in=0.3, bottom_in=0.05
+        )
         for cell in cells:
             x, y = columns.index(cell.column), rows.index(cell.row)
-            colour = VERDICT_COLOURS.get(cell.verdict or "", FAINT)
+            colour = OUTCOME_COLOURS.get(cell.outcome or "", FAINT)
             axes.broken_barh([(x + 0.03, 0.94)], (y + 0.06, 0.88), facecolor=colour, alpha=0.17, linewidth=0)
             axes.broken_barh([(x + 0.03, 0.008)], (y + 0.06, 0.88), facecolor=colour, linewidth=0)
             runs = f"{cell.runs} run{'' if cell.runs == 1 else 's'}"
-            bad = f"{cell.invalid} of {runs} invalid" if cell.invalid else f"{runs} {cell.verdict or 'not judged'}"
-            axes.text(x + 0.06, y + 0.36, bad, va="center", fontsize=8.5, color=INK)
+            told = f"{cell.unexpected} of {runs} unexpected" if cell.unexpected else f"{runs} {_said(cell.outcome)}"
+            axes.text(x + 0.06, y + 0.36, told, va="center", fontsize=8.5, color=INK)
             bore = "" if cell.availability is None else f"{percent(cell.availability, 1)} answered"
             axes.text(x + 0.06, y + 0.7, bore, va="center", fontsize=7.5, color=FAINT)
         axes.set_xlim(0, max(len(columns), 1))
         axes.set_ylim(max(len(rows), 1), 0)
         axes.set_xticks([x + 0.5 for x in range(len(columns))], [short(name, 30) for name in columns])
-        axes.set_yticks([y + 0.5 for y in range(len(rows))], [short(name, 34) for name in rows])
+        axes.set_yticks([y + 0.5 for y in range(len(rows))], names)
         axes.xaxis.tick_top()
         axes.grid(visible=False)
         for spine in axes.spines.values():
@@ -182,49 +137,51 @@ def matrix(cells: Sequence[Cell]) -> Figure:
         return figure
 
 
-def trend(
-    verdicts: Sequence[str | None], names: Sequence[str], trends: Sequence[Trend], marked: Sequence[int] = ()
-) -> Figure:
-    """Draws the runs of one test from left to right: a row of verdicts, and a panel for each figure.
+def trend(runs: Sequence[TrendRun], trends: Sequence[Trend]) -> Figure:
+    """Draws the runs of one line from left to right: a row of outcomes, and a panel for each figure.
 
     Args:
-        verdicts: Each run's verdict.
-        names: What stands below each run: its day, and its version.
+        runs: The runs, in order; each is a link to its report where it has one.
         trends: The figures.
-        marked: The places of runs whose verdict became worse.
     """
     with mpl.rc_context(STYLE):
-        heights = [0.22, *(0.95 for _ in trends)]
-        size = (WIDTH_IN, sum(heights) + 0.3 * len(trends) + 0.95)
-        figure = Figure(figsize=size, layout="constrained")
-        figure.set_gid("trend")
-        strip, *panels = figure.subplots(
-            len(heights), 1, sharex=True, squeeze=False, gridspec_kw={"height_ratios": heights}
-        )[:, 0]
+        figure, (strip, *panels) = _figure(
+            "trend", [0.22, *(0.95 for _ in trends)], left_in=0.8, top_in=0.27, bottom_in=0.7, gap_in=0.33
+        )
         strip.set_axis_off()
         strip.set_ylim(0, 1)
-        for place, verdict in enumerate(verdicts):
-            colour = VERDICT_COLOURS.get(verdict or "", GRID)
-            strip.broken_barh([(place - 0.42, 0.84)], (0.1, 0.7), facecolor=colour, linewidth=0)
-        if marked:  # a line without a point has no place, and with one of these no layout is found
+        for place, run in enumerate(runs):
+            colour = OUTCOME_COLOURS.get(run.outcome or "", GRID)
+            bar = strip.broken_barh([(place - 0.42, 0.84)], (0.1, 0.7), facecolor=colour, linewidth=0)
+            if run.link is not None:
+                bar.set_urls([run.link])
+        marked = [place for place, run in enumerate(runs) if run.marked]
+        if marked:  # a line without a point has no place
             strip.plot(marked, [1.02] * len(marked), "v", color=VERDICT_COLOURS["invalid"], markersize=5, clip_on=False)
         for axes, each in zip(panels, trends, strict=True):
-            _trend(axes, each)
+            _trend(axes, each, runs)
         for axes in panels[-1:] or [strip]:
-            some = range(0, len(names), -(-len(names) // 12) or 1)
-            axes.set_xticks(list(some), [short(names[place]) for place in some], fontsize=7, rotation=30, ha="right")
-        strip.set_xlim(-0.6, len(verdicts) - 0.4)
-        known = [name for name in VERDICT_COLOURS if name in verdicts]
-        handles = _handles({name: VERDICT_COLOURS[name] for name in known})
-        # Above all panels: within the strip, which is lower than a line of text, no layout would be found.
-        figure.legend(handles=handles, loc="outside upper right", ncols=max(1, len(handles)), **_LEGEND)
+            some = range(0, len(runs), -(-len(runs) // 12) or 1)
+            names = [short(runs[place].label) for place in some]
+            axes.set_xticks(list(some), names, fontsize=7, rotation=30, ha="right")
+        for axes in (strip, *panels):
+            axes.set_xlim(-0.6, len(runs) - 0.4)
+        known = {_said(name): colour for name, colour in OUTCOME_COLOURS.items() if name in {r.outcome for r in runs}}
+        handles = _handles(known)
+        figure.legend(handles=handles, loc="upper right", bbox_to_anchor=(1, 1), ncols=max(1, len(handles)), **_LEGEND)
         return figure
 
 
-def _trend(axes: Axes, trend: Trend) -> None:
+def _said(outcome: str | None) -> str:
+    return NOT_JUDGED if outcome is None else outcome.replace("-", " ")
+
+
+def _trend(axes: Axes, trend: Trend, runs: Sequence[TrendRun]) -> None:
     there = [(place, value) for place, value in enumerate(trend.values) if value is not None]
-    axes.plot([place for place, _ in there], [value for _, value in there], color=TYPE_COLOURS["ok"], marker="o",
-        markersize=3.2, linewidth=1.2)  # fmt: skip
+    places, values = [place for place, _ in there], [value for _, value in there]
+    axes.plot(places, values, color=TYPE_COLOURS["ok"], linewidth=1.2)
+    points = axes.scatter(places, values, s=11, color=TYPE_COLOURS["ok"], linewidths=0, zorder=3)
+    points.set_urls([runs[place].link for place in places])
     bad = [(place, value) for place, value in there if place in set(trend.regressions)]
     axes.plot([place for place, _ in bad], [value for _, value in bad], "o", color=VERDICT_COLOURS["invalid"],
         markersize=7, markerfacecolor="none", markeredgewidth=1.6)  # fmt: skip
@@ -232,6 +189,29 @@ def _trend(axes: Axes, trend: Trend) -> None:
     axes.yaxis.set_major_locator(MaxNLocator(3))
     axes.margins(y=0.18)
     axes.tick_params(length=2.5)
+
+
+def _figure(
+    name: str, heights_in: Sequence[float], *, left_in: float, top_in: float, bottom_in: float, gap_in: float = 0.0
+) -> tuple[Figure, list[Axes]]:
+    """Makes a figure of axes above one another with fixed margins: to have margins found takes as long as the drawing."""
+    height_in = top_in + sum(heights_in) + gap_in * (len(heights_in) - 1) + bottom_in
+    figure = Figure(figsize=(WIDTH_IN, height_in))
+    figure.set_gid(name)
+    places = {
+        "left": left_in / WIDTH_IN,
+        "right": 1 - RIGHT_IN / WIDTH_IN,
+        "top": 1 - top_in / height_in,
+        "bottom": bottom_in / height_in,
+        "hspace": gap_in * len(heights_in) / sum(heights_in),
+    }
+    grid = {"height_ratios": heights_in, **places}
+    return figure, list(figure.subplots(len(heights_in), 1, sharex=True, squeeze=False, gridspec_kw=grid)[:, 0])
+
+
+def _room_in(names: Sequence[str], size: float) -> float:
+    """Returns how wide the room for names beside an axis has to be, in inches, for a font of a size in points."""
+    return 0.12 + EM * size / POINTS_PER_IN * max(map(len, names), default=0)
 
 
 def _handles(colours: Mapping[str, str]) -> list[Line2D]:

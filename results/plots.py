@@ -288,7 +288,8 @@ def png(figure: Figure) -> bytes:
         figure.set_dpi(PNG_DPI)
         # The canvas prints in one pass; `savefig` draws each figure twice, and placing texts is nearly all of it.
         canvas: Any = FigureCanvasAgg(figure)  # its printing has no types
-        canvas.print_png(data, metadata={"Software": None})
+        # To compress it well takes longer than to draw it.
+        canvas.print_png(data, metadata={"Software": None}, pil_kwargs={"compress_level": 1})
     return data.getvalue()
 
 
@@ -297,7 +298,6 @@ def _svg(figure: Figure, salt: str) -> str:
     with mpl.rc_context({**STYLE, "svg.hashsalt": f"labrys-{salt}"}):
         canvas: Any = FigureCanvasSVG(figure)  # its printing has no types
         canvas.print_svg(text, metadata={"Date": None, "Creator": None})
-    figure.set_layout_engine("none")  # what was placed once stays there in the next file
     return re.sub(r'\b(d|x|y|width|height|transform)="[^"]*"', _shortened, _with_stable_clips(text.getvalue()))
 
 

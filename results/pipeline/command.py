@@ -240,6 +240,8 @@ def _settings(given: tuple[str, ...]) -> dict[str, str]:
 
 def as_document(found: Summary, steps: Steps) -> dict[str, Any]:
     """Returns an analysis as a JSON document, with the time of each step."""
+    from harness.expectation import Outcome
+
     return {
         "format": "labrys-analysis-summary",
         "version": 1,
@@ -249,6 +251,7 @@ def as_document(found: Summary, steps: Steps) -> dict[str, Any]:
         "read": found.read,
         "operations": found.operations,
         "verdicts": {name: found.counts.get(name, 0) for name in ("valid", "invalid", "unknown")},
+        "outcomes": {str(outcome): found.outcomes.get(str(outcome), 0) for outcome in Outcome},
         "invalid": list(found.refuted),
         "unknown": list(found.undecided),
         "order_agrees": {
@@ -282,10 +285,13 @@ def _where(row: Mapping[str, Any]) -> str:
 
 def as_text(found: Summary) -> str:
     """Returns an analysis as text for the terminal."""
+    from harness.expectation import Outcome
     from harness.plain import one_line
 
     verdicts = ", ".join(f"{found.counts.get(name, 0):,} {name}" for name in ("valid", "invalid", "unknown"))
     lines = [f"{found.runs:,} runs ({found.read:,} read now), {found.operations:,} operations; keys: {verdicts}"]
+    outcomes = ", ".join(f"{found.outcomes.get(str(each), 0):,} {each.replace('-', ' ')}" for each in Outcome)
+    lines.append(f"outcomes of runs: {outcomes}")
     for word, rows in (("invalid", found.refuted), ("unknown", found.undecided)):
         lines += [
             one_line(f"{word}  {_where(row)}: {row['explanation'] or row['cause'] or ''}")

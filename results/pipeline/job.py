@@ -17,6 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spar
 
 from checker.checking import conventions_of
 from harness.plain import one_line
+from results.drawing import drawing
 from results.pipeline.decide.judges import judged as judged_by
 from results.pipeline.decide.verdicts import VerdictOptions, verdicts
 from results.pipeline.decide.withhold import not_judged, withheld
@@ -63,6 +64,7 @@ def analyze(spark: SparkSession, options: AnalysisOptions, steps: Steps) -> Summ
     with steps.step("find") as said:
         sources = find_sources(files, options.paths)
         said.text = f"{len(sources)} sources"
+    steps.note_bare(sources)
     output = Output(files, options.out)
     try:
         if options.incremental:
@@ -190,7 +192,8 @@ class _Job:
         if self._options.pictures:
             with self._steps.step("draw") as said:
                 gather = partial(gathered, timelines=there, faults=there["faults"], verdicts=there["verdicts"])
-                pages = render(found, compared, gather)
+                with drawing(len(compared)) as draw:
+                    pages = render(found, compared, gather, draw)
                 said.text = f"{len(pages)} files"
         self._output.commit(manifest, pages)
         return found

@@ -18,10 +18,12 @@ from rich.text import Text
 from results.spoken import seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from pyspark.sql import SparkSession
     from rich.console import Console
+
+    from results.pipeline.read.sources import Input
 
 PERIOD_S: Final = 0.5
 JOIN_S: Final = 5.0
@@ -54,6 +56,17 @@ class Steps:
     def note(self, text: str) -> None:
         """Shows a line that belongs to no step."""
         self._console.print(Text(text), soft_wrap=True)
+
+    def note_bare(self, sources: Sequence[Input]) -> None:
+        """Shows one line for all histories that have no header."""
+        bare = [source.name for source in sources if source.bare]
+        if bare:
+            more = len(bare) - 1
+            others = f" and {more:,} other histor{'y' if more == 1 else 'ies'}" if more else ""
+            self.note(
+                f"{bare[0]}{others}: the first line is an event and not the header of a history.jsonl; the events are taken in "
+                "the order of the lines"
+            )
 
     @contextmanager
     def step(self, name: str) -> Iterator[Shown]:
@@ -98,6 +111,17 @@ class SparkSteps(Steps):
         context: Any = spark.sparkContext
         self._context = context
         self._store = context._jsc.sc().statusStore()  # noqa: SLF001 - the status tracker of pyspark counts no rows
+
+    def note_bare(self, sources: Sequence[Input]) -> None:
+        """Shows one line for all histories that have no header."""
+        bare = [source.name for source in sources if source.bare]
+        if bare:
+            more = len(bare) - 1
+            others = f" and {more:,} other histor{'y' if more == 1 else 'ies'}" if more else ""
+            self.note(
+                f"{bare[0]}{others}: the first line is an event and not the header of a history.jsonl; the events are taken in "
+                "the order of the lines"
+            )
 
     @contextmanager
     def step(self, name: str) -> Iterator[Shown]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 FORMAT: Final = "labrys-analysis"
-VERSION: Final = 4
+VERSION: Final = 5
 
 # A hundred years: sums and differences of times below it stay within 64 bits, which Spark's arithmetic insists on.
 MOST_NS: Final = 100 * 366 * 86_400 * NS_PER_S
@@ -68,7 +68,7 @@ RUNS: Final = t.StructType(
         t.StructField("run", t.StringType(), nullable=False),
         t.StructField("day", t.StringType()),  # of its start, in UTC, e.g. 2026-11-21
         t.StructField("started", t.StringType()),  # ISO 8601
-        t.StructField("test", t.StringType()),  # the test's name; that of a suite's case begins with the suite's
+        t.StructField("test", t.StringType()),  # the test's name
         t.StructField("system", t.StringType()),
         t.StructField("system_version", t.StringType()),
         t.StructField("labrys_version", t.StringType()),
@@ -82,12 +82,22 @@ RUNS: Final = t.StructType(
         t.StructField("said_recovery_s", t.DoubleType()),  # from healing until the system worked again or was given up
         t.StructField("said_restarted", t.BooleanType()),  # whether every node had to be restarted for that
         t.StructField("said_recovery_error", t.StringType()),  # what was missing in the end; null if the system worked
+        t.StructField("said_failures", t.ArrayType(t.StringType())),  # parts that decide it, not valid, `name=verdict`
+        t.StructField("said_fault_violations", t.LongType()),  # violations that it saw during or after a fault
+        t.StructField("said_behind", t.StringType()),  # the sentence of `control-node` if it was behind; else null
+        t.StructField("suite", t.StringType()),  # the suite that ran it; null if none did, and so are the next five
+        t.StructField("suite_case", t.StringType()),  # e.g. faults[nemesis=kill]#2
+        t.StructField("line", t.StringType()),  # the case without the number of its repetition
+        t.StructField("expects", t.StringType()),  # the verdict that the suite expects: valid, invalid or unknown
+        t.StructField("expects_in_fault", t.BooleanType()),  # whether a violation is expected during or after a fault
+        t.StructField("known_failures", t.ArrayType(t.StringType())),  # parts that may fail, `name=verdict`
         t.StructField("duration_s", t.DoubleType()),
         t.StructField("answers", t.ArrayType(t.StringType())),  # codes of fail errors that count as availability
         t.StructField("refusals", t.ArrayType(t.StringType())),  # codes by which a node names another to ask
         t.StructField("model", t.StringType(), nullable=False),  # what its operations are checked against
         t.StructField("format", t.StringType(), nullable=False),  # jsonl, edn, etcd-log, parquet or unknown
         t.StructField("source", t.StringType(), nullable=False),  # where it was read from
+        t.StructField("report", t.StringType()),  # where its report is; null if it has none
     ]
 )
 

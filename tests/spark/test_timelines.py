@@ -20,6 +20,7 @@ from harness.units import NS_PER_S as S
 from harness.watch import Sighting
 from results.availability import Codes, around, overall, refused
 from results.leadership import Elections
+from results.drawing import draw
 from results.pipeline.measure import timelines as t
 from results.pipeline.measure.figures import figures
 from results.pipeline.measure.trends import BY_OPERATIONS, BY_RUN, trends
@@ -402,14 +403,15 @@ def test_the_page_shows_runs_and_escapes_them(spark: SparkSession, case: Case) -
     assert "verdict" in told[last]["regressions"]
     found = Summary(
         out="out", runs=len(case.runs), read=0, operations=10, counts={"valid": 11, "invalid": 1}, quarantined=0,
-        refuted=[{"run": last, "key": "<k>", "explanation": "<script>"}], tables={},
+        outcomes={"unexpected": 1},
+        refuted=[{"run": last, "key": "<k>", "explanation": "<script>", "outcome": "unexpected"}], tables={},
         orders={"valid": 3, "invalid": 2}, misordered=[{"run": last, "key": None, "order_reason": "<s>no order</s>"}],
         undecided=[{"run": "<i>run-0</i>", "key": None, "explanation": None, "cause": "<u>no operation</u>"}],
         reasons=[Refusal(reason="<em>torn</em>", rows=2, source="file:/<s>", sources=2)],
     )  # fmt: skip
     verdicts = spark.createDataFrame([(last, "0", "invalid")], "run string, key string, verdict string")
     gather = partial(gathered, timelines=case.tables, faults=case.fault_table, verdicts=verdicts)
-    files = render(found, rows, gather)
+    files = render(found, rows, gather, lambda pictures: [draw(picture) for picture in pictures])
     page = files[PAGE].decode()
     assert "<script" not in page
     assert "&lt;script&gt;" in page

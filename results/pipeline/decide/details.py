@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from checker.analysis import analysis
 from checker.blaming import blaming
@@ -60,15 +61,7 @@ TARGET: Final = (
     "whole",
     "shrink",
 )
-_OUT: Final = pa.schema(
-    [
-        (ADDRESS, pa.int64()),
-        *(
-            (field.name, {"string": pa.string(), "long": pa.int64()}[field.dataType.typeName()])
-            for field in VERDICTS.fields
-        ),
-    ]
-)
+_OUT: Final = to_arrow_schema(VERDICTS).insert(0, pa.field(ADDRESS, pa.int64()))
 _OUT_DDL: Final = ", ".join(
     f"{name} {'bigint' if pa.types.is_integer(kind) else 'string'}"
     for name, kind in zip(_OUT.names, _OUT.types, strict=True)

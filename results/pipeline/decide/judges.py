@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from checker.formats.columns import NEEDED, ColumnReader
 from checker.judged import UNTESTED
@@ -41,12 +42,7 @@ ROWS_AT_ONCE: Final = 1 << 16  # so many rows of short keys become arrays togeth
 BYTES_PER_OPERATION: Final = 400
 _OPERATIONS_PER_TASK: Final = 1 << 20
 _TEXTS: Final = ("value", "result")
-_OUT: Final = pa.schema(
-    [
-        (column.name, {"string": pa.string(), "long": pa.int64()}[column.dataType.typeName()])
-        for column in VERDICTS.fields
-    ]
-)
+_OUT: Final = to_arrow_schema(VERDICTS)
 
 
 def judged(operations: DataFrame, judge: Judge, memory_limit: int) -> DataFrame:

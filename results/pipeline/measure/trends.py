@@ -1,11 +1,13 @@
-"""Runs beside the runs before them: verdicts, availability and latency by day, system version and test, and what became worse.
+"""Runs beside the runs before them: outcomes, availability and latency, and what became worse.
 
-The rule, which is applied to each run and the runs of the same test and system that started before it: a figure is a regression
-if it is worse than the median of the last `HISTORY` runs that have it by more than `DEVIATIONS` times their median absolute
-deviation (scaled to a standard deviation) and by more than a least step, which is a tenth of the median for times and one
-percent point for availability. It takes at least `LEAST_RUNS` such runs. A verdict is a regression if it is invalid and the
-last one was not. Recovery as runs report it is compared with such alone, and so is that which operations show. Medians are used
-so that one bad night does not hide the next.
+Runs are compared with those of the same line: the repetitions of one case of a suite, or the runs of one test that no suite
+runs, on one system. The rule, which is applied to each run and the runs of its line that started before it: a figure is a
+regression if it is worse than the median of the last `HISTORY` runs that have it by more than `DEVIATIONS` times their median
+absolute deviation (scaled to a standard deviation) and by more than a least step, which is a tenth of the median for times and
+one percent point for availability. It takes at least `LEAST_RUNS` such runs. Figures of a run whose control node was behind are
+not the system's: they are no regression, and nothing is compared with them. A verdict is a regression if it is unexpected and
+that of the run before was not. Recovery as runs report it is compared with such alone, and so is that which operations show.
+Medians are used so that one bad night does not hide the next.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import types as t
 
-from harness.verdict import Verdict
+from harness.expectation import Expectation, Outcome
+from harness.parts import OF_ANY_RUN
+from harness.verdict import Verdict, worst
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,6 +30,9 @@ HISTORY: Final = 10
 LEAST_RUNS: Final = 3
 DEVIATIONS: Final = 4.0
 _TO_SIGMA: Final = 1.4826
+
+# What makes two runs comparable.
+LINE: Final = ("suite", "line", "system")
 
 # Where the figure of recovery is from. A run says in results.json how long its system took after everything was healed, in
 # `parts.recovered`. Of other runs it is the longest time from the end of a fault until operations succeeded steadily.
@@ -38,11 +45,16 @@ TRENDS: Final = t.StructType(
         t.StructField("day", t.StringType()),
         t.StructField("started", t.StringType()),
         t.StructField("test", t.StringType()),
+        t.StructField("suite", t.StringType()),  # null: no suite ran it
+        t.StructField("line", t.StringType()),  # the case without its repetition; the test where no suite ran it
         t.StructField("system", t.StringType()),
         t.StructField("system_version", t.StringType()),
         t.StructField("workload", t.StringType()),
         t.StructField("faults", t.StringType()),
         t.StructField("verdict", t.StringType()),  # the worst of the run's keys; null if none was judged
+        t.StructField("said_verdict", t.StringType()),  # of results.json; null without one
+        t.StructField("expects", t.StringType()),  # the verdict that the suite expects; null without a suite
+        t.StructField("outcome", t.StringType()),  # one of `harness.expectation.Outcome`; null if nothing was judged
         t.StructField("keys", t.LongType()),
         t.StructField("operations", t.LongType()),
         t.StructField("availability", t.DoubleType()),  # the share answered over the run, 0 to 1
@@ -54,7 +66,9 @@ TRENDS: Final = t.StructType(
         t.StructField("unrecovered", t.LongType()),  # how often no recovery was seen
         t.StructField("p50_ms", t.DoubleType()),  # the greatest of the run's functions
         t.StructField("p99_ms", t.DoubleType()),
+        t.StructField("behind", t.BooleanType()),  # whether the control node was behind; null if it does not say
         t.StructField("regressions", t.ArrayType(t.StringType())),  # names of the figures above that became worse
+        t.StructField("report", t.StringType()),  # where its report is; null if it has none
     ]
 )
 
@@ -90,31 +104,65 @@ FIGURES: Final[Mapping[str, Figure]] = {
 
 
 def trends(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Returns a row of `TRENDS` for each run, in the order of tests, systems and starts.
+    """Returns a row of `TRENDS` for each run, in the order of lines, systems and starts.
 
     Args:
         rows: For each run what `figures.figures` returns.
     """
-    of_tests: dict[tuple[str | None, str | None], list[Mapping[str, Any]]] = {}
+    lines: dict[tuple[str | None, ...], list[dict[str, Any]]] = {}
     for row in rows:
-        of_tests.setdefault((row["test"], row["system"]), []).append(row)
+        line = {**row, "line": row["line"] if row["line"] is not None else row["test"]}
+        lines.setdefault(tuple(line[name] for name in LINE), []).append(line)
     found: list[dict[str, Any]] = []
-    for test in sorted(of_tests, key=lambda names: [(name is not None, name or "") for name in names]):
-        found += _of_test(sorted(of_tests[test], key=lambda row: (row["started"] or "", row["run"])))
+    for names in sorted(lines, key=lambda names: [(name is not None, name or "") for name in names]):
+        found += _of_line(sorted(lines[names], key=lambda row: (row["started"] or "", row["run"])))
     return found
 
 
-def _of_test(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yields the rows of the runs of one test on one system, which come in the order of their starts."""
+def _of_line(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yields the rows of the runs of one line, which come in the order of their starts."""
     past = _Past()
     verdicts = {verdict.severity: str(verdict) for verdict in Verdict}
     for row in rows:
-        told = {**row, **_recovery(row)}
         severity = row["severity"]
-        regressions = list(past.worse(told, severity))
-        past.add(told, severity)
-        told |= {"verdict": None if severity is None else verdicts[severity], "regressions": regressions}
+        outcome = outcome_of(row)
+        told = {
+            **row,
+            **_recovery(row),
+            "verdict": None if severity is None else verdicts[severity],
+            "outcome": None if outcome is None else str(outcome),
+            "behind": None if row["said_failures"] is None else row["said_behind"] is not None,
+        }
+        told["regressions"] = list(past.worse(told))
+        past.add(told)
         yield {name: told[name] for name in TRENDS.names}
+
+
+def outcome_of(row: Mapping[str, Any]) -> Outcome | None:
+    """Returns how a run came out beside what its suite expects; a run of no suite is expected to be valid.
+
+    The worse counts of what the run says and of what its keys are found to be. None if neither says anything.
+    """
+    keys = next((verdict for verdict in Verdict if verdict.severity == row["severity"]), None)
+    said = None if row["said_verdict"] is None else Verdict(row["said_verdict"])
+    verdicts = [verdict for verdict in (keys, said) if verdict is not None]
+    if not verdicts:
+        return None
+    failures = [*(row["said_failures"] or ())]
+    if keys is Verdict.INVALID and not any(_is_of_keys(failure) for failure in failures):
+        failures.append(f"keys={keys}")  # the run itself did not see it, so no suite can know of it
+    expectation = Expectation(
+        verdict=Verdict(row["expects"] or Verdict.VALID),
+        during_fault=bool(row["expects_in_fault"]),
+        known_failures=frozenset(row["known_failures"] or ()),
+    )
+    return expectation.outcome(worst(verdicts), failures, row["said_fault_violations"])
+
+
+def _is_of_keys(failure: str) -> bool:
+    """Says whether a failure, `name=verdict`, is one of the run's operations."""
+    name, _, verdict = failure.rpartition("=")
+    return name not in OF_ANY_RUN and verdict == Verdict.INVALID
 
 
 def _recovery(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -142,23 +190,26 @@ class _Past:
     def __init__(self) -> None:
         # A recovery that the run says and one that its operations show are two figures, and not compared.
         self._runs: dict[tuple[str, str | None], deque[float | None]] = {}
-        self._severity: int | None = None
+        self._outcome: str | None = None
 
-    def worse(self, row: Mapping[str, Any], severity: int | None) -> Iterator[str]:
+    def worse(self, row: Mapping[str, Any]) -> Iterator[str]:
         """Yields the names of what became worse."""
-        invalid = Verdict.INVALID.severity
-        if severity == invalid and self._severity is not None and self._severity < invalid:
+        if row["outcome"] == Outcome.UNEXPECTED and self._outcome not in {None, Outcome.UNEXPECTED}:
             yield "verdict"
+        if row["behind"]:
+            return
         for name, figure in FIGURES.items():
             before = [value for value in self._runs.get(_alike(name, row), ()) if value is not None]
             if row[name] is not None and len(before) >= LEAST_RUNS and figure.is_worse(row[name], before):
                 yield name
 
-    def add(self, row: Mapping[str, Any], severity: int | None) -> None:
+    def add(self, row: Mapping[str, Any]) -> None:
         """Takes a run."""
+        self._outcome = row["outcome"]
+        if row["behind"]:
+            return
         for name in FIGURES:
             self._runs.setdefault(_alike(name, row), deque(maxlen=HISTORY)).append(row[name])
-        self._severity = severity
 
 
 def _alike(name: str, row: Mapping[str, Any]) -> tuple[str, str | None]:

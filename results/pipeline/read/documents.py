@@ -19,7 +19,16 @@ from harness.errors import InputError, LabrysError
 from harness.fault_events import fault_event
 from results.pipeline.read.sources import TEST
 from results.pipeline.schema import FAULTS, MOST_NS, RUNS, SIGHTINGS
-from results.reading import checked, faults_from, verdict_from, workload_sightings_from
+from results.reading import (
+    behind,
+    checked,
+    failures,
+    fault_violations,
+    faults_from,
+    parts_from,
+    verdict_from,
+    workload_sightings_from,
+)
 from results.record import test_from_document
 
 if TYPE_CHECKING:
@@ -28,6 +37,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from checker.deciders import Decider, Wanted
+    from harness.expectation import SuiteCase
     from harness.op import Value
     from results.pipeline.read.tables import Seen
 
@@ -45,6 +55,8 @@ PARSED: Final = t.StructType(
         RUNS["refusals"],
         t.StructField("options", t.StringType()),  # those of the test, as JSON
         *(RUNS[name] for name in ("said_recovery_s", "said_restarted", "said_recovery_error")),
+        *(RUNS[name] for name in ("said_failures", "said_fault_violations", "said_behind")),
+        *(RUNS[name] for name in ("suite", "suite_case", "line", "expects", "expects_in_fault", "known_failures")),
         t.StructField("fault_rows", t.ArrayType(t.StructType(FAULTS.fields[1:]))),
         t.StructField("sighting_rows", t.ArrayType(t.StructType(SIGHTINGS.fields[1:]))),
     ]
@@ -162,6 +174,19 @@ def _recovery(document: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _failures(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns which parts of a run's verdict are not valid, and what bears on them; nothing if it has no parts."""
+    if "parts" not in document:
+        return {}
+    parts = parts_from(document)
+    late = behind(parts)
+    return {
+        "said_failures": [_plain(part) for part in failures(parts)],
+        "said_fault_violations": fault_violations(document),
+        "said_behind": None if late is None else _plain(late),
+    }
+
+
 def _time(time_ns: int) -> int:
     if abs(time_ns) >= MOST_NS:
         raise ValueError(f"expected a time within {MOST_NS} ns, found {time_ns}")
@@ -188,6 +213,18 @@ def _of_test(document: Any, file: str) -> dict[str, Any]:
         "answers": [str(code) for code in test.answers],
         "refusals": [str(code) for code in test.refusals],
         "options": json.dumps(dict(test.options)),
+        **({} if test.suite is None else _of_suite(test.suite)),
+    }
+
+
+def _of_suite(case: SuiteCase) -> dict[str, Any]:
+    return {
+        "suite": _plain(case.suite),
+        "suite_case": _plain(case.case),
+        "line": _plain(case.line),
+        "expects": str(case.expectation.verdict),
+        "expects_in_fault": case.expectation.during_fault,
+        "known_failures": [_plain(part) for part in sorted(case.expectation.known_failures)],
     }
 
 
@@ -198,6 +235,7 @@ def _of_results(document: Any, file: str) -> dict[str, Any]:
         "said_reason": str(document["reason"]),
         "duration_s": float(document["duration_s"]),
         **_recovery(document),
+        **_failures(document),
         "fault_rows": [
             {
                 "fault": fault.planned.id,

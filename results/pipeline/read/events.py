@@ -2,7 +2,7 @@
 
 The law: a line or a form is decoded by the reader that `labrys check` uses, so that both say the same of it; what that reader
 refuses becomes a row with the reason and a sample. Lines of JSON stand for themselves, so a file of them is split among tasks.
-A file of EDN is one form, so one task reads it, as a stream.
+A file of EDN is one form, and lines without positions count in their order, so one task reads such a file, as a stream.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from checker.formats.errors import BadHistory
 from checker.formats.etcd_log import EtcdLogEvents
 from checker.formats.jepsen_reader import JepsenEvents
-from checker.formats.jsonl import FORMAT, VERSION
+from checker.formats.jsonl import FORMAT, VERSION, JsonlEvents
 from checker.formats.parquet import hold_to_bounds, json_text
 from checker.formats.read import EDN
 from harness.errors import InputError
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from harness.op import Op
 
+BARE: Final = "bare"  # lines of JSON without a header, whose order is that of the events
 EVENT: Final = "event"
 HEADER: Final = "header"
 BAD: Final = "bad"
@@ -114,7 +115,7 @@ def form_events(
 
     Args:
         runs: The run of each file.
-        kind: `edn` or `etcd-log`.
+        kind: `edn`, `etcd-log` or `BARE`.
         keyed: As `labrys check` takes it.
     """
 
@@ -128,7 +129,13 @@ def form_events(
 
 def _forms(run: str, kind: str, lines: _Lines, file: str, *, keyed: bool | None) -> Iterator[tuple[Any, ...]]:
     stream: Any = lines
-    events = JepsenEvents(stream, keyed=keyed) if kind == EDN else EtcdLogEvents(stream)
+    events: JepsenEvents | JsonlEvents | EtcdLogEvents
+    if kind == EDN:
+        events = JepsenEvents(stream, keyed=keyed)
+    elif kind == BARE:
+        events = JsonlEvents(stream, keyed=keyed)
+    else:
+        events = EtcdLogEvents(stream)
     try:
         for event in events:
             if isinstance(event.op.process, str) and event.op.process != NEMESIS:
@@ -167,14 +174,26 @@ class _Lines:
         self.name = plain_uri(self._file)
         return self.name
 
+    def readline_bytes(self, size: int) -> bytes:
+        """Returns the next line, or its first `size` bytes; empty at the end of the file."""
+        line = self._taken()
+        return b"" if line is None else (line + b"\n")[:size]
+
+    def _taken(self) -> bytes | None:
+        """Takes the next line without its end; None at the end of the file."""
+        if self._next is None or self._next[0] != self._file:
+            return None
+        line = self._next[1]
+        self._next = next(self._rows, None)
+        self.line += 1
+        return line
+
     def readline(self, size: int = -1, /) -> str:
         """Returns the next line, or at most `size` characters of it; empty at the end of the file."""
         if not self._rest:
-            if self._next is None or self._next[0] != self._file:
+            line = self._taken()
+            if line is None:
                 return ""
-            line = self._next[1]
-            self._next = next(self._rows, None)
-            self.line += 1
             if b"\0" in line:
                 raise BadHistory(self.name, self.line, "expected text, found binary data")
             try:

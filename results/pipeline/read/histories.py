@@ -15,7 +15,7 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
 from checker.formats.read import EDN, ETCD_LOG, JSONL
-from results.pipeline.read.events import BAD, EVENT, FAULT, HEADER, SCHEMA, form_events, json_events
+from results.pipeline.read.events import BAD, BARE, EVENT, FAULT, HEADER, SCHEMA, form_events, json_events
 from results.pipeline.read.pairing import paired
 from results.pipeline.read.sources import literal
 from results.pipeline.read.tables import Seen, union, write_operations
@@ -101,6 +101,10 @@ def _run(source: Input) -> str:
     return source.run
 
 
+def _kind(source: Input) -> str:
+    return BARE if source.bare else source.format
+
+
 def _stage(spark: SparkSession, sources: Sequence[Input], folder: str, *, keyed: bool | None) -> DataFrame:
     """Decodes all events, once, and writes them."""
     # A session of its own has settings of its own; those of files count when a query runs, so each is written at once.
@@ -108,8 +112,8 @@ def _stage(spark: SparkSession, sources: Sequence[Input], folder: str, *, keyed:
     for name, value in _WHOLE_FILES.items():
         whole.conf.set(name, value)
     written = []
-    for kind in (JSONL, EDN, ETCD_LOG):
-        runs = {source.data: _run(source) for source in sources if source.format == kind}
+    for kind in (JSONL, BARE, EDN, ETCD_LOG):
+        runs = {source.data: _run(source) for source in sources if _kind(source) == kind}
         if runs:
             decode = json_events(runs, keyed=keyed) if kind == JSONL else form_events(runs, kind, keyed=keyed)
             session = spark if kind == JSONL else whole
@@ -158,9 +162,9 @@ def _held(spark: SparkSession, files: Files, events: DataFrame, sources: Sequenc
     for source in sources:
         run = _run(source)
         row = by_run.get(run)
-        if row is not None and source.format == JSONL and _is_torn(files, source, row):
+        if row is not None and _kind(source) == JSONL and _is_torn(files, source, row):
             torn.append(run)
-        found += ((source.data, run, reason) for reason in _missing(source.format, row))
+        found += ((source.data, run, reason) for reason in _missing(_kind(source), row))
         seen.append(Seen(run=run, source=source, operations=int(row["invokes"]) if row is not None else 0))
     bad = sum(int(row["bad"]) for row in by_run.values()) - len(torn)
     parts = []

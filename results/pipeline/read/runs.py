@@ -90,8 +90,13 @@ def read_records(
     told = parsed_rows.select("run", "source", "workload", "options", "problem").collect() if files else []
     problems = parsed_rows.where("problem is not null").select("source", "run", F.col("problem").alias("reason"))
     known = known_of(seen, (row.asDict() for row in told), wanted)
-    rows = [(each.run, each.source.day, each.source.format, each.source.path, known.name(each.run)) for each in seen]
-    names = spark.createDataFrame(rows, "run string, changed string, format string, source string, model string")
+    rows = [
+        (each.run, each.source.day, each.source.format, each.source.path, each.source.report, known.name(each.run))
+        for each in seen
+    ]
+    names = spark.createDataFrame(
+        rows, "run string, changed string, format string, source string, report string, model string"
+    )
     recorded = merged.select("run", F.explode("fault_rows").alias("fault")).select("run", "fault.*")
     faults = recorded if fault_events is None else recorded.unionByName(_of_events(fault_events, merged))
     runs = (

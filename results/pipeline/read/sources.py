@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from checker.formats.jepsen_reader import conventions_at
-from checker.formats.read import EDN, PARQUET, detect
+from checker.formats.jsonl import EVENT
+from checker.formats.read import EDN, JSONL, PARQUET, detect
 from checker.formats.source import Source
 from harness.below import LINK
 from harness.errors import InputError
+from harness.event_lines import decode_object
 from results.pipeline.errors import BadInput
 from results.pipeline.read.footers import FOOTER_BYTES, footer_trouble
 
@@ -36,6 +38,7 @@ HISTORY: Final = "history.jsonl"
 HISTORIES: Final = (OPERATIONS, HISTORY, "history.edn")
 TEST: Final = "test.json"
 RESULTS: Final = "results.json"
+REPORT: Final = "report.html"
 POINTERS: Final = frozenset({"latest", "current"})
 SUFFIXES: Final = (".jsonl", ".edn", ".parquet", ".jsonl.gz", ".edn.gz")
 _GZIP: Final = b"\x1f\x8b"
@@ -57,6 +60,8 @@ class Input:
         is_run: Whether it is a run's folder.
         has_test: Whether there is a `test.json`.
         has_results: Whether there is a `results.json`.
+        report: The URI of its report; None if it has none.
+        bare: Whether it is lines of JSON without a header, whose order is that of the events.
         fingerprint: Sizes and times of its files; another one means that it has changed.
         conventions: What a history in EDN says itself of how it is to be judged, by name and word.
         trouble: Why nothing of it can be read, as a sentence that names the file; None if it can.
@@ -71,6 +76,8 @@ class Input:
     is_run: bool = False
     has_test: bool = False
     has_results: bool = False
+    report: str | None = None
+    bare: bool = False
     fingerprint: str
     conventions: tuple[tuple[str, str], ...] = ()
     trouble: str | None = None
@@ -165,6 +172,8 @@ def _run(files: Files, path: str, by_name: dict[str, Entry]) -> Iterator[Input]:
         is_run=True,
         has_test=_has(by_name, TEST),
         has_results=_has(by_name, RESULTS),
+        report=by_name[REPORT].path if _has(by_name, REPORT) else None,
+        bare=data is not None and trouble is None and _is_bare(files, data, kind),
         conventions=() if data is None or trouble is not None else _conventions(files, data, kind),
         trouble=trouble,
     )
@@ -183,7 +192,8 @@ def _file(files: Files, found: Entry) -> Input:
     kind, trouble = _format(files, found)
     run = None if kind == PARQUET else found.path.removeprefix(_FILE)
     conventions = () if trouble is not None else _conventions(files, found, kind)
-    return _source(found.path, found.path, kind, run, [found], conventions=conventions, trouble=trouble)
+    bare = trouble is None and _is_bare(files, found, kind)
+    return _source(found.path, found.path, kind, run, [found], bare=bare, conventions=conventions, trouble=trouble)
 
 
 def _format(files: Files, found: Entry) -> tuple[str, str | None]:
@@ -225,6 +235,17 @@ def _conventions(files: Files, found: Entry, kind: str) -> tuple[tuple[str, str]
     return ()
 
 
+def _is_bare(files: Files, found: Entry, kind: str) -> bool:
+    """Says whether a history begins with an event, and not with a header; what cannot be read is found out with the rows."""
+    if kind != JSONL:
+        return False
+    try:
+        line = Source(found.path, io.BytesIO(files.read(found.path, HEAD_BYTES))).readline_bytes(HEAD_BYTES)
+        return decode_object(line).keys() >= EVENT
+    except (InputError, ValueError):
+        return False
+
+
 def _source(
     path: str,
     data: str,
@@ -236,6 +257,8 @@ def _source(
     is_run: bool = False,
     has_test: bool = False,
     has_results: bool = False,
+    report: str | None = None,
+    bare: bool = False,
     conventions: tuple[tuple[str, str], ...] = (),
     trouble: str | None = None,
 ) -> Input:
@@ -250,6 +273,8 @@ def _source(
         is_run=is_run,
         has_test=has_test,
         has_results=has_results,
+        report=report,
+        bare=bare,
         fingerprint=" ".join(f"{found.name}:{found.size}:{found.modified_ms}" for found in told),
         conventions=conventions,
         trouble=trouble,

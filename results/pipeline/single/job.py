@@ -14,6 +14,7 @@ from pyarrow import parquet
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from checker.formats.read import PARQUET
+from results.drawing import drawing
 from results.pipeline.decide.withhold import unjudged
 from results.pipeline.errors import RowsRefused
 from results.pipeline.measure.trends import trends
@@ -36,6 +37,7 @@ from results.pipeline.write.page import render
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from results.drawing import Draw
     from results.pipeline.options import AnalysisOptions
     from results.pipeline.progress import Steps
     from results.pipeline.read.documents import Known
@@ -118,12 +120,17 @@ class _Job:
         self._rows: dict[str, dict[str, list[dict[str, Any]]]] = {}  # by run and table
 
     def run(self, sources: Sequence[Input]) -> Summary:
-        """Reads, judges and commits."""
+        """Reads, judges and commits; what draws is made ready meanwhile."""
+        with drawing(len(sources) if self._options.pictures else 0) as draw:
+            return self._run(sources, draw)
+
+    def _run(self, sources: Sequence[Input], draw: Draw) -> Summary:
         with self._steps.step("read") as said:
             runs, known = self._read(sources)
             operations = sum(run.operations.num_rows for run in runs)
             bad = len(self._quarantine)
             said.text = f"{len(runs)} runs, {operations:,} operations, {bad:,} rows in quarantine"
+        self._steps.note_bare(sources)
         with self._steps.step("judge"):
             for run in runs:
                 self._judge(run, known)
@@ -151,7 +158,7 @@ class _Job:
         pages: dict[str, bytes] = {}
         if self._options.pictures:
             with self._steps.step("draw") as said:
-                pages = render(found, compared, partial(gathered, root, manifest))
+                pages = render(found, compared, partial(gathered, root, manifest), draw)
                 said.text = f"{len(pages)} files"
         self._output.commit(manifest, pages)
         return found
@@ -198,6 +205,7 @@ class _Job:
             "model": known.name(name),
             "format": source.format,
             "source": source.path,
+            "report": source.report,
         }
         self._rows[name] = {
             "runs": [about],

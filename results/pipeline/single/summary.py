@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from harness.expectation import Outcome
 from harness.verdict import Verdict
 from results.pipeline.single.tables import LAYOUTS, read_table
 from results.pipeline.write.summary import SHOWN_ROWS, Refusal, Summary
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
 def summary(root: str, manifest: Manifest, *, read: int = 0) -> Summary:
     """Returns what an output folder says; see `results.pipeline.write.summary.summary`."""
     there = read_table(root, manifest, "verdicts", [n for n in LAYOUTS["verdicts"].names if n != "counterexample"])
-    there.sort(key=lambda row: (row["run"], row["key"] is not None, row["key"] or ""))
+    outcomes = {row["run"]: row["outcome"] for row in read_table(root, manifest, "trends", ("outcome",))}
+    for row in there:
+        row["outcome"] = outcomes.get(row["run"])
+    there.sort(key=_unexpected_first)
     refused: dict[str, list[str]] = {}
     for row in read_table(root, manifest, "quarantine", ("source", "reason")):
         refused.setdefault(row["reason"], []).append(row["source"])
@@ -33,6 +37,7 @@ def summary(root: str, manifest: Manifest, *, read: int = 0) -> Summary:
         read=read,
         operations=sum(row["operations"] for row in there),
         counts=Counter(row["verdict"] for row in there),
+        outcomes=Counter(outcome for outcome in outcomes.values() if outcome is not None),
         refuted=first("verdict", Verdict.INVALID),
         undecided=first("verdict", Verdict.UNKNOWN),
         orders=Counter(row["order_agrees"] for row in there if row["order_agrees"] is not None),
@@ -44,3 +49,7 @@ def summary(root: str, manifest: Manifest, *, read: int = 0) -> Summary:
         quarantined=sum(map(len, refused.values())),
         tables=manifest.tables(root),
     )
+
+
+def _unexpected_first(row: Mapping[str, Any]) -> tuple[bool, str, bool, str]:
+    return row["outcome"] != Outcome.UNEXPECTED, row["run"], row["key"] is not None, row["key"] or ""

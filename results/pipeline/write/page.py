@@ -6,29 +6,38 @@ escapes them, and in pictures they are text that the drawing library escapes.
 
 from __future__ import annotations
 
+import os
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from markupsafe import Markup
 
 from harness.plain import plain
-from results import plots
 from results.pages import environment
 from results.pipeline.measure.trends import DEVIATIONS, HISTORY
-from results.pipeline.write.pictures import SHOWN_RUNS, chosen, of_faults, of_runs, of_tests
+from results.pipeline.write.pictures import SHOWN_RUNS, chosen, lines_of, of_faults, of_lines, of_runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from results.drawing import Draw, Picture
     from results.pipeline.write.gathered import Gathered
-    from results.pipeline.write.pictures import Picture
     from results.pipeline.write.summary import Summary
 
 PAGE = "index.html"
 SHOWN_ROWS = 100
+SHOWN_DOTS = 40
+_FILE = "file:"
+_LINK = re.compile(r'<a xlink:href="([^"]*)"')
 
 
 def render(
-    found: Summary, trends: Sequence[Mapping[str, Any]], gather: Callable[[Sequence[str]], Gathered]
+    found: Summary,
+    trends: Sequence[Mapping[str, Any]],
+    gather: Callable[[Sequence[str]], Gathered],
+    draw: Draw,
 ) -> dict[str, bytes]:
     """Draws an analysis.
 
@@ -36,32 +45,43 @@ def render(
         found: What it says.
         trends: What `trends.trends` returned.
         gather: Returns what is drawn, given the names of the runs that are shown.
+        draw: Draws pictures.
 
     Returns:
         Files by name: the page, and each picture as SVG and as PNG.
     """
     rows = chosen(trends, SHOWN_ROWS)
-    drawn = gather([row["run"] for row in rows[:SHOWN_RUNS]])
-    pictured = of_runs(rows[:SHOWN_RUNS], drawn.runs)
-    by_test, by_fault = of_tests(trends), of_faults(trends, drawn.bore)
+    gathered = gather([row["run"] for row in rows[:SHOWN_RUNS]])
+    pictured = of_runs(rows[:SHOWN_RUNS], gathered.runs)
+    lines = lines_of(trends)
+    links = _links(found.out, trends)
+    by_line, by_fault = of_lines(lines, links), of_faults(trends, gathered.bore)
+    pictures = [*by_line, *by_fault, *(each for run in pictured for each in run.pictures)]
+    drawn = {picture.name: each for picture, each in zip(pictures, draw(pictures), strict=True)}
     files: dict[str, bytes] = {}
-    for picture in [*by_test, *by_fault, *(each for run in pictured for each in run.pictures)]:
-        files[f"{picture.name}.svg"] = plots.svg(picture.figure).encode()
-        files[f"{picture.name}.png"] = plots.png(picture.figure)
+    for name, each in drawn.items():
+        files[f"{name}.svg"] = _LINK.sub(r'<a xlink:href="../\1"', each.svg).encode()
+        files[f"{name}.png"] = each.png
     pages = environment(finalize=lambda value: plain(value) if type(value) is str else value)
 
     def shown(pictures: Sequence[Picture]) -> list[dict[str, Any]]:
-        return [{"title": each.title, "svg": _inlined(each, files)} for each in pictures]
+        # Drawn by us; whoever drew them has escaped their texts.
+        return [{"title": each.title, "svg": Markup(drawn[each.name].element)} for each in pictures]  # noqa: S704
 
     page = pages.get_template("analysis.html").render(
-        verdict=str(found.verdict),
+        verdict=str(found.outcome),
         runs=found.runs,
         operations=found.operations,
         counts={name: found.counts.get(name, 0) for name in ("valid", "invalid", "unknown")},
+        outcomes=found.outcomes,
         quarantined=found.quarantined,
         history=HISTORY,
         deviations=f"{DEVIATIONS:g}",
-        trends=shown(by_test),
+        lines=lines[:SHOWN_ROWS],
+        more_lines=max(len(lines) - SHOWN_ROWS, 0),
+        shown_dots=SHOWN_DOTS,
+        links=links,
+        trends=shown(by_line),
         faults=shown(by_fault),
         rows=rows,
         refuted=found.refuted,
@@ -74,7 +94,17 @@ def render(
     return {PAGE: page.encode(), **files}
 
 
-def _inlined(picture: Picture, files: Mapping[str, bytes]) -> Markup:
-    title = str(Markup.escape(picture.title))
-    drawn = plots.inlined(files[f"{picture.name}.svg"].decode(), prefix=picture.name, title=title)
-    return Markup(drawn)  # noqa: S704 - drawn by us, its texts escaped by who drew it
+def _links(out: str, trends: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Returns where the report of each run is as seen from the page; runs without one on this machine are left out.
+
+    A link is relative, so that it holds where the store and the page are moved together.
+    """
+    if not out.startswith(_FILE):
+        return {}
+    reports = {
+        row["run"]: Path(row["report"].removeprefix(_FILE))
+        for row in trends
+        if row["report"] is not None and row["report"].startswith(_FILE)
+    }
+    here = out.removeprefix(_FILE)
+    return {run: quote(os.path.relpath(path, here)) for run, path in reports.items() if path.is_file()}

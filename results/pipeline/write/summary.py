@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
+from harness.expectation import Outcome
 from harness.verdict import Verdict, worst
 from results.pipeline.write.output import read_table
 
@@ -48,9 +49,10 @@ class Summary:
         read: How many of them this job has read.
         operations: How many operations were judged.
         counts: Verdicts, each with how many runs and keys have it.
-        refuted: The first invalid ones, as rows of `schema.VERDICTS`.
-        undecided: The first unknown ones.
-        orders: The same of the system's own order, where operations carry one.
+        outcomes: Outcomes of runs, by the names of `harness.expectation.Outcome`, each with how many runs have it.
+        refuted: The first invalid ones, as rows of `schema.VERDICTS` with the `outcome` of the run; unexpected ones first.
+        undecided: The first unknown ones, likewise.
+        orders: The same as `counts` of the system's own order, where operations carry one.
         misordered: The first keys whose own order is not a legal one.
         reasons: The most frequent reasons in quarantine.
         quarantined: How many rows are in quarantine.
@@ -62,6 +64,7 @@ class Summary:
     read: int
     operations: int
     counts: Mapping[str, int]
+    outcomes: Mapping[str, int]
     refuted: Sequence[Mapping[str, Any]]
     undecided: Sequence[Mapping[str, Any]]
     orders: Mapping[str, int]
@@ -75,6 +78,12 @@ class Summary:
         """The worst verdict of all keys; unknown if there is none, since then nothing was judged."""
         found = [verdict for verdict in Verdict if self.counts.get(str(verdict))]
         return worst(found)
+
+    @property
+    def outcome(self) -> Verdict:
+        """The worst outcome of all runs as a verdict: negative controls and known failures are no failures."""
+        found = [Outcome(name).verdict for name, runs in self.outcomes.items() if runs]
+        return worst([*found, Verdict.UNKNOWN] if sum(self.outcomes.values()) < self.runs else found)
 
     @property
     def exit_code(self) -> ExitCode:
@@ -93,7 +102,10 @@ def summary(spark: SparkSession, root: str, manifest: Manifest, *, read: int = 0
     """
     there = read_table(spark, root, manifest, "verdicts")
     quarantine = read_table(spark, root, manifest, "quarantine")
-    assert there is not None and quarantine is not None  # noqa: S101, PT018 - each job writes both
+    compared = read_table(spark, root, manifest, "trends")
+    assert there is not None and quarantine is not None and compared is not None  # noqa: S101, PT018 - each job writes them
+    outcomes = {row["outcome"]: row["count"] for row in compared.groupBy("outcome").count().collect()}
+    there = there.join(compared.select("run", "outcome"), "run", "left")
     counted = (
         there.groupBy("verdict").agg(F.count("*").alias("keys"), F.sum("operations").alias("operations")).collect()
     )
@@ -113,6 +125,7 @@ def summary(spark: SparkSession, root: str, manifest: Manifest, *, read: int = 0
         read=read,
         operations=sum(row["operations"] for row in counted),
         counts=counts,
+        outcomes={name: count for name, count in outcomes.items() if name is not None},
         refuted=_first(there, "verdict", Verdict.INVALID) if Verdict.INVALID in counts else [],
         undecided=_first(there, "verdict", Verdict.UNKNOWN) if Verdict.UNKNOWN in counts else [],
         orders=orders,
@@ -124,5 +137,6 @@ def summary(spark: SparkSession, root: str, manifest: Manifest, *, read: int = 0
 
 
 def _first(rows: DataFrame, column: str, verdict: Verdict) -> list[dict[str, Any]]:
-    some = rows.where(F.col(column) == str(verdict)).orderBy("run", "key").limit(SHOWN_ROWS)
+    expected = F.coalesce(F.col("outcome") != str(Outcome.UNEXPECTED), F.lit(True))  # noqa: FBT003 - it takes no keyword
+    some = rows.where(F.col(column) == str(verdict)).orderBy(expected, "run", "key").limit(SHOWN_ROWS)
     return [row.asDict() for row in some.drop("counterexample").collect()]

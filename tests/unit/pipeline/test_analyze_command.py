@@ -46,6 +46,7 @@ def analysis(orders: dict[str, int] | None = None, /, **counts: int) -> Any:
         read=1,
         operations=1234,
         counts=counts,
+        outcomes={"as-expected": 1, "unexpected": 1},
         refuted=[row] * min(counts.get("invalid", 0), 20),
         undecided=[],
         orders=orders,

@@ -9,10 +9,12 @@ import json
 import os
 import shutil
 from dataclasses import replace
+from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyarrow import parquet
+from rich.console import Console
 
 from checker.deciders import Wanted
 from checker.formats.jepsen import write_history
@@ -21,6 +23,7 @@ from checker.formats.parquet import write_operations
 from harness.errors import ExitCode
 from results.pipeline.errors import BadInput, BadOutput, RowsRefused
 from results.pipeline.options import AnalysisOptions
+from results.pipeline.progress import Steps
 from results.pipeline.single import job
 from results.pipeline.single.errors import NotSuited
 from results.pipeline.single.local_files import LocalFiles, is_local
@@ -215,6 +218,34 @@ def test_histories_are_judged_by_what_they_say(tmp_path: Path) -> None:
         wanted=Wanted(model="register"),
     )
     assert again.counts == {"invalid": 1}
+
+
+def test_lines_without_a_header_count_in_their_order(tmp_path: Path) -> None:
+    """Two files of another tool, with one warning for both; one of them reads what nobody wrote."""
+    store = tmp_path / "store"
+    store.mkdir()
+    for name, value in (("good", 1), ("bad", 2)):
+        written, read = {"f": "write", "process": 0, "value": 1}, {"f": "read", "process": 1}
+        events = [
+            {**written, "type": "invoke"}, {**written, "type": "ok"},
+            {**read, "type": "invoke"}, {**read, "type": "ok", "value": value},
+        ]  # fmt: skip
+        (store / f"{name}.jsonl").write_text("".join(f"{json.dumps(event)}\n" for event in events))
+    said = StringIO()
+    options = AnalysisOptions(
+        paths=[str(store)], out=str(tmp_path / "out"), pictures=False, wanted=Wanted(model="register")
+    )
+    found = job.analyze(options, Steps(Console(file=said, width=500)))
+    assert {row["run"].rpartition("/")[2]: row["verdict"] for row in _verdicts(found)} == {
+        "good.jsonl": "valid",
+        "bad.jsonl": "invalid",
+    }
+    assert said.getvalue().count("not the header of a history.jsonl") == 1
+    assert "bad.jsonl and 1 other history: the first line is an event" in said.getvalue()
+
+
+def _verdicts(found: Summary) -> list[dict[str, Any]]:
+    return [row for rows in rows_of(found, "verdicts").values() for row in rows]
 
 
 def test_the_first_invalid_keys_get_a_counterexample(tmp_path: Path) -> None:

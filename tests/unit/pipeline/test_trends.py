@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from harness.expectation import Outcome
 from harness.verdict import Verdict
 from results.pipeline.measure.trends import BY_OPERATIONS, BY_RUN, TRENDS, trends
 from results.pipeline.schema import RUNS
@@ -71,3 +72,102 @@ def test_only_the_last_ten_runs_count_in_the_order_of_their_starts() -> None:
     rows = [*reversed(new), unknown, *old]
     assert [row["run"] for row in trends(rows)] == ["zz", *(f"{number:02}" for number in range(21))]
     assert marked(rows) == {f"{number}": ["p50_ms"] for number in range(10, 15)}
+
+
+def of_case(run: str, line: str = "faults[nemesis=kill]", **said: Any) -> dict[str, Any]:
+    """Returns what is known of a run of a suite's case, whose test has a name of its own for each repetition."""
+    return of(
+        run,
+        **{
+            "test": f"s-{run}", "suite": "s", "line": line, "suite_case": f"{line}#{run}", "expects": "valid",
+            "known_failures": [], "said_failures": [], "said_verdict": "valid", **said,
+        },
+    )  # fmt: skip
+
+
+def test_runs_are_compared_with_those_of_their_line() -> None:
+    """Repetitions of one case are one line, whatever their tests are called; other cases and other suites are others."""
+    rows = [of_case(f"{number}", p99_ms=1.0) for number in range(6)]
+    rows += [of_case("6", "faults[nemesis=pause]", p99_ms=9.0), of_case("7", suite="t", p99_ms=9.0)]
+    assert not marked(rows)
+    assert marked([*rows, of_case("8", p99_ms=9.0)]) == {"8": ["p99_ms"]}
+    assert {(row["suite"], row["line"]) for row in trends([*rows, of("9")])} == {
+        ("s", "faults[nemesis=kill]"),
+        ("s", "faults[nemesis=pause]"),
+        ("t", "faults[nemesis=kill]"),
+        (None, "t"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("keys", "said", "outcome"),
+    [
+        (Verdict.VALID, {}, Outcome.EXPECTED),
+        (Verdict.VALID, {"expects": "invalid"}, Outcome.UNEXPECTED),
+        (Verdict.INVALID, {"expects": "invalid"}, Outcome.EXPECTED),
+        (Verdict.UNKNOWN, {"expects": "invalid"}, Outcome.UNDECIDED),
+        # Only the run itself sees parts beside its keys.
+        (Verdict.VALID, {"said_verdict": "invalid", "said_failures": ["recovered=invalid"]}, Outcome.UNEXPECTED),
+        (
+            Verdict.VALID,
+            {
+                "said_verdict": "invalid",
+                "said_failures": ["recovered=invalid"],
+                "known_failures": ["recovered=invalid"],
+            },
+            Outcome.KNOWN,
+        ),
+        # What the job finds of the keys and the run did not is known to nobody.
+        (
+            Verdict.INVALID,
+            {
+                "said_verdict": "invalid",
+                "said_failures": ["recovered=invalid"],
+                "known_failures": ["recovered=invalid"],
+            },
+            Outcome.UNEXPECTED,
+        ),
+        (
+            Verdict.INVALID,
+            {
+                "said_verdict": "invalid",
+                "said_failures": ["elections=invalid"],
+                "known_failures": ["elections=invalid"],
+            },
+            Outcome.KNOWN,
+        ),
+        (
+            Verdict.INVALID,
+            {"expects": "invalid", "expects_in_fault": True, "said_verdict": "invalid", "said_fault_violations": 0},
+            Outcome.UNEXPECTED,
+        ),
+    ],
+)
+def test_an_outcome_is_that_of_the_run_and_of_its_keys(keys: Verdict, said: dict[str, Any], outcome: Outcome) -> None:
+    """The worse of both counts, beside what the suite expects."""
+    (row,) = trends([of_case("1", severity=keys.severity, **said)])
+    assert row["outcome"] == str(outcome)
+    assert row["verdict"] == str(keys)
+
+
+def test_a_run_that_says_nothing_and_was_not_judged_has_no_outcome() -> None:
+    """A run without a suite is expected to be valid."""
+    (nothing, unfit) = trends([of("1", severity=None), of("2", severity=None, said_verdict="invalid")])
+    assert (nothing["outcome"], unfit["outcome"]) == (None, "unexpected")
+
+
+def test_a_control_that_turns_valid_is_marked() -> None:
+    """Its being invalid is not, night for night."""
+    wrong, right = Verdict.INVALID.severity, Verdict.VALID.severity
+    rows = [of_case(f"{number}", expects="invalid", severity=wrong) for number in range(3)]
+    assert not marked(rows)
+    assert marked([*rows, of_case("3", expects="invalid", severity=right)]) == {"3": ["verdict"]}
+
+
+def test_figures_of_a_run_whose_control_node_was_behind_are_not_compared() -> None:
+    """Neither with those before it, nor those after it with its own."""
+    rows = [of_case(f"{number}", p99_ms=1.0) for number in range(4)]
+    rows += [of_case(f"{number}", p99_ms=9.0, said_behind="late") for number in range(4, 8)]
+    rows += [of_case("8", p99_ms=9.0)]
+    assert marked(rows) == {"8": ["p99_ms"]}
+    assert [row["behind"] for row in trends(rows)] == [False] * 4 + [True] * 4 + [False]

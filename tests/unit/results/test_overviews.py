@@ -7,21 +7,31 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from results.overviews import Cell, Strip, Trend, heat, matrix, trend
+from results.overviews import heat, matrix, trend
 from results.plots import svg
+from results.rows import Cell, Strip, Trend, TrendRun
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
 def drawn_trend(runs: int, *marked: int) -> Figure:
-    """The verdicts of some runs and two figures of each, with those marked whose verdict became worse."""
-    verdicts = ["invalid", "unknown", *["valid"] * runs][:runs]
+    """The outcomes of some runs and two figures of each, with those marked whose outcome became worse."""
+    outcomes = ["unexpected", "undecided", None, "known-failure", *["as-expected"] * runs][:runs]
+    shown = [
+        TrendRun(
+            outcome=outcome,
+            label="2031-01-02 0.4.0",
+            link=None if place % 2 else f"{place}/report.html",
+            marked=place in marked,
+        )
+        for place, outcome in enumerate(outcomes)
+    ]
     figures = [
         Trend(title="answered (%)", values=[float(run) for run in range(runs)], regressions=(0,)),
         Trend(title="p99 (ms)", values=[None, *[3.5] * (runs - 1)], regressions=()),
     ]
-    return trend(verdicts, ["2031-01-02 0.4.0"] * runs, figures, marked)
+    return trend(shown, figures)
 
 
 def drawn_heat() -> Figure:
@@ -37,7 +47,7 @@ def drawn_heat() -> Figure:
 
 def drawn_matrix() -> Figure:
     """One fault on one workload."""
-    return matrix([Cell(row="kill", column="register", verdict="valid", runs=3, invalid=0, availability=0.4)])
+    return matrix([Cell(row="kill", column="register", outcome="as-expected", runs=3, unexpected=0, availability=0.4)])
 
 
 @pytest.mark.parametrize(
@@ -60,3 +70,11 @@ def test_a_picture_has_room_and_is_the_same_each_time(draw: object) -> None:
 
     assert first == svg(draw())
     assert "<k1>" not in first
+
+
+def test_runs_lead_to_their_reports() -> None:
+    """The bar of a run and its points are links, and a run without a report has none."""
+    drawn = svg(drawn_trend(4))
+    assert drawn.count('<a xlink:href="0/report.html"') == 2  # its bar, and its point of the one figure that it has
+    assert drawn.count('<a xlink:href="2/report.html"') == 3
+    assert "1/report.html" not in drawn

@@ -1,0 +1,125 @@
+"""Draws pictures as SVG and as PNG, in processes of their own where there are several.
+
+A picture takes a quarter of a second, and threads cannot share the work. The processes load the drawing library while the job
+reads, so the pictures of a dozen runs take half as long on two processors. Equal pictures have equal bytes, whoever draws them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import threading
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from multiprocessing.connection import wait
+from typing import TYPE_CHECKING, TypeAlias
+
+from harness.errors import LabrysError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from matplotlib.figure import Figure
+
+FEW_RUNS = 3
+MOST_PROCESSES = 4
+
+
+class DrawingFailed(LabrysError):  # noqa: N818 - says what happened
+    """A process that draws has ended by itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """A picture.
+
+    Attributes:
+        name: Its file's name without an ending.
+        title: What it shows.
+        figure: Draws it; it can be sent to another process.
+    """
+
+    name: str
+    title: str
+    figure: Callable[[], Figure]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """A picture that is drawn.
+
+    Attributes:
+        svg: A file of SVG.
+        png: A file of PNG.
+        element: The drawing as an element of an HTML page.
+    """
+
+    svg: str
+    png: bytes
+    element: str
+
+
+Draw: TypeAlias = "Callable[[Sequence[Picture]], Sequence[Drawn]]"
+
+
+def draw(picture: Picture) -> Drawn:
+    """Draws a picture in this process."""
+    from results import plots  # noqa: PLC0415 - slow to import
+
+    figure = picture.figure()
+    svg = plots.svg(figure)
+    return Drawn(svg=svg, png=plots.png(figure), element=plots.inlined(svg, prefix=picture.name, title=picture.title))
+
+
+@contextlib.contextmanager
+def drawing(runs: int) -> Iterator[Draw]:
+    """Gives what draws pictures, in their order.
+
+    Args:
+        runs: How many runs are going to be drawn; few are drawn in this process.
+
+    Raises:
+        DrawingFailed: A process has ended by itself, e.g. because the machine has no memory left.
+    """
+    processes = min(MOST_PROCESSES, len(os.sched_getaffinity(0)))
+    if runs < FEW_RUNS or processes == 1:
+        yield lambda pictures: [draw(picture) for picture in pictures]
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, mp_context=context, initializer=_prepare) as pool:
+        try:
+            with _interrupts_held():
+                pool.submit(os.getpid)  # starts the processes
+            yield lambda pictures: list(pool.map(draw, pictures))
+        except BrokenProcessPool as error:
+            message = "a process that draws pictures has ended by itself; --no-pictures does the job without them"
+            raise DrawingFailed(message) from error
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextlib.contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Holds Ctrl-C back; processes that start meanwhile never get it, and leave it to the one that started them."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _prepare() -> None:
+    """Makes a process ready to draw; it ends when the process that started it does, however that ends."""
+    from results import overviews  # noqa: F401, PLC0415 - slow to import
+
+    threading.Thread(target=_follow, daemon=True).start()
+
+
+def _follow() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)

@@ -1,0 +1,92 @@
+"""The page of an analysis: its colour is that of outcomes, and each run leads to its report."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.verdict import Verdict
+from results.drawing import Drawn
+from results.pipeline.measure.trends import trends
+from results.pipeline.write.gathered import Gathered
+from results.pipeline.write.page import PAGE, render
+from results.pipeline.write.pictures import SHOWN_LINES, lines_of, of_lines
+from results.pipeline.write.summary import Summary
+from tests.unit.pipeline.test_trends import of_case
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from results.drawing import Picture
+
+LINK = 'x <a xlink:href="../store/s/1/report.html" target="_blank"> y'
+
+
+def draw(pictures: Sequence[Picture]) -> list[Drawn]:
+    """Draws nothing but a link."""
+    return [Drawn(svg=LINK, png=b"png", element=f"<svg>{picture.name}</svg>") for picture in pictures]
+
+
+def page(out: Path, rows: Sequence[dict[str, Any]], **outcomes: int) -> dict[str, bytes]:
+    """Returns the files of an analysis of some runs."""
+    found = Summary(
+        out=f"file:{out}", runs=len(rows), read=0, operations=10, counts={"valid": 1, "invalid": 1},
+        outcomes={name.replace("_", "-"): count for name, count in outcomes.items()}, quarantined=0, refuted=[],
+        undecided=[], orders={}, misordered=[], reasons=[], tables={},
+    )  # fmt: skip
+    return render(found, rows, lambda names: Gathered(runs={name: {} for name in names}, bore=[]), draw)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "colour", "title"),
+    [
+        ({"as_expected": 1, "known_failure": 1}, "valid", "All 2 runs came out as expected"),
+        ({"as_expected": 1, "undecided": 1}, "unknown", "1 of 2 runs undecided"),
+        ({"as_expected": 1}, "unknown", "1 of 2 runs undecided"),
+        ({"undecided": 1, "unexpected": 1}, "invalid", "1 of 2 runs came out unexpectedly"),
+        ({}, "unknown", "2 of 2 runs undecided"),
+    ],
+)
+def test_the_colour_of_the_page_is_that_of_outcomes(
+    tmp_path: Path, outcomes: dict[str, int], colour: str, title: str
+) -> None:
+    """A negative control that is invalid does not make it red, though one key is invalid."""
+    rows = trends([of_case("1"), of_case("2", "control", severity=Verdict.INVALID.severity, expects="invalid")])
+    shown = page(tmp_path, rows, **outcomes)[PAGE].decode()
+    assert f'<header class="verdict {colour}">' in shown
+    assert title in shown
+
+
+def test_a_run_leads_to_its_report_where_it_has_one(tmp_path: Path) -> None:
+    """Relative to the page, and to the pictures in their folder; names are text, and a report that is gone is no link."""
+    report = tmp_path / "store" / "s" / "1 <b>" / "report.html"
+    report.parent.mkdir(parents=True)
+    report.write_text("")
+    rows = trends(
+        [
+            of_case("1 <b>", report=f"file:{report}"),
+            of_case("2", report=f"file:{tmp_path}/gone.html"),
+            of_case("3", "<script>", expects="invalid", report="s3a://bucket/report.html"),
+        ]
+    )
+    files = page(tmp_path / "out", rows, unexpected=1, as_expected=2)
+    shown = files[PAGE].decode()
+    assert set(re.findall(r'href="(?!#)([^"]*)"', shown)) == {"../store/s/1%20%3Cb%3E/report.html"}
+    assert "<script>" not in shown
+    assert "<b>1 <b>" not in shown
+    assert "expected invalid" in shown
+    assert files["trend-1.svg"] == LINK.replace('href="', 'href="../').encode()
+
+
+def test_lines_with_a_bad_latest_run_come_first() -> None:
+    """Then those that became worse; a line of one run has no picture."""
+    rows = [of_case(f"{number:02}", f"line {number % 12:02}") for number in range(24)]
+    rows += [of_case("30", "line 07", severity=Verdict.INVALID.severity), of_case("31", "alone")]
+    lines = lines_of(trends(rows))
+    assert lines[0].title == "s: line 07 on s"
+    assert lines[0].latest["outcome"] == "unexpected"
+    assert len(lines) == 13
+    assert len(of_lines(lines, {})) == SHOWN_LINES

@@ -1,0 +1,68 @@
+"""Pictures are the same, whoever draws them, and what goes wrong in a process is an error of the command."""
+
+from __future__ import annotations
+
+import os
+import signal
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from results import drawing as module
+from results.drawing import DrawingFailed, Picture, drawing
+from results.plots import rate
+from results.series import Line
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def fails() -> Figure:
+    """Raises."""
+    raise LookupError("no such thing")
+
+
+def dies() -> Figure:
+    """Ends the process as the kernel does when memory is short."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError("unreachable")
+
+
+def line() -> Line:
+    """A line of two points."""
+    return Line(f="read", name="ok", time_s=np.array([0.5, 1.5]), value=np.array([1.0, 2.0]))
+
+
+PICTURES = [Picture(name=f"p{number}", title="Rate <1>", figure=partial(rate, [line()], [])) for number in range(3)]
+
+
+def test_processes_draw_what_one_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Byte for byte, in the order of the pictures; an error in one of them is raised, and a process that ends is told."""
+    monkeypatch.setattr(module.os, "sched_getaffinity", lambda _: {0, 1})
+    with drawing(1) as draw:
+        alone = draw(PICTURES)
+    with drawing(module.FEW_RUNS) as draw:
+        assert draw(PICTURES) == alone
+        with pytest.raises(LookupError, match="no such thing"):
+            draw([Picture(name="bad", title="", figure=fails)])
+    assert alone[0].svg.startswith("<?xml")
+    assert alone[0].png.startswith(b"\x89PNG")
+    assert 'id="p2-' in alone[2].element
+    with pytest.raises(DrawingFailed, match="--no-pictures"), drawing(module.FEW_RUNS) as draw:
+        draw([Picture(name="dead", title="", figure=dies)])
+
+
+def test_ctrl_c_is_not_for_the_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It reaches a whole terminal; the processes leave it to the one that started them."""
+    monkeypatch.setattr(module.os, "sched_getaffinity", lambda _: {0, 1})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, set())
+    with drawing(module.FEW_RUNS) as draw:
+        assert signal.pthread_sigmask(signal.SIG_BLOCK, set()) == before
+        assert len(draw([Picture(name="told", title="", figure=_interrupts_itself), *PICTURES])) == 4
+
+
+def _interrupts_itself() -> Figure:
+    os.kill(os.getpid(), signal.SIGINT)
+    return rate([line()], [])
