@@ -19,8 +19,8 @@ from harness.randomness import stream
 from harness.units import NS_PER_S as S
 from harness.watch import Sighting
 from results.availability import Codes, around, overall, refused
-from results.leadership import Elections
 from results.drawing import draw
+from results.leadership import Elections
 from results.pipeline.measure import timelines as t
 from results.pipeline.measure.figures import figures
 from results.pipeline.measure.trends import BY_OPERATIONS, BY_RUN, trends
