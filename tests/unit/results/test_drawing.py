@@ -40,7 +40,7 @@ PICTURES = [Picture(name=f"p{number}", title="Rate <1>", figure=partial(rate, [l
 
 def test_processes_draw_what_one_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     """Byte for byte, in the order of the pictures; an error in one of them is raised, and a process that ends is told."""
-    monkeypatch.setattr(module.os, "sched_getaffinity", lambda _: {0, 1})
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     with drawing(1) as draw:
         alone = draw(PICTURES)
     with drawing(module.FEW_RUNS) as draw:
@@ -56,7 +56,7 @@ def test_processes_draw_what_one_draws(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_ctrl_c_is_not_for_the_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """It reaches a whole terminal; the processes leave it to the one that started them."""
-    monkeypatch.setattr(module.os, "sched_getaffinity", lambda _: {0, 1})
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     before = signal.pthread_sigmask(signal.SIG_BLOCK, set())
     with drawing(module.FEW_RUNS) as draw:
         assert signal.pthread_sigmask(signal.SIG_BLOCK, set()) == before
