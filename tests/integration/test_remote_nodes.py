@@ -192,6 +192,7 @@ SUDO = """#!/usr/local/bin/sudo-python -IS
 import os, sys
 os.setgid(0)
 os.setuid(0)
+os.environ["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 command = sys.argv[sys.argv.index("-n") + 1:]
 os.execvp(command[0], command)
 """

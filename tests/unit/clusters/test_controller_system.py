@@ -111,11 +111,10 @@ def test_ready(leaders: tuple[str | None, ...], missing: dict[str, str]) -> None
     assert lacking(said) == missing
 
 
-@pytest.mark.parametrize(("name", "address"), [("n-1", "10.0.0.1"), ("n;1", "h"), ("n1", "fd00::1")])
-def test_names_that_a_configuration_would_cut(name: str, address: str) -> None:
-    """They are refused before anything runs."""
-    cluster = cast("Cluster", SimpleNamespace(nodes=[Node(name=name, address=address)]))
-    with pytest.raises(InputError, match="RocketMQ cannot use a node named") as raised:
+def test_an_address_that_a_configuration_would_cut() -> None:
+    """It is refused before anything runs."""
+    cluster = cast("Cluster", SimpleNamespace(nodes=[Node(name="n1", address="fd00::1")]))
+    with pytest.raises(InputError, match="RocketMQ cannot use the node n1") as raised:
         RocketMQController(cluster, ControllerOptions(), "broker-id")
     assert raised.value.exit_code is ExitCode.BAD_ARGUMENTS
 
