@@ -83,8 +83,8 @@ REPEAT_OPTIONS = (
 REPEATING = frozenset({"repeat", "until_fail", "same_seed"})
 REPEAT_FLAGS = frozenset({"repeat", "until-fail", "same-seed"})
 OUTPUT_FLAGS = frozenset({"cluster-name", "keep-cluster", "name", "store", "format", "suite-case"}) | REPEAT_FLAGS
-_PLACES = frozenset({"seed", "cluster_name", "keep_cluster", "test_name", "store_dir", "output", SUITE_CASE})
-NOT_REPRODUCED = _PLACES | REPEATING
+WHERE_TO = frozenset({"cluster_name", "keep_cluster", "test_name", "store_dir", "output", SUITE_CASE})
+NOT_REPRODUCED = {"seed"} | WHERE_TO | REPEATING
 
 # The options that a replay never takes from the replayed run, since its folder may come from anyone.
 PLACES = (NOT_REPRODUCED - {"seed"}) | {"inventory", nemesis.choices.PLAN_FILE}

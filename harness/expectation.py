@@ -43,11 +43,13 @@ class Expectation:
         verdict: The verdict that is a success; a negative control expects `invalid`.
         during_fault: Whether a violation must be seen during or after a fault; for an expected `invalid` only.
         known_failures: Parts of the verdict, `name=verdict`, that may come out like that where `valid` is expected.
+        parts: The parts of the verdict that must be invalid; for an expected `invalid` only.
     """
 
     verdict: Verdict = Verdict.VALID
     during_fault: bool = False
     known_failures: frozenset[str] = field(default_factory=frozenset)
+    parts: frozenset[str] = field(default_factory=frozenset)
 
     def outcome(self, verdict: Verdict, failures: Collection[str], fault_violations: int | None) -> Outcome:
         """Returns how a run came out.
@@ -58,7 +60,8 @@ class Expectation:
             fault_violations: How many violations were seen during or after a fault; None if that is not known.
         """
         if verdict is self.verdict:
-            shown = not self.during_fault or (fault_violations or 0) > 0
+            invalid = {part for part in self.parts if f"{part}={Verdict.INVALID}" in failures}
+            shown = invalid == self.parts and (not self.during_fault or (fault_violations or 0) > 0)
             return Outcome.EXPECTED if shown else Outcome.UNEXPECTED
         if self.verdict is Verdict.VALID and failures and self.known_failures.issuperset(failures):
             return Outcome.KNOWN

@@ -119,7 +119,10 @@ class Case:
     def expectation(self) -> Expectation:
         """Returns what is expected of its run."""
         return Expectation(
-            verdict=self.expect, during_fault=self.expect_during_fault, known_failures=self.known_failures
+            verdict=self.expect,
+            during_fault=self.expect_during_fault,
+            known_failures=self.known_failures,
+            parts=self.expect_parts,
         )
 
     def arguments(self) -> list[str]:

@@ -143,6 +143,7 @@ def suite_case_document(case: SuiteCase) -> dict[str, Value]:
         "expect": str(case.expectation.verdict),
         "expect_during_fault": case.expectation.during_fault,
         "known_failures": sorted(case.expectation.known_failures),
+        "expect_parts": sorted(case.expectation.parts),
     }
 
 
@@ -165,6 +166,7 @@ def suite_case_from(told: Value) -> SuiteCase:
             verdict=must.one_of(of("expect"), Verdict, "suite.expect"),
             during_fault=must.flag(of("expect_during_fault"), "suite.expect_during_fault"),
             known_failures=frozenset(must.texts(of("known_failures"), "suite.known_failures")),
+            parts=frozenset(must.texts(of("expect_parts"), "suite.expect_parts")),
         ),
     )
 

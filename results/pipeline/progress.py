@@ -112,17 +112,6 @@ class SparkSteps(Steps):
         self._context = context
         self._store = context._jsc.sc().statusStore()  # noqa: SLF001 - the status tracker of pyspark counts no rows
 
-    def note_bare(self, sources: Sequence[Input]) -> None:
-        """Shows one line for all histories that have no header."""
-        bare = [source.name for source in sources if source.bare]
-        if bare:
-            more = len(bare) - 1
-            others = f" and {more:,} other histor{'y' if more == 1 else 'ies'}" if more else ""
-            self.note(
-                f"{bare[0]}{others}: the first line is an event and not the header of a history.jsonl; the events are taken in "
-                "the order of the lines"
-            )
-
     @contextmanager
     def step(self, name: str) -> Iterator[Shown]:
         """See `Steps.step`; Spark's own pages name the step as well."""

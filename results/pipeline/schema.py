@@ -85,12 +85,13 @@ RUNS: Final = t.StructType(
         t.StructField("said_failures", t.ArrayType(t.StringType())),  # parts that decide it, not valid, `name=verdict`
         t.StructField("said_fault_violations", t.LongType()),  # violations that it saw during or after a fault
         t.StructField("said_behind", t.StringType()),  # the sentence of `control-node` if it was behind; else null
-        t.StructField("suite", t.StringType()),  # the suite that ran it; null if none did, and so are the next five
+        t.StructField("suite", t.StringType()),  # the suite that ran it; null if none did, and so are the next six
         t.StructField("suite_case", t.StringType()),  # e.g. faults[nemesis=kill]#2
         t.StructField("line", t.StringType()),  # the case without the number of its repetition
         t.StructField("expects", t.StringType()),  # the verdict that the suite expects: valid, invalid or unknown
         t.StructField("expects_in_fault", t.BooleanType()),  # whether a violation is expected during or after a fault
         t.StructField("known_failures", t.ArrayType(t.StringType())),  # parts that may fail, `name=verdict`
+        t.StructField("expects_parts", t.ArrayType(t.StringType())),  # parts that must be invalid
         t.StructField("duration_s", t.DoubleType()),
         t.StructField("answers", t.ArrayType(t.StringType())),  # codes of fail errors that count as availability
         t.StructField("refusals", t.ArrayType(t.StringType())),  # codes by which a node names another to ask

@@ -155,6 +155,7 @@ def outcome_of(row: Mapping[str, Any]) -> Outcome | None:
         verdict=Verdict(row["expects"] or Verdict.VALID),
         during_fault=bool(row["expects_in_fault"]),
         known_failures=frozenset(row["known_failures"] or ()),
+        parts=frozenset(row["expects_parts"] or ()),
     )
     return expectation.outcome(worst(verdicts), failures, row["said_fault_violations"])
 

@@ -57,6 +57,7 @@ PARSED: Final = t.StructType(
         *(RUNS[name] for name in ("said_recovery_s", "said_restarted", "said_recovery_error")),
         *(RUNS[name] for name in ("said_failures", "said_fault_violations", "said_behind")),
         *(RUNS[name] for name in ("suite", "suite_case", "line", "expects", "expects_in_fault", "known_failures")),
+        RUNS["expects_parts"],
         t.StructField("fault_rows", t.ArrayType(t.StructType(FAULTS.fields[1:]))),
         t.StructField("sighting_rows", t.ArrayType(t.StructType(SIGHTINGS.fields[1:]))),
     ]
@@ -225,6 +226,7 @@ def _of_suite(case: SuiteCase) -> dict[str, Any]:
         "expects": str(case.expectation.verdict),
         "expects_in_fault": case.expectation.during_fault,
         "known_failures": [_plain(part) for part in sorted(case.expectation.known_failures)],
+        "expects_parts": [_plain(part) for part in sorted(case.expectation.parts)],
     }
 
 

@@ -10,6 +10,7 @@ from harness.verdict import Verdict
 VALID, INVALID, UNKNOWN = Verdict.VALID, Verdict.INVALID, Verdict.UNKNOWN
 CONTROL = Expectation(verdict=INVALID)
 CONTROL_OF_FAULT = Expectation(verdict=INVALID, during_fault=True)
+CONTROL_BY_PART = Expectation(verdict=INVALID, parts=frozenset({"linearizable"}))
 KNOWN = Expectation(known_failures=frozenset({"recovered=invalid", "progress=unknown"}))
 
 
@@ -25,6 +26,8 @@ KNOWN = Expectation(known_failures=frozenset({"recovered=invalid", "progress=unk
         (CONTROL_OF_FAULT, INVALID, ("linearizable=invalid",), 1, Outcome.EXPECTED),
         (CONTROL_OF_FAULT, INVALID, ("linearizable=invalid",), 0, Outcome.UNEXPECTED),
         (CONTROL_OF_FAULT, INVALID, ("linearizable=invalid",), None, Outcome.UNEXPECTED),
+        (CONTROL_BY_PART, INVALID, ("linearizable=invalid", "progress=unknown"), 0, Outcome.EXPECTED),
+        (CONTROL_BY_PART, INVALID, ("linearizable=unknown", "recovered=invalid"), 0, Outcome.UNEXPECTED),
         (KNOWN, INVALID, ("recovered=invalid", "progress=unknown"), 0, Outcome.KNOWN),
         (KNOWN, UNKNOWN, ("progress=unknown",), 0, Outcome.KNOWN),
         (KNOWN, INVALID, ("recovered=invalid", "linearizable=invalid"), 0, Outcome.UNEXPECTED),

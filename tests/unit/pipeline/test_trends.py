@@ -80,7 +80,7 @@ def of_case(run: str, line: str = "faults[nemesis=kill]", **said: Any) -> dict[s
         run,
         **{
             "test": f"s-{run}", "suite": "s", "line": line, "suite_case": f"{line}#{run}", "expects": "valid",
-            "known_failures": [], "said_failures": [], "said_verdict": "valid", **said,
+            "known_failures": [], "expects_parts": [], "said_failures": [], "said_verdict": "valid", **said,
         },
     )  # fmt: skip
 
