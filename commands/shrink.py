@@ -15,7 +15,7 @@ from commands.compose import STORE_OPTION, reproduce_line, settle, with_options
 from commands.replay import SYSTEM_OPTION, WORKLOAD_OPTION, recalled
 from commands.test import run_test
 from harness.errors import ExitCode, InfrastructureError, InputError, InterruptedEarly
-from harness.parameters import Number
+from harness.parameters import Number, PathType
 from harness.randomness import repeat_seed
 from harness.terminal import echo, open_console
 from results.naming import RunCommand, RunName
@@ -45,7 +45,7 @@ MAX_NAME = 80
     "--any-seed", is_flag=True, help="In the simulator: give each run another seed, and decide as on real nodes."
 )
 @click.option(
-    "--keep", type=click.Path(path_type=Path), metavar="FOLDER/NAME",
+    "--keep", type=PathType(path_type=Path), metavar="FOLDER/NAME",
     help="Also write a regression: NAME.toml and NAME.json.",
 )  # fmt: skip
 @SYSTEM_OPTION

@@ -92,13 +92,21 @@ def drawing(runs: int) -> Iterator[Draw]:
     with ProcessPoolExecutor(processes, mp_context=context, initializer=_prepare) as pool:
         try:
             with _interrupts_held():
-                pool.submit(os.getpid)  # starts the processes
-            yield lambda pictures: list(pool.map(draw, pictures))
+                for _ in range(processes):
+                    pool.submit(os.getpid)  # each starts a process
+            yield lambda pictures: _drawn(pool, pictures)
         except BrokenProcessPool as error:
             message = "a process that draws pictures has ended by itself; --no-pictures does the job without them"
             raise DrawingFailed(message) from error
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _drawn(pool: ProcessPoolExecutor, pictures: Sequence[Picture]) -> list[Drawn]:
+    """Draws pictures in processes; a process may start when a picture is handed over."""
+    with _interrupts_held():
+        futures = [pool.submit(draw, picture) for picture in pictures]
+    return [future.result() for future in futures]
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ import pytest
 from clusters.systems.dledger.routing import Group
 from clusters.systems.dledger_log.options import DLedgerLogOptions
 from clusters.systems.dledger_log.system import DLedgerLogSystem
+from clusters.systems.members import Members
 from harness.cluster import Paper
 from harness.node import Node
 from harness.system import NodeStatus
@@ -57,7 +58,8 @@ def asked(
         async with scripted(script) as node, asyncio.timeout(10):
             cluster = cast("Cluster", SimpleNamespace(nodes=NODES))
             system = DLedgerLogSystem(cluster, DLedgerLogOptions(), "set")
-            system.group = Group(name="labrys", nodes=NODES, port=node.port)
+            members = Members(NODES, port=node.port, system="DLedger")
+            system.group = Group(name="labrys", nodes=NODES, port=node.port, members=members)
             return await question(system)
 
     return asyncio.run(main())
