@@ -237,7 +237,7 @@ def test_an_archive_that_would_not_be_whole_is_refused(
     monkeypatch.setattr(below, "open_file", refusing)
     status, _, body = get(server, f"/zip/{run.test_name}/{run.stamp}.zip")
     assert status == 500
-    assert b"junit.xml cannot be read: Permission denied" in body
+    assert b"junit.xml is unreadable: Permission denied" in body
 
 
 def test_an_archive_that_breaks_off_is_no_archive(
@@ -310,7 +310,7 @@ def test_runs_are_compared(server: StoreServer, run: Run) -> None:
     body = get(server, f"/compare?run={name}&run={name}")[2]
     assert body.count(run.stamp.encode()) >= 2
     assert b"--read-mode" in body
-    assert b"Choose at least two" in get(server, f"/compare?run={name}&run=../x")[2]
+    assert b"Select at least two" in get(server, f"/compare?run={name}&run=../x")[2]
 
 
 def test_the_run_that_goes_on_is_followed(tmp_path: Path) -> None:
