@@ -110,9 +110,10 @@ def _behind(node: str, operation: Operation, positions: Positions) -> str | None
     at = _at(positions.time_ns[place])
     if known[node] == known[furthest]:
         return f"At {at} no node had applied more entries than {node}."
+    behind = known[furthest] - known[node]
     return (
         f"At {at} {node} had applied entry {known[node]:,} and {furthest} entry {known[furthest]:,}: "
-        f"{node} was {known[furthest] - known[node]:,} entries behind."
+        f"{node} was {behind:,} {'entry' if behind == 1 else 'entries'} behind."
     )
 
 
