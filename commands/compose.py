@@ -83,8 +83,9 @@ REPEAT_OPTIONS = (
 REPEATING = frozenset({"repeat", "until_fail", "same_seed"})
 REPEAT_FLAGS = frozenset({"repeat", "until-fail", "same-seed"})
 OUTPUT_FLAGS = frozenset({"cluster-name", "keep-cluster", "name", "store", "format", "suite-case"}) | REPEAT_FLAGS
-WHERE_TO = frozenset({"cluster_name", "keep_cluster", "test_name", "store_dir", "output", SUITE_CASE})
-NOT_REPRODUCED = {"seed"} | WHERE_TO | REPEATING
+# What belongs to a suite or to a repeated test, and not to the run itself.
+AROUND = REPEATING | {SUITE_CASE}
+NOT_REPRODUCED = frozenset({"seed", "cluster_name", "keep_cluster", "test_name", "store_dir", "output"}) | AROUND
 
 # The options that a replay never takes from the replayed run, since its folder may come from anyone.
 PLACES = (NOT_REPRODUCED - {"seed"}) | {"inventory", nemesis.choices.PLAN_FILE}
@@ -201,7 +202,7 @@ def compose(
         options={
             name: str(value) if isinstance(value, Path) else value
             for name, value in options.items()
-            if name not in REPEATING | {SUITE_CASE}
+            if name not in AROUND
         },
         left_out={left.kind: left.reason for left in plan.left_out},
         defaults=defaults,

@@ -83,7 +83,10 @@ def _looks(
     with run_test.make_context("test", words, parent=ctx.find_root()) as test:
         options = dict(test.params)
         settled = settle(test, options)
-        looks = looks_of(options, settled, record.operations, times_of(example, record)[:MAX_LOOKS], key=example.key)
+        times = times_of(example, record)
+        if len(times) > MAX_LOOKS:
+            echo(f"Labrys looks at the nodes at the first {MAX_LOOKS} of {len(times)} moments", err=True)
+        looks = looks_of(options, settled, record.operations, times[:MAX_LOOKS], key=example.key)
     if looks is None:
         echo(
             f"{found.path} has another history when it is carried out again, so what its nodes held is not known; "

@@ -41,7 +41,7 @@ def write_regression(
     """
     path = path.with_suffix("") if path.suffix == ".toml" else path
     files = [path.with_name(f"{path.name}{ending}") for ending in (".json", ".toml")]
-    without = (NOT_REPRODUCED - {"seed"}) | nemesis.choices.DRAWING | {nemesis.choices.PLAN_FILE, "seed"}
+    without = NOT_REPRODUCED | nemesis.choices.DRAWING | {nemesis.choices.PLAN_FILE}
     words = opt.command_line(test, values, without=without)
     lines = [
         '# The verdict of today. When the bug is mended, expect "valid", and remove expect-parts and at-least.',

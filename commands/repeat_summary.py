@@ -26,6 +26,7 @@ _LOOKS = {
     Verdict.UNKNOWN: ("? unknown", "yellow"),
     None: ("! error", "yellow"),
 }
+_NUMBERS = {"run", "seed", "time"}
 WIDTH = max(len(sign) for sign, _ in _LOOKS.values())
 SEED_WIDTH = 19
 
@@ -58,14 +59,8 @@ def print_tally(console: Console, tally: Tally, *, page: Path) -> None:
 
 def _table(tally: Tally) -> Table:
     table = Table(box=SIMPLE_HEAD)
-    for column, justify in (
-        ("run", "right"),
-        ("verdict", "left"),
-        ("seed", "right"),
-        ("time", "right"),
-        ("invalid", "left"),
-    ):
-        table.add_column(column, justify="right" if justify == "right" else "left")
+    for column in ("run", "verdict", "seed", "time", "invalid"):
+        table.add_column(column, justify="right" if column in _NUMBERS else "left")
     for run in tally.runs:
         sign, style = _LOOKS[run.verdict]
         blamed = ", ".join(map(one_line, run.invalid)) or ("" if run.verdict is Verdict.VALID else one_line(run.reason))

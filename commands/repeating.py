@@ -96,10 +96,9 @@ class Tally:
         """Returns the exit code: the worst run decides, as for several files (docs/decisions/0007)."""
         if self.interrupted:
             return ExitCode.INTERRUPTED
-        for verdict, code in ((Verdict.INVALID, ExitCode.INVALID), (None, ExitCode.INTERNAL)):
-            if self.count(verdict):
-                return code
-        return ExitCode.UNKNOWN if self.count(Verdict.UNKNOWN) or not self.runs else ExitCode.VALID
+        if self.verdict is None:
+            return ExitCode.INTERNAL if self.runs else ExitCode.UNKNOWN
+        return self.verdict.exit_code
 
     @property
     def verdict(self) -> Verdict | None:

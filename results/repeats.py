@@ -15,7 +15,7 @@ from urllib.parse import quote
 from harness.plain import plain
 from results.errors import StoreError
 from results.pages import environment
-from results.store import MAX_SUFFIX, stamp, write_text
+from results.store import fresh_folder, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,16 +49,10 @@ class RepeatFolder:
             StoreError: It cannot be made.
         """
         parent = store / REPEATS / test
-        for number in range(1, MAX_SUFFIX):
-            path = parent / (stamp(utc) if number == 1 else f"{stamp(utc)}-{number}")
-            try:
-                path.mkdir(parents=True)
-            except FileExistsError:
-                continue
-            except OSError as error:
-                raise StoreError(f"the folder {path} could not be made: {error.strerror or error}") from error
-            return cls(path)
-        raise StoreError(f"{parent} has {MAX_SUFFIX - 1} folders of this instant already; move them away")
+        try:
+            return cls(fresh_folder(parent, utc))
+        except OSError as error:
+            raise StoreError(f"a folder in {parent} could not be made: {error.strerror or error}") from error
 
     @property
     def page(self) -> Path:

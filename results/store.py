@@ -217,6 +217,23 @@ def stamp(utc: datetime) -> str:
     return f"{utc:%Y%m%dT%H%M%S}.{utc.microsecond // 1000:03d}Z"
 
 
+def fresh_folder(parent: Path, utc: datetime) -> Path:
+    """Makes a new folder, named by an instant; further ones of the same instant have a number behind it.
+
+    Raises:
+        OSError: It cannot be made.
+        StoreError: There are too many of this instant.
+    """
+    base = stamp(utc)
+    parent.mkdir(parents=True, exist_ok=True)
+    for number in range(1, MAX_SUFFIX):
+        path = parent / (base if number == 1 else f"{base}-{number}")
+        with contextlib.suppress(FileExistsError):
+            path.mkdir()
+            return path
+    raise StoreError(f"{parent} has {MAX_SUFFIX - 1} folders of the instant {base} already; move them away")
+
+
 def write_text(root: Path, path: Path, text: str) -> None:
     """Replaces the file at `path` in one step: temporary file beside it, synced, renamed. No link below `root` is followed.
 
@@ -257,28 +274,18 @@ class Store:
                 f"found {test_name!r}"
             )
         parent = self.root / test_name
-        base = stamp(utc)
         try:
-            parent.mkdir(parents=True, exist_ok=True)
             if parent.is_symlink():
                 raise StoreError(f"{parent} is {below.LINK}; give the test another name with --name")
-            run = self._make(parent, base)
+            run = Run(fresh_folder(parent, utc))
             for link in (self.root / CURRENT, self.root / LATEST, parent / LATEST):
                 point(link, run.path)
         except OSError as error:
             raise StoreError(
-                f"the run's folder {parent / base} could not be made: {error.strerror or error}; "
+                f"the run's folder {parent / stamp(utc)} could not be made: {error.strerror or error}; "
                 "choose another store with --store"
             ) from error
         return run
-
-    def _make(self, parent: Path, base: str) -> Run:
-        for number in range(1, MAX_SUFFIX):
-            path = parent / (base if number == 1 else f"{base}-{number}")
-            with contextlib.suppress(FileExistsError):
-                path.mkdir()
-                return Run(path)
-        raise StoreError(f"{parent} has {MAX_SUFFIX - 1} runs of the instant {base} already; move them away")
 
     def finish(self, run: Run) -> None:
         """Removes `current`, if it still points at `run`."""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 FAULT: Final = "fault"
 LEADER: Final = "leader"
 OPERATION: Final = "operation"
+OMISSION: Final = "omission"
 MAX_MOMENTS: Final = 80
 MAX_LOST: Final = 3
 _EXACT_NS: Final = 1000  # a look is at the time of an event, as far as the history's rounded times tell
@@ -41,7 +42,7 @@ class Moment:
 
     Attributes:
         time_ns: When, on the run's clock.
-        kind: `FAULT`, `LEADER` or `OPERATION`.
+        kind: `FAULT`, `LEADER`, `OPERATION` or `OMISSION`.
         text: What, as a sentence without its time.
         nodes: The nodes that it is about.
         culprit: Whether it is the end of the operation that could not have happened.
@@ -63,7 +64,9 @@ def times_of(example: Counterexample, record: RunRecord) -> list[int]:
 
 
 def story(example: Counterexample, record: RunRecord, looks: Sequence[Look] = ()) -> list[Moment]:
-    """Returns what happened around a counterexample, in the order of time, `MAX_MOMENTS` at most.
+    """Returns what happened around a counterexample, in the order of time.
+
+    Beside the operations there are faults and leaders, `MAX_MOMENTS` together. If there are more, a last one says how many.
 
     Args:
         example: The counterexample.
@@ -74,7 +77,11 @@ def story(example: Counterexample, record: RunRecord, looks: Sequence[Look] = ()
     operations = list(_operations(example))
     beside = [*_faults(record.faults, times[0], times[-1]), *_leaders(record, times[0], times[-1])]
     room = max(0, MAX_MOMENTS - len(operations))
-    kept = sorted(beside, key=lambda each: each.time_ns)[:room]
+    beside.sort(key=lambda each: each.time_ns)
+    kept = beside[:room]
+    if left := len(beside) - len(kept):
+        text = f"{left:,} later faults and changes of the leader are left out."
+        kept.append(Moment(time_ns=times[-1], kind=OMISSION, text=text))
     ordered = sorted([*operations, *kept], key=lambda each: each.time_ns)
     return [_with_look(moment, looks) for moment in ordered]
 

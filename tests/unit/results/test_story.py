@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rich.console import Console
 
+import results.story
 from harness.counterexample import counterexample_of
 from harness.looks import DEAD, RUNNING, HeldEntry, Look, NodeLook
 from results.errors import BadRecord
@@ -67,6 +68,18 @@ def test_the_story_is_in_the_order_of_time() -> None:
     assert times_of(example, found)[: len(example.operations)] == sorted(
         times_of(example, found)[: len(example.operations)]
     )
+
+
+def test_a_story_says_what_it_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The operations are all there; of what is beside them, the last sentence has the number."""
+    found = record(seed=7, operations=300)
+    example = example_of(found)
+    whole = story(example, found)
+    own = [moment for moment in whole if moment.kind == "operation"]
+    monkeypatch.setattr(results.story, "MAX_MOMENTS", len(own) + 1)
+    cut = story(example, found)
+    assert [moment for moment in cut if moment.kind == "operation"] == own
+    assert cut[-1].text == f"{len(whole) - len(own) - 1} later faults and changes of the leader are left out."
 
 
 def test_what_is_new_since_the_last_look() -> None:
