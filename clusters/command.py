@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from clusters.options import slowness_option
 from harness import plugins
 from harness.errors import ExitCode, InputError, LabrysError
 from harness.options import Group, ToldCommand
 from harness.parameters import PluginName, Whole, existing_file
 from harness.plain import message, one_line
+from harness.slowness import nodes_slower_by
 from harness.terminal import echo
 
 if TYPE_CHECKING:
@@ -49,7 +51,12 @@ def _elsewhere(command: Callable[..., Any]) -> Callable[..., Any]:
     vagrant = click.option(
         "--vagrant", is_flag=True, help="Use the virtual machines of the Vagrantfile in this folder."
     )
-    return inventory(vagrant(command))
+    slowness = slowness_option(callback=_set_slowness, expose_value=False)
+    return inventory(vagrant(slowness(command)))
+
+
+def _set_slowness(context: click.Context, _: click.Parameter, value: float) -> None:
+    context.with_resource(nodes_slower_by(value))
 
 
 @click.group(cls=Group)

@@ -5,18 +5,21 @@ from __future__ import annotations
 import contextlib
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from harness.errors import InputError
-from harness.parameters import Whole, existing_file
+from harness.parameters import Number, Whole, existing_file
+from harness.slowness import NORMAL, nodes_slower_by
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from harness.cluster import Cluster
     from harness.options import Origin
+
+FC = TypeVar("FC", bound="Callable[..., Any] | click.Command")
 
 SIMULATED = "sim"
 CLUSTERS = ("local", "vagrant", "ssh", SIMULATED)
@@ -27,6 +30,20 @@ INVENTORY_OPTION = click.option(
     type=existing_file(),
     help="The file with the hosts of --cluster ssh.",
 )
+
+
+def slowness_option(**more: Any) -> Callable[[FC], FC]:
+    """Returns the option for slow nodes; `more` goes to `click.option`."""
+    return click.option(
+        "--slowness",
+        type=Number(1, 1000),
+        default=NORMAL,
+        show_default=True,
+        help="How many times slower than a usual machine the nodes are. It multiplies each time limit for a node that has no "
+        "option of its own; e.g. 8 for emulated virtual machines.",
+        **more,
+    )
+
 
 OPTIONS = (
     click.option(
@@ -45,6 +62,7 @@ OPTIONS = (
         help="The number of nodes of a local or simulated cluster.",
     ),
     INVENTORY_OPTION,
+    slowness_option(),
 )
 
 # They do not change what is tested, so the reproduce line leaves them out.
@@ -82,6 +100,9 @@ def settle_nodes(
         lines.append(f"{inventory.words} has no effect with --cluster {kind}")
         options["inventory"] = None
     if kind == SIMULATED:
+        if options["slowness"] != NORMAL:
+            lines.append("--slowness has no effect with --cluster sim: simulated nodes have no speed")
+            options["slowness"] = NORMAL
         lines += [
             f"--{flag} has no effect with --cluster sim: simulated nodes end with their run"
             for flag in ("cluster-name", "keep-cluster")
@@ -133,6 +154,12 @@ def _inventory(options: Mapping[str, Any]) -> Path:
 @contextlib.contextmanager
 def open_cluster(options: Mapping[str, Any]) -> Iterator[Cluster]:
     """Opens the cluster that the options name. A cluster that this function starts is removed at the end."""
+    with nodes_slower_by(options["slowness"]), _opened(options) as cluster:
+        yield cluster
+
+
+@contextlib.contextmanager
+def _opened(options: Mapping[str, Any]) -> Iterator[Cluster]:
     kind = options["cluster_kind"]
     if kind == "local":
         with _local(options) as cluster:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from harness.leaders import leader_of
+from harness.slowness import slowed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -89,6 +90,6 @@ def _allowed(system: System, nodes: Sequence[Node], leader: Node | None) -> dict
 
 async def leading(system: System, nodes: Sequence[Node]) -> Node | None:
     """Asks all nodes once, and returns the node that reports to lead in the highest term; None if there is none."""
-    statuses = await asyncio.gather(*(system.status(node, STATUS_TIMEOUT_S) for node in nodes))
+    statuses = await asyncio.gather(*(system.status(node, slowed(STATUS_TIMEOUT_S)) for node in nodes))
     leader = leader_of(status for status in statuses if status is not None)
     return None if leader is None else nodes[statuses.index(leader)]

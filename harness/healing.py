@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.daemon import ENVIRONMENT
+from harness.slowness import slowed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +36,7 @@ PATH=$PATH:/usr/sbin:/sbin
 for note in {UNDO_DIRECTORY}/*; do
   [ -f "$note" ] || continue
   case $note in *.new) rm -f "$note"; continue;; esac
-  if timeout {NOTE_TIMEOUT_S} sh "$note" >/dev/null; then rm -f "$note"; echo "healed ${{note##*/}}"
+  if timeout NOTE_TIMEOUT sh "$note" >/dev/null; then rm -f "$note"; echo "healed ${{note##*/}}"
   else echo "failed ${{note##*/}}"; fi
 done
 for tables in iptables ip6tables; do
@@ -80,7 +81,9 @@ def undo_everything(remote: Remote, *, more: str = "") -> Healing:
     Raises:
         NodeError: The node cannot be reached.
     """
-    done = remote.run(_UNDO + more, timeout_s=TIMEOUT_S, check=False)
+    done = remote.run(
+        _UNDO.replace("NOTE_TIMEOUT", f"{slowed(NOTE_TIMEOUT_S):g}") + more, timeout_s=TIMEOUT_S, check=False
+    )
     lines = done.stdout.splitlines()
     return Healing(
         healed=[line.removeprefix(_HEALED) for line in lines if line.startswith(_HEALED)],

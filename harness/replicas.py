@@ -13,6 +13,8 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from harness.slowness import slowed
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -77,7 +79,7 @@ async def compare_replicas(system: System, nodes: Sequence[Node], *, clock: Cloc
     dumps = Dumps()
     names = [node.name for node in nodes]
     while True:
-        for state in await asyncio.gather(*(system.replica(node, DUMP_TIMEOUT_S) for node in nodes)):
+        for state in await asyncio.gather(*(system.replica(node, slowed(DUMP_TIMEOUT_S)) for node in nodes)):
             if state is not None:
                 dumps.add(state)
         elapsed_s = clock.now_s() - start_s

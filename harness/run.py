@@ -28,6 +28,7 @@ from harness.pace import RECOVERY, WORKLOAD, Pace, Pacer
 from harness.recovery import Recovery, recover
 from harness.replicas import Replicas, compare_replicas
 from harness.schedule import conduct
+from harness.slowness import slowed
 from harness.watch import Positions, Sighting, Watch
 from harness.world import world_of
 
@@ -64,7 +65,7 @@ class Test:
         load: Closed or open loop, and how many.
         time_limit_s: How long the workload runs.
         operation_timeout_s: After this an operation is `info`, and its client is abandoned.
-        ready_timeout_s: How long the system may take to serve after its start.
+        ready_timeout_s: How long the system may take to serve after its start, in seconds, on nodes of normal speed.
         recovery_timeout_s: How long it may take after healing; and once more after a restart.
         final_reads: Whether every key is read after recovery, through each node where the system allows it.
         final_reads_timeout_s: How long the final reads through one node may take.
@@ -270,7 +271,7 @@ class _Run:
         self._leave_if_stopped()
         self.observer.phase(f"starting {system.name}")
         await asyncio.to_thread(on_all, nodes, system.start)
-        await system.until_ready(nodes, self.test.ready_timeout_s)
+        await system.until_ready(nodes, slowed(self.test.ready_timeout_s))
         self._leave_if_stopped()
         self.result.ready_s = self.clock.now_s()
 
@@ -331,7 +332,7 @@ class _Run:
     async def _heal(self) -> None:
         self.observer.phase("healing")
         try:
-            await asyncio.wait_for(self.test.nemesis.heal(), HEAL_TIMEOUT_S)
+            await asyncio.wait_for(self.test.nemesis.heal(), slowed(HEAL_TIMEOUT_S))
         except (LabrysError, TimeoutError) as error:
             self._problem(f"healing did not end well; `labrys cluster heal` tries again: {error}")
 

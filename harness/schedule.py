@@ -16,6 +16,7 @@ from harness.errors import LabrysError
 from harness.fault_events import event_name
 from harness.faults import FaultRecord, Proof
 from harness.op import NEMESIS, OpType
+from harness.slowness import slowed
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping, Sequence
@@ -88,12 +89,12 @@ class _Performance:
             return
         start_ns = self._note({}, begins=True)
         try:
-            begun = await self._attempt("beginning", self._nemesis.begin(fault), BEGIN_TIMEOUT_S)
+            begun = await self._attempt("beginning", self._nemesis.begin(fault), slowed(BEGIN_TIMEOUT_S))
             if begun is not None:
                 await self._after_begin(begun)
             await self._until(fault.end_s)
             self._note({}, begins=False)
-            measured = await self._attempt("ending", self._nemesis.end(fault), END_TIMEOUT_S)
+            measured = await self._attempt("ending", self._nemesis.end(fault), slowed(END_TIMEOUT_S))
             self._proof = measured if begun is not None and measured is not None else self._proof
         except asyncio.CancelledError:
             self._errors.append("the run was left before this fault was over")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from harness.capabilities import CLOCK
 from harness.faults import ROLE
 from harness.healing import detach_volume, forget_environment, undo_everything
+from harness.slowness import slowed
 from harness.world import world_of
 from nemesis import fakeclock
 from nemesis import targets as tgt
@@ -165,8 +166,10 @@ class Conductor:
             self._world.heal()
             self._field.faults.clear()
             return
-        if not await self._field.quiesce(QUIESCE_TIMEOUT_S):
-            logger.warning("some commands on nodes are still under way after %g s; healing anyway", QUIESCE_TIMEOUT_S)
+        if not await self._field.quiesce(slowed(QUIESCE_TIMEOUT_S)):
+            logger.warning(
+                "some commands on nodes are still under way after %g s; healing anyway", slowed(QUIESCE_TIMEOUT_S)
+            )
         waiting: dict[str, str] = dict.fromkeys(self._field.names, "was not looked at")
 
         async def healed() -> bool:
@@ -175,7 +178,7 @@ class Conductor:
             waiting.update({node: brief(error) for node, error in outcomes.failed.items()})
             return not waiting
 
-        if not await self._field.until(healed, HEAL_ATTEMPTS_S):
+        if not await self._field.until(healed, slowed(HEAL_ATTEMPTS_S)):
             texts = "; ".join(f"{node}: {text}" for node, text in waiting.items())
             raise FaultError(f"healing is not complete: {texts}")
         self._field.faults.clear()

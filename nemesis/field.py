@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from harness.cluster import on_nodes
 from harness.leaders import leader_of
+from harness.slowness import slowed
 from harness.system import nodes_by_role
 from nemesis.fault import meet
 from nemesis.targets import layout
@@ -142,10 +143,10 @@ class Field:
     async def statuses(self, role: str | None = None) -> Sequence[NodeStatus]:
         """Returns the status of the nodes that answer, or of their process of a role."""
         if role is None:
-            answers = await asyncio.gather(*(self.system.status(node, STATUS_TIMEOUT_S) for node in self.nodes))
+            answers = await asyncio.gather(*(self.system.status(node, slowed(STATUS_TIMEOUT_S)) for node in self.nodes))
             return [answer for answer in answers if answer is not None]
         nodes = [self.node(name) for name in self.layout.of(role)]
-        told = await asyncio.gather(*(self.system.statuses(node, STATUS_TIMEOUT_S) for node in nodes))
+        told = await asyncio.gather(*(self.system.statuses(node, slowed(STATUS_TIMEOUT_S)) for node in nodes))
         # A status that names no process is that of the one process that can lead there.
         return [status for said in told for status in said if self._speaks_for(status, role)]
 

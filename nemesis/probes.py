@@ -12,6 +12,8 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from harness.slowness import slowed
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -62,14 +64,14 @@ def probe_from(remote: Remote, targets: Sequence[Node], *, port: int, timeout_s:
         remote: The shell on the node to ask from.
         targets: The nodes to ask.
         port: The TCP port to ask.
-        timeout_s: How long each connection may take.
+        timeout_s: How long each connection may take, in seconds, on nodes of normal speed.
     """
     if not targets:
         return []
     lines = [
         f"""(
   for i in {" ".join(map(str, range(DATAGRAMS)))}; do echo labrys > /dev/udp/{node.address}/{DISCARD_PORT}; done 2>/dev/null
-  said=$(timeout {timeout_s:g} bash -c 'exec 3<>/dev/tcp/{node.address}/{port}' 2>&1)
+  said=$(timeout {slowed(timeout_s):g} bash -c 'exec 3<>/dev/tcp/{node.address}/{port}' 2>&1)
   echo "{node.name} $? $(echo $said)"
 ) &"""
         for node in targets
@@ -85,7 +87,7 @@ def connect_times_ms(
     """Opens `count` connections to each target, one after another, and returns how long those took that came about."""
     script = f"""export LC_ALL=C
 for ((i = 0; i < {count}; i++)); do for a in {" ".join(node.address for node in targets)}; do
-  timeout {timeout_s:g} bash -c 's=$EPOCHREALTIME; exec 3<>/dev/tcp/'$a'/{port} && echo $s $EPOCHREALTIME' 2>/dev/null
+  timeout {slowed(timeout_s):g} bash -c 's=$EPOCHREALTIME; exec 3<>/dev/tcp/'$a'/{port} && echo $s $EPOCHREALTIME' 2>/dev/null
 done; done; true"""
     limit_s = count * len(targets) * timeout_s + OVERHEAD_S
     lines = remote.run(f"exec bash -c {shlex.quote(script)}", timeout_s=limit_s).stdout.split()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import shlex
 
 from harness.healing import NOTE_TIMEOUT_S, UNDO_DIRECTORY
+from harness.slowness import slowed
 
 SHELL_TIMEOUT_S = 15.0
 
@@ -33,4 +34,4 @@ def making(name: str, *, effect: str, undo: str) -> str:
 def undoing(name: str) -> str:
     """Returns a script that carries out the note `name` and removes it; succeeds where there is no such note."""
     note = f"{UNDO_DIRECTORY}/{name}"
-    return f"[ ! -e {note} ] || {{ timeout {NOTE_TIMEOUT_S} sh {note} && rm -f {note}; }}\n"
+    return f"[ ! -e {note} ] || {{ timeout {slowed(NOTE_TIMEOUT_S):g} sh {note} && rm -f {note}; }}\n"

@@ -35,6 +35,7 @@ from harness.errors import CommandFailed, CommandTimeout, NodeError, NodeUnreach
 from harness.remote import files
 from harness.remote.exchange import MAX_OUTPUT_BYTES, exchange
 from harness.remote.protocol import DEFAULT_TIMEOUT_S, Result
+from harness.slowness import slowed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -138,14 +139,15 @@ class FabricRemote:
         self, command: str, *, timeout_s: float = DEFAULT_TIMEOUT_S, check: bool = True, stdin: str | None = None
     ) -> Result:
         """Runs a command line; see `harness.remote.Remote.run`."""
+        limit_s = slowed(timeout_s)
         wrapped = (
-            f"{self._sudo}sh -c {shlex.quote(WRAPPER)} sh {max(timeout_s, MIN_TIMEOUT_S):.3f} {shlex.quote(command)}"
+            f"{self._sudo}sh -c {shlex.quote(WRAPPER)} sh {max(limit_s, MIN_TIMEOUT_S):.3f} {shlex.quote(command)}"
         )
         with self._session(command) as connection:
             began_s = time.monotonic()
             try:
                 channel = self._channel(connection)
-                done = exchange(channel, wrapped, stdin=(stdin or "").encode(), limit_s=timeout_s + GRACE_S)
+                done = exchange(channel, wrapped, stdin=(stdin or "").encode(), limit_s=limit_s + slowed(GRACE_S))
             except LOST as error:
                 raise self._lost(command, error) from error
             took_s = time.monotonic() - began_s
@@ -156,9 +158,11 @@ class FabricRemote:
                 self.node, f"`{command}` wrote more than {MAX_OUTPUT_BYTES} bytes; fetch files with `get` instead"
             )
         if done.expired:
-            raise self._lost(command, f"{GRACE_S:g} s after its deadline of {timeout_s:g} s, there is still no answer")
-        if done.status == KILLED_STATUS and took_s >= timeout_s:
-            raise CommandTimeout(self.node, command, timeout_s)
+            raise self._lost(
+                command, f"{slowed(GRACE_S):g} s after its deadline of {limit_s:g} s, there is still no answer"
+            )
+        if done.status == KILLED_STATUS and took_s >= limit_s:
+            raise CommandTimeout(self.node, command, limit_s)
         if done.held:
             raise NodeError(
                 self.node,
@@ -239,7 +243,7 @@ class FabricRemote:
         with self._session(what) as connection:
             try:
                 channel = self._channel(connection)
-                channel.settimeout(STALLED_COPY_S)
+                channel.settimeout(slowed(STALLED_COPY_S))
                 channel.invoke_subsystem("sftp")
                 with paramiko.SFTPClient(channel) as sftp:
                     yield sftp
@@ -248,7 +252,7 @@ class FabricRemote:
             except PermissionError as error:
                 raise NodeError(self.node, f"{what}: permission denied for {self._endpoint.user}") from error
             except TimeoutError as error:
-                raise self._lost(what, f"no data arrived for {STALLED_COPY_S:g} s") from error
+                raise self._lost(what, f"no data arrived for {slowed(STALLED_COPY_S):g} s") from error
             except (paramiko.SSHException, EOFError) as error:
                 raise self._lost(what, error) from error
             except (OSError, paramiko.SFTPError) as error:
@@ -260,9 +264,10 @@ class FabricRemote:
     def _session(self, what: str) -> Iterator[fabric.Connection]:
         """Gives a place among the connection's sessions, on an open connection."""
         asked_s = time.monotonic()
-        if not self._sessions.acquire(timeout=SESSION_WAIT_S):
+        if not self._sessions.acquire(timeout=slowed(SESSION_WAIT_S)):
             raise NodeError(
-                self.node, f"`{what}` was not started: all {SESSIONS} sessions have been busy for {SESSION_WAIT_S:g} s"
+                self.node,
+                f"`{what}` was not started: all {SESSIONS} sessions have been busy for {slowed(SESSION_WAIT_S):g} s",
             )
         try:
             yield self._open(asked_s)
@@ -271,10 +276,10 @@ class FabricRemote:
 
     def _channel(self, connection: fabric.Connection) -> paramiko.Channel:
         """Opens a channel; a refusal has no effect, so it is asked for again until sshd has closed another one."""
-        deadline_s = time.monotonic() + SESSION_WAIT_S
+        deadline_s = time.monotonic() + slowed(SESSION_WAIT_S)
         while True:
             try:
-                channel: paramiko.Channel = connection.transport.open_session(timeout=CHANNEL_TIMEOUT_S)
+                channel: paramiko.Channel = connection.transport.open_session(timeout=slowed(CHANNEL_TIMEOUT_S))
             except paramiko.SSHException as error:
                 code, text = (
                     (error.code, error.text) if isinstance(error, paramiko.ChannelException) else (None, str(error))
@@ -314,16 +319,16 @@ class FabricRemote:
             endpoint.host,
             user=endpoint.user,
             port=endpoint.port,
-            connect_timeout=CONNECT_TIMEOUT_S,
+            connect_timeout=slowed(CONNECT_TIMEOUT_S),
             gateway=endpoint.proxy,
             config=fabric.Config(overrides={"load_ssh_configs": False}),
             connect_kwargs={
                 "key_filename": str(endpoint.key),
                 "allow_agent": False,
                 "look_for_keys": False,
-                "channel_timeout": CHANNEL_TIMEOUT_S,
-                "banner_timeout": CHANNEL_TIMEOUT_S,
-                "auth_timeout": CHANNEL_TIMEOUT_S,
+                "channel_timeout": slowed(CHANNEL_TIMEOUT_S),
+                "banner_timeout": slowed(CHANNEL_TIMEOUT_S),
+                "auth_timeout": slowed(CHANNEL_TIMEOUT_S),
             },
         )
         connection.client.set_log_channel(LOGGER.name)
@@ -336,7 +341,7 @@ class FabricRemote:
         transport = connection.transport
         if isinstance(transport.sock, socket.socket):  # a proxy is a process, which has no socket of ours
             transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, DEAD_PEER_MS)
+            transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(slowed(DEAD_PEER_MS)))
         transport.set_keepalive(KEEPALIVE_S)
         return connection
 

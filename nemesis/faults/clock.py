@@ -16,6 +16,7 @@ from harness.capabilities import CLOCK as OWN_CLOCK
 from harness.capabilities import FAKETIME, ROOT
 from harness.faults import Begun, Proof
 from harness.healing import UNDO_DIRECTORY
+from harness.slowness import slowed
 from nemesis import fakeclock
 from nemesis import options as opt
 from nemesis.errors import FaultError
@@ -200,7 +201,7 @@ class ClockFault(Fault):
             failed.update(outcomes.failed)
             return not waiting
 
-        if not await self.field.until(undone, END_TIMEOUT_S):
+        if not await self.field.until(undone, slowed(END_TIMEOUT_S)):
             raise FaultError(f"fault {self.name} is not healed: {sentence(failed)}")
         return None
 

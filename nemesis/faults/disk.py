@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from harness.capabilities import LOOP_DEVICES, ROOT
 from harness.faults import Begun, Proof
+from harness.slowness import slowed
 from nemesis import volume
 from nemesis.errors import FaultError
 from nemesis.fault import DISK, PROCESS, Fault, brief
@@ -156,7 +157,7 @@ class DiskFull(Fault):
             waiting.update({node: brief(error) for node, error in outcomes.failed.items()})
             return not waiting
 
-        if not await self.field.until(ended, END_TIMEOUT_S):
+        if not await self.field.until(ended, slowed(END_TIMEOUT_S)):
             texts = "; ".join(f"{node} {text}" for node, text in waiting.items())
             raise FaultError(f"fault {self.name} is not healed: {texts}")
         if died:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from harness.capabilities import NETEM, ROOT, TBF
 from harness.faults import Begun, Proof
+from harness.slowness import slowed
 from nemesis import options as opt
 from nemesis.datagrams import LITTLE, Arrivals, read_arrivals, send
 from nemesis.errors import FaultError
@@ -191,7 +192,7 @@ class Egress(Fault):
             failed.update(outcomes.failed)
             return not waiting
 
-        if not await self.field.until(undone, END_TIMEOUT_S):
+        if not await self.field.until(undone, slowed(END_TIMEOUT_S)):
             raise FaultError(f"fault {self.name} is not healed: {sentence(failed)}")
         return None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.faults import Begun, Proof
+from harness.slowness import slowed
 from nemesis import targets as tgt
 from nemesis.errors import FaultError, PlanError
 from nemesis.fault import LEADERSHIP, Fault
@@ -54,13 +55,13 @@ class Transfer(Fault):
         if self._before is None:
             raise FaultError(f"fault {self.name}: no node reports that it leads, so there is no leadership to transfer")
         (target,) = self.targets
-        self._accepted = await self.field.system.lead(self.field.node(target), min(TRANSFER_TIMEOUT_S, half_s))
+        self._accepted = await self.field.system.lead(self.field.node(target), min(slowed(TRANSFER_TIMEOUT_S), half_s))
         leader, term = self._before
         return Begun(targets=self.targets, details={"from": leader, "from_term": term, "accepted": self._accepted})
 
     async def prove(self) -> Proof:
         """Asks the nodes for the current leader."""
-        now = await self.field.leader_and_term(PROVE_TIMEOUT_S)
+        now = await self.field.leader_and_term(slowed(PROVE_TIMEOUT_S))
         self._looked = True
         (target,) = self.targets
         before = self._before

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from harness.capabilities import IPTABLES_STATISTIC, ROOT
 from harness.faults import Begun, Proof
+from harness.slowness import slowed
 from nemesis import options as opt
 from nemesis import rules
 from nemesis.datagrams import Arrivals, read_arrivals, send
@@ -156,7 +157,7 @@ class Loss(RuleFault):
             lossy.update({name: delivery for name, delivery in deliveries.items() if delivery.lost > LEAST_TOLERANCE})
             return not lossy
 
-        if not await self.field.until(whole, HEALED_TIMEOUT_S):
+        if not await self.field.until(whole, slowed(HEALED_TIMEOUT_S)):
             texts = "; ".join(f"{name} still loses {delivery.lost:.0%}" for name, delivery in lossy.items())
             raise FaultError(f"fault {self.name}: its rules are removed, but {texts}")
         return self._final_proof(last)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.faults import Begun, Proof
+from harness.slowness import slowed
 from nemesis import rules
 from nemesis.errors import FaultError
 from nemesis.fault import Impact
@@ -206,10 +207,11 @@ class Partition(RuleFault):
             )
             return not waiting
 
-        if waiting and not await self.field.until(answered, HEALED_TIMEOUT_S):
+        if waiting and not await self.field.until(answered, slowed(HEALED_TIMEOUT_S)):
             pairs = ", ".join(f"{a} to {b}" for a, b in sorted(waiting))
             raise FaultError(
-                f"fault {self.name}: its rules are removed, but {HEALED_TIMEOUT_S:g} s later, {pairs} still does not answer"
+                f"fault {self.name}: its rules are removed, but {slowed(HEALED_TIMEOUT_S):g} s later, {pairs} "
+                "still does not answer"
             )
 
     def _final_proof(self, last: Mapping[str, list[rules.Counter]]) -> Proof | None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, ClassVar
 from harness.capabilities import DROP_CACHES, ROOT
 from harness.errors import LabrysError
 from harness.faults import Begun, Proof
+from harness.slowness import slowed
 from nemesis.errors import FaultError
 from nemesis.evidence import Look, look
 from nemesis.fault import PROCESS, Fault, brief
@@ -151,7 +152,7 @@ class Kill(ProcessFault):
     async def begin(self) -> Begun:
         """Kills the process on every target and waits until it is gone."""
         await self.act(self.targets, self._kill, "kill")
-        await self.field.until(self._all_gone, GONE_TIMEOUT_S)
+        await self.field.until(self._all_gone, slowed(GONE_TIMEOUT_S))
         return Begun(targets=self.targets, details={"pids": self.pids_before(), "problems": dict(self.problems)})
 
     def _kill(self, node: Node) -> None:
@@ -217,12 +218,12 @@ class Kill(ProcessFault):
             return not waiting
 
         if waiting:
-            await self.field.until(back, BACK_TIMEOUT_S, every_s=BACK_POLL_S)
+            await self.field.until(back, slowed(BACK_TIMEOUT_S), every_s=BACK_POLL_S)
         if waiting or failed:
             missing = {**failed, **{label: text for lacking in waiting.values() for label, text in lacking.items()}}
             texts = "; ".join(f"{label} {text}" for label, text in missing.items())
             logs = await self._last_lines(sorted({*failed, *waiting}))
-            raise FaultError(f"fault {self.name}: after the restart, {BACK_TIMEOUT_S:g} s long, {texts}{logs}")
+            raise FaultError(f"fault {self.name}: after the restart, {slowed(BACK_TIMEOUT_S):g} s long, {texts}{logs}")
         return None
 
     async def _last_lines(self, names: Sequence[str]) -> str:
@@ -399,7 +400,7 @@ class Pause(ProcessFault):
                     del waiting[node]
             return not waiting
 
-        if not await self.field.until(resumed, RESUMED_TIMEOUT_S):
+        if not await self.field.until(resumed, slowed(RESUMED_TIMEOUT_S)):
             texts = "; ".join(f"{node} {text}" for node, text in waiting.items())
             raise FaultError(f"fault {self.name} is not healed: {texts}")
         return proof

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.capabilities import IPTABLES
+from harness.slowness import slowed
 from nemesis import rules
 from nemesis.errors import FaultError
 from nemesis.fault import Fault, sentence
@@ -76,7 +77,7 @@ class RuleFault(Fault):
             failed.update((await self.field.each([name for name in names if name not in last], undo)).failed)
             return not failed
 
-        await self.field.until(undone, END_TIMEOUT_S)
+        await self.field.until(undone, slowed(END_TIMEOUT_S))
         if failed:
             raise FaultError(f"fault {self.name} is not healed: {sentence(failed)}")
         self.hooked = False

@@ -25,6 +25,7 @@ from clusters.systems.waiting import wait_until_complete
 from harness.daemon import Daemon
 from harness.errors import InfrastructureError, NodeError
 from harness.leaders import leaders_by_term
+from harness.slowness import slowed
 from harness.system import Program, System
 
 if TYPE_CHECKING:
@@ -190,7 +191,7 @@ class DLedgerNodes(System):
         return None
 
     async def _statuses(self, nodes: Sequence[Node]) -> dict[str, NodeStatus | None]:
-        asked = (self.status(node, STATUS_TIMEOUT_S) for node in nodes)
+        asked = (self.status(node, slowed(STATUS_TIMEOUT_S)) for node in nodes)
         return dict(zip([node.name for node in nodes], await asyncio.gather(*asked), strict=True))
 
     async def ask(self, node: Node, timeout_s: float, question: Callable[[Peer], Awaitable[T]]) -> T | None:

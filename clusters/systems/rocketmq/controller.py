@@ -25,6 +25,7 @@ from clusters.systems.waiting import wait_until_complete
 from harness.daemon import Daemon
 from harness.errors import NodeError
 from harness.leaders import LEADER, leaders_by_term
+from harness.slowness import slowed
 from harness.system import NodeStatus, Program, System
 
 if TYPE_CHECKING:
@@ -200,7 +201,7 @@ class RocketMQController(System):
         wait_until_complete(self, nodes, timeout_s, self._look, called="RocketMQ's controller", logs=LOGS)
 
     async def _look(self, nodes: Sequence[Node]) -> tuple[Mapping[str, str], Sequence[Node]]:
-        asked = await asyncio.gather(*(self.status(node, STATUS_TIMEOUT_S) for node in nodes))
+        asked = await asyncio.gather(*(self.status(node, slowed(STATUS_TIMEOUT_S)) for node in nodes))
         statuses = dict(zip([node.name for node in nodes], asked, strict=True))
         missing = lacking(statuses)
         if not missing:
@@ -261,7 +262,7 @@ class RocketMQController(System):
 
     async def _serving(self) -> NodeStatus | None:
         """Returns, of the controllers that say they lead, the one of the highest term that serves; None if none does."""
-        asked = await asyncio.gather(*(self.status(node, STATUS_TIMEOUT_S) for node in self.controllers.nodes))
+        asked = await asyncio.gather(*(self.status(node, slowed(STATUS_TIMEOUT_S)) for node in self.controllers.nodes))
         for status in leaders_by_term(status for status in asked if status is not None):
             if await self._serves(self._node(status.node)):
                 return status
@@ -270,7 +271,7 @@ class RocketMQController(System):
     async def _serves(self, node: Node) -> bool:
         """Says whether a controller answers a read that only a leader answers."""
         answer = await self._ask(
-            node, STATUS_TIMEOUT_S, lambda connection: REQUESTS["next"].ask(connection, PROBED_GROUP, None)
+            node, slowed(STATUS_TIMEOUT_S), lambda connection: REQUESTS["next"].ask(connection, PROBED_GROUP, None)
         )
         return answer is not None and answer.status == SUCCESS
 
