@@ -4,6 +4,7 @@
 #   make test   all tests; those on real nodes too, where this user may make network namespaces (root)
 #
 # `make dist` builds a wheel and a source distribution in dist/. `make programs` builds all that a test on nodes needs.
+# `make vm-box` and `make vm-night` make virtual machines and test in them: docs/clusters.md.
 #
 # Every step leaves a stamp under build/ and runs again only if what it depends on has changed.
 
@@ -28,7 +29,7 @@ TEST_TARGET := build/cargo-test
 
 export MATURIN_NO_INSTALL_RUST := 1
 
-.PHONY: demo test lint bench dist clean setup programs
+.PHONY: demo test lint bench dist clean setup programs vm-box vm-night
 
 demo: setup $(JAR)
 	$(SUDO) $(BIN)/labrys test --cluster local --system dledger --workload register \
@@ -51,6 +52,13 @@ dist: setup $(JAR)
 	rm -rf dist
 	$(BIN)/maturin sdist --out dist
 	$(BIN)/maturin build --quiet --release --out dist
+
+vm-box: dist
+	sh tools/vm/host.sh
+	sh tools/vm/box.sh build/vm/labrys.box
+
+vm-night: dist
+	sh tools/vm/night.sh $(or $(OUT),night/vm) $(if $(ONLY),--only $(ONLY))
 
 clean:
 	rm -rf build dist $(VENV) checker/_kernel*.so checker/kernel/target $(NODE)/target $(ROCKETMQ)/target .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,13 +1,14 @@
 #!/bin/sh
 # Makes a virtual machine a node: what systems and faults need, known keys, and a clock that only faults set.
 #
-# usage: node.sh [LOGIN_KEY HOST_KEY NAME=ADDRESS...]      as root, on Debian or Ubuntu
+# usage: node.sh [USER LOGIN_KEY HOST_KEY NAME=ADDRESS...]      as root, on Debian or Ubuntu
 #
-# Without arguments it only installs what is missing: a host of somebody's keeps its keys, its clock and its names. LOGIN_KEY is a public key that may log in as root, HOST_KEY the file of the private key that sshd shows from now on; the names
-# go into /etc/hosts. A second run changes nothing.
+# Without arguments it only installs what is missing: somebody's host keeps its keys, its clock and its names. USER is a user with
+# sudo, and LOGIN_KEY a public key that may log in as this user. HOST_KEY is the file of the private key that sshd shows from now
+# on. The names go into /etc/hosts. A second run changes nothing.
 set -eu
 
-[ $# -eq 0 ] || [ $# -ge 3 ] || { echo "usage: node.sh [LOGIN_KEY HOST_KEY NAME=ADDRESS...]" >&2; exit 254; }
+[ $# -eq 0 ] || [ $# -ge 4 ] || { echo "usage: node.sh [USER LOGIN_KEY HOST_KEY NAME=ADDRESS...]" >&2; exit 254; }
 
 # A program that is there needs no package, so a second run needs no network.
 missing=""
@@ -25,8 +26,8 @@ if [ $# -eq 0 ]; then
     echo "installed:$missing"
     exit
 fi
-login_key=$1 host_key=$2
-shift 2
+user=$1 login_key=$2 host_key=$3
+shift 3
 
 # Whatever sets the clock from outside would undo a clock fault while it is on.
 for unit in systemd-timesyncd chrony chronyd ntp ntpsec vboxadd-service virtualbox-guest-utils; do
@@ -44,9 +45,11 @@ begin="# labrys begin" end="# labrys end"
 mv /etc/hosts.labrys /etc/hosts
 
 umask 077
-mkdir -p /root/.ssh
-touch /root/.ssh/authorized_keys
-grep -qxF "$login_key" /root/.ssh/authorized_keys || echo "$login_key" >>/root/.ssh/authorized_keys
+ssh_folder=$(getent passwd "$user" | cut -d: -f6)/.ssh
+mkdir -p "$ssh_folder"
+touch "$ssh_folder/authorized_keys"
+grep -qxF "$login_key" "$ssh_folder/authorized_keys" || echo "$login_key" >>"$ssh_folder/authorized_keys"
+chown -R "$user:" "$ssh_folder"
 
 if ! cmp -s "$host_key" /etc/ssh/ssh_host_ed25519_key; then
     install -m 600 "$host_key" /etc/ssh/ssh_host_ed25519_key

@@ -39,7 +39,7 @@ rm -f "$work/wheels"/labrys-*.whl
 cp "$public_key" "$work/wheels/vagrant.pub"
 
 # The machine itself, then what node.sh installs, then what control.sh installs.
-packages="systemd,systemd-sysv,dbus,udev,kmod,libpam-systemd,linux-image-cloud-amd64,initramfs-tools,openssh-server,iputils-ping,rsync"
+packages="systemd,systemd-sysv,dbus,udev,kmod,linux-image-cloud-amd64,initramfs-tools,openssh-server,iputils-ping,rsync"
 packages="$packages,iptables,iproute2,openjdk-17-jre-headless,faketime,sudo,procps,mount,e2fsprogs"
 packages="$packages,openjdk-17-jdk-headless,maven,gcc,libc6-dev,python3,python3-venv,cargo-web,make"
 

@@ -29,7 +29,7 @@ SSHD
 # An emulated processor is slow: nothing runs that a node does not need.
 systemctl enable systemd-networkd ssh
 systemctl mask apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer fstrim.timer man-db.timer \
-    getty@tty1.service serial-getty@ttyS0.service systemd-networkd-wait-online.service systemd-timesyncd.service
+    getty@tty1.service serial-getty@ttyS0.service systemd-networkd-wait-online.service systemd-timesyncd.service e2scrub_reap.service systemd-logind.service
 
 # A small initial file system: the disk and the network are the only devices.
 echo 'MODULES=list' >/etc/initramfs-tools/conf.d/labrys
