@@ -51,8 +51,9 @@ if TYPE_CHECKING:
 
 FORMAT = "labrys-suite"
 VERSION = 1
-BESIDE_S = 900.0  # what a case may take beside its workload: set-up, recovery, final reads, checking
+BESIDE_S = 900.0  # what a case may take beside its workload on usual nodes: set-up, recovery, final reads, checking
 REASON_LINES = 3
+ERROR_PREFIX = "labrys: "  # of each error that a command writes
 MAX_PLAIN_NAME = 120
 DIGEST_CHARACTERS = 12
 
@@ -184,7 +185,7 @@ def run_suite(
             command = [*(["--config", str(config)] if config else []), *case.arguments(), *own]
             log = folder.path / f"{names[case.name]}.log"
             with Following(console, log):
-                result = _run_case(case, command, log, workload_s(case, time_limit_s) + case.runs * BESIDE_S)
+                result = _run_case(case, command, log, limit_s(case, time_limit_s))
             if result.exit_code == ExitCode.INTERRUPTED:
                 raise KeyboardInterrupt
             results[case.name] = result
@@ -230,7 +231,11 @@ def _run_case(case: Case, command: Sequence[str], log_path: Path, limit_s: float
         raise StoreError(f"{log_path} could not be written: {error.strerror}") from error
     with opened as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "cli", *command], stdout=subprocess.PIPE, stderr=log, text=True
+            # -P: a checkout in the working folder does not replace the installed modules.
+            [sys.executable, "-P", "-m", "cli", *command],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
         )
         try:
             output, _ = process.communicate(timeout=limit_s)
@@ -243,7 +248,9 @@ def _run_case(case: Case, command: Sequence[str], log_path: Path, limit_s: float
             process.communicate()
             raise
         log.seek(0)
-        errors = [line.strip() for line in log if line.strip()]
+        lines = [line.strip() for line in log if line.strip()]
+    errors = [number for number, line in enumerate(lines) if line.startswith(ERROR_PREFIX)]
+    shown = lines[errors[-1] :][:REASON_LINES] if errors else lines[-REASON_LINES:]
     document = _document(output)
     if case.runs > 1 and "runs" in document:
         return how_often(case, document, seconds=time.monotonic() - began_s)
@@ -251,7 +258,7 @@ def _run_case(case: Case, command: Sequence[str], log_path: Path, limit_s: float
     return CaseResult(
         case=case,
         exit_code=_code(process.returncode, document),
-        reason=str(document.get("reason") or " / ".join(errors[-REASON_LINES:]) or "it said nothing"),
+        reason=str(document.get("reason") or " / ".join(shown) or "it said nothing"),
         seconds=time.monotonic() - began_s,
         run=document.get("run"),
         failures=failures(parts),
@@ -310,6 +317,13 @@ def _code(returncode: int, document: Mapping[str, Value]) -> int:
     told = None if said is None else int(said.exit_code)
     is_verdict = returncode in {int(verdict.exit_code) for verdict in Verdict}
     return int(ExitCode.INTERNAL) if is_verdict and returncode != told else returncode
+
+
+def limit_s(case: Case, time_limit_s: float) -> float:
+    """Returns how many seconds a case may take with everything beside its workload; more on slow nodes."""
+    slowness = case.options.get("slowness", 1)
+    factor = slowness if isinstance(slowness, int | float) and slowness > 1 else 1
+    return workload_s(case, time_limit_s) + case.runs * BESIDE_S * factor
 
 
 def workload_s(case: Case, default_s: float) -> float:

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from commands.suite import known_options
 from commands.suite_summary import github_lines, print_summary
-from commands.suites import SuiteFolder, _plain_name, file_names, run_suite, seed_of, workload_s
+from commands.suites import BESIDE_S, SuiteFolder, _plain_name, file_names, limit_s, run_suite, seed_of, workload_s
 from harness.errors import ExitCode, InputError
 from harness.suite import Case, CaseResult, Suite, exit_code, load_suite
 from harness.thresholds import read_threshold
@@ -232,7 +232,8 @@ def test_a_case_has_the_defaults_of_its_suite(tmp_path: Path, monkeypatch: pytes
     )  # fmt: skip
     words, _, told = result.reason.partition(" --suite-case ")
     assert words == (
-        f"-m cli --config {tmp_path}/my.toml test --seed 7 --rate 3 --store {tmp_path}/store --format json --name s_s-control"
+        f"-P -m cli --config {tmp_path}/my.toml test --seed 7 --rate 3 --store {tmp_path}/store --format json "
+        "--name s_s-control"
     )
     assert suite_case_from(json.loads(told)) == suite.case_of(suite.cases[0])
 
@@ -261,6 +262,16 @@ def test_a_case_has_the_time_that_its_run_takes(
     (tmp_path / "p.json").write_text(plan)
     case = Case(name="c", test="c", options=options, seed=7, expect=Verdict.VALID)
     assert workload_s(case, 30) == seconds
+
+
+@pytest.mark.parametrize(("slowness", "factor"), [(None, 1), (8, 8), (2.5, 2.5), (0.1, 1), ("8", 1), (True, 1)])
+def test_a_case_on_slow_nodes_has_more_time(slowness: float | str | None, factor: float) -> None:
+    """Its set-up, recovery and final reads take longer; its workload does not."""
+    options: dict[str, float | str] = {"time-limit": 60}
+    if slowness is not None:
+        options["slowness"] = slowness
+    case = replace(CONTROL, options=options)
+    assert limit_s(case, 30) == 60 + factor * BESIDE_S
 
 
 @pytest.mark.parametrize("name", ["x" * 5000, "-x", "[nemesis=" + "kill," * 200 + "]", "\ud800" * 200, ""])
