@@ -39,7 +39,7 @@ def test_the_sequential_test_errs_seldom(part: float, wrong: bool, most: float) 
     for _ in range(1000):
         test = SequentialTest(frequent=0.6, rare=0.1)
         while test.decided is None:
-            test.told(hit=random.random() < part)
+            test.add(hit=random.random() < part)
         errors += test.decided is wrong
         runs += test.runs
     assert errors / 1000 <= most + 0.02
