@@ -201,7 +201,7 @@ class ChoosingCommand(opt.ToldCommand):
             if plugins.PLACE_SEPARATOR in value and source is ParameterSource.DEFAULT_MAP:
                 raise InputError(
                     f"{ctx.find_root().params.get('config')}: {parameter.opts[0]} {plain_name(value)} is a MODULE:CLASS; "
-                    "give it on the command line, because labrys imports no module that a file of defaults names"
+                    "give it on the command line, because labrys never takes a MODULE:CLASS from a file"
                 )
             group = plugins.SYSTEMS if parameter.name == SYSTEM else plugins.WORKLOADS
             found.append(chosen(group, value, by_place=True))

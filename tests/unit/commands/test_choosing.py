@@ -268,7 +268,7 @@ def test_a_file_of_defaults_names_no_code(capsys: pytest.CaptureFixture[str], el
     """Otherwise the author of the file could run any code."""
     (elsewhere / "kvmine.py").write_text("raise SystemExit(7)\n")
     (elsewhere / "labrys.toml").write_text('[test]\nsystem = "kvmine:Store"\n')
-    assert "labrys imports no module that a file of defaults names" in refused(capsys, "plan")
+    assert "labrys never takes a MODULE:CLASS from a file" in refused(capsys, "plan")
 
 
 def test_a_system_that_cannot_serve_the_workload_is_refused(

@@ -64,7 +64,7 @@ def test_a_dry_run_lists_the_cases_and_runs_none(capsys: pytest.CaptureFixture[s
     ("arguments", "message"),
     [
         (["--only", "bridge"], "--only 'bridge' matches none of the 3 cases; the first are faults[nemesis=kill]"),
-        (["--only", "kill and"], "'kill and' is no expression such as"),
+        (["--only", "kill and"], "'kill and' is not an expression such as"),
     ],
 )
 def test_an_expression_that_selects_no_case_is_refused(

@@ -56,7 +56,7 @@ def run(
         ({"violations": {"total": 3, "during_faults": 2, "after_faults": 0, "before_faults": 1}}, None),
         ({"violations": {"total": 3, "during_faults": 0, "after_faults": 0, "before_faults": 3}}, NO_VIOLATION),
         ({"violations": None}, NO_VIOLATION),
-        ({}, "invalid, but its results do not say whether a violation was seen during or after a fault"),
+        ({}, "invalid, but it is unknown whether a violation was seen during or after a fault"),
     ],
 )
 def test_a_control_of_a_fault_needs_a_violation_in_or_after_one(

@@ -26,7 +26,7 @@ def test_differences_are_marked(stored_run: Run, tmp_path: Path) -> None:
     assert rows["verdict"]["texts"] == ["invalid", "none"]
     assert rows["verdict"]["differs"]
     assert rows["--read-mode"]["texts"] == ["unsafe", "—"]
-    assert rows["faults seen to take effect"]["texts"] == ["4 of 5", "0 of 1"]
+    assert rows["faults with a proven effect"]["texts"] == ["4 of 5", "0 of 1"]
     assert rows["read p50"]["texts"][1] == "—"
     assert rows["part linearizable"]["texts"] == ["invalid", "—"]
 
