@@ -75,7 +75,7 @@ def _refuse_foreign(path: Path, found: Iterable[os.stat_result]) -> None:
         found: The status of the file, and of the link to it if there is one.
 
     Raises:
-        InputError: Labrys runs as root, and somebody else than root or the user of sudo owns the file or may write it.
+        InputError: Labrys runs as root, and another user than root and the user of sudo owns the file or may write it.
     """
     if os.geteuid() != ROOT:
         return

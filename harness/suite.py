@@ -1,6 +1,6 @@
 """Suites: many tests from one file, each run as a command of its own.
 
-A suite file is TOML. `[defaults]` holds options of `labrys test`; each `[[test]]` overrides them, and every option with a list
+A suite file is TOML. `[defaults]` has options of `labrys test`; each `[[test]]` overrides them, and every option with a list
 as its value is a dimension of a matrix:
 
     name = "nightly"
@@ -24,8 +24,8 @@ other. The worst case decides the exit code, in the order invalid, error, unknow
 
 Further keys of a test:
 
-- `expect-during-fault = true`: a negative control passes only if a violation was during or after a fault. So a system that is
-  also wrong without a fault fails.
+- `expect-during-fault = true`: a negative control passes only if a violation was seen during or after a fault. So a system that
+  is also wrong without a fault fails.
 - `known-failures = ["recovered=invalid"]`: the suite does not count these parts of the verdict, because of a known bug. The
   summary shows that the case failed as known.
 - `at-least = 1` with `repeat = 5`: one case of five runs, which passes if at least one of them ends as expected.

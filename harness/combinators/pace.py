@@ -43,7 +43,7 @@ def delay(gap_s: float, child: Generator) -> Generator:
 
 def _positive(number: float) -> float:
     if not number > 0:
-        raise InputError(f"a gap or a rate has to be above 0, not {number}")
+        raise InputError(f"a gap or a rate must be above 0, not {number}")
     return number
 
 

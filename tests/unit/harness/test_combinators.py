@@ -367,7 +367,7 @@ def test_a_paced_generator_has_no_burst_after_a_delay() -> None:
 @pytest.mark.parametrize("pace", [lambda child: stagger(0, child, seed=1), lambda child: delay(-1, child)])
 def test_a_gap_of_zero_or_less_is_refused(pace: object) -> None:
     """A gap must be above 0."""
-    with pytest.raises(InputError, match="has to be above 0"):
+    with pytest.raises(InputError, match="must be above 0"):
         simulate(pace(repeat(READ)))  # type: ignore[operator]
 
 
