@@ -50,7 +50,7 @@ VALID, INVALID, UNKNOWN, REFUSED = "valid", "invalid", "unknown", "refused"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tried:
+class HuntRun:
     """The outcome of one run of a hunt, small enough to pass between processes.
 
     Attributes:
@@ -99,9 +99,9 @@ class Tried:
 def hunt(ctx: click.Context, /, **options: Any) -> None:
     """Runs many seeds in the simulator, and stops at the first invalid run.
 
-    Without --nemesis, each run draws its own kinds of faults, and --fault-on, --fault-off and --rate unless they are given.
-    With --nemesis, runs differ only in the seed, and the output has the share of invalid runs with its confidence interval.
-    `labrys hunt` repeats the first invalid run as `labrys test` does, and puts it into the store. Exit codes: 0 no run is
+    Without --nemesis, each run draws its kinds of faults. It also draws --fault-on, --fault-off and --rate, unless you give
+    them. With --nemesis, runs differ only in the seed, and the output has the share of invalid runs with its confidence
+    interval. At the end, the command runs the first invalid run again as `labrys test`, and stores it. Exit codes: 0 no run is
     invalid, 1 a run is invalid, 2 no run is valid.
     """
     from commands.hunting import Chooser
@@ -235,7 +235,7 @@ def _run_again(ctx: click.Context, options: Mapping[str, Any], draw: Draw, store
 
 def _run_all(
     ctx: click.Context, options: Mapping[str, Any], chooser: Chooser, own: Mapping[str, Any], console: Console
-) -> list[Tried]:
+) -> list[HuntRun]:
     """Carries out runs until the budget is used up, or enough runs are invalid.
 
     Runs are drawn in rounds, so that a draw does not depend on the speed of other runs.
@@ -245,7 +245,7 @@ def _run_all(
     words = tuple(_words(ctx, {**options, **dict.fromkeys(drawing)}, None))
     until_s = time.monotonic() + own["minutes"] * 60
     shown_s = time.monotonic()
-    tried: list[Tried] = []
+    tried: list[HuntRun] = []
     with _carrying_out(jobs) as carry_out:
         while len(tried) < own["runs"]:
             draws = [chooser.draw() for _ in range(min(ROUND, own["runs"] - len(tried)))]
@@ -263,7 +263,7 @@ def _run_all(
 
 
 @contextlib.contextmanager
-def _carrying_out(jobs: int) -> Iterator[Callable[..., Iterator[Tried]]]:
+def _carrying_out(jobs: int) -> Iterator[Callable[..., Iterator[HuntRun]]]:
     """Yields a function like `map`, which carries out runs and yields their outcomes in order; one job needs no pool."""
     if jobs == 1:
         yield map
@@ -284,7 +284,7 @@ def _base(words: tuple[str, ...]) -> tuple[Mapping[str, Any], Settled]:
         return _settled(words, root)
 
 
-def carried_out(words: tuple[str, ...], draw: Draw, given: Mapping[str, Any]) -> Tried:
+def carried_out(words: tuple[str, ...], draw: Draw, given: Mapping[str, Any]) -> HuntRun:
     """Carries out one run, in a process of the pool.
 
     Args:
@@ -299,9 +299,9 @@ def carried_out(words: tuple[str, ...], draw: Draw, given: Mapping[str, Any]) ->
     try:
         trial = attempt({**options, **given}, settled, seed=draw.seed)
     except InputError as refused:
-        return Tried(draw=draw, verdict=REFUSED, reason=str(refused))
+        return HuntRun(draw=draw, verdict=REFUSED, reason=str(refused))
     blamed = trial.blamed
-    return Tried(
+    return HuntRun(
         draw=draw,
         verdict=str(trial.verdict),
         blamed=blamed,

@@ -93,77 +93,77 @@ def shrink_run(
             time_limit_s=options["time_limit"],
             options=shrinkable(options, workers=workers),
         )
-        trying = _Trying(
+        runner = _Runner(
             console=console, folder=found, options=options, settled=settled, test=test, any_seed=any_seed,
         )  # fmt: skip
         budget_s = 60 * (minutes or (SIMULATED_MINUTES if simulated else REAL_MINUTES))
-        best = _by_chance(trying, whole, budget_s) if by_chance else _exactly(trying, whole, budget_s)
+        best = _by_chance(runner, whole, budget_s) if by_chance else _exactly(runner, whole, budget_s)
         if best is None:
             console.print(f"{found.path} is not invalid when it runs again, so there is nothing to shrink")
-            ctx.exit(ExitCode.INTERRUPTED if trying.interrupted else ExitCode.UNKNOWN)
+            ctx.exit(ExitCode.INTERRUPTED if runner.interrupted else ExitCode.UNKNOWN)
         path = found.path / "shrunk.json"
         smaller = replace(plan, faults=best.faults, time_limit_s=best.time_limit_s)
         found.write_text(path, to_json(smaller))
-        ended = " The time was over before all steps were tried." if trying.ended_early else ""
-        console.print(f"{trying.part} is invalid in both, after {trying.runs} runs.{ended}", soft_wrap=True)
+        ended = " The time was over before all steps were tried." if runner.ended_early else ""
+        console.print(f"{runner.part} is invalid in both, after {runner.runs} runs.{ended}", soft_wrap=True)
         console.print(f"before  {whole.describe()}", soft_wrap=True)
         console.print(f"after   {best.describe()}", soft_wrap=True)
-        values = {**trying.options_of(best), "plan_file": path}
+        values = {**runner.options_of(best), "plan_file": path}
         if keep is not None:
             kept = write_regression(
-                test, values, plan=to_json(smaller), part=trying.part, path=keep, by_chance=by_chance
+                test, values, plan=to_json(smaller), part=runner.part, path=keep, by_chance=by_chance
             )
             console.print(f"kept    {kept}", soft_wrap=True)
         echo(reproduce_line(test, values))
-    ctx.exit(ExitCode.INTERRUPTED if trying.interrupted else ExitCode.INVALID)
+    ctx.exit(ExitCode.INTERRUPTED if runner.interrupted else ExitCode.INVALID)
 
 
-def _exactly(trying: _Trying, whole: Candidate, budget_s: float) -> Candidate | None:
+def _exactly(runner: _Runner, whole: Candidate, budget_s: float) -> Candidate | None:
     """Returns the smallest invalid candidate, if each candidate always has the same verdict; None if `whole` is not invalid."""
     from commands.shrinking import shrink
 
-    trying.stop_in(budget_s)
-    if not trying.finds(whole):
+    runner.stop_in(budget_s)
+    if not runner.finds(whole):
         return None
 
     def has_finding(candidate: Candidate) -> bool:
-        taken = trying.finds(candidate)
+        taken = runner.finds(candidate)
         if taken:
-            trying.show_smaller(candidate)
+            runner.show_smaller(candidate)
         return taken
 
-    best = shrink(whole, has_finding, enough=trying.enough)
-    trying.ended_early = trying.enough()
+    best = shrink(whole, has_finding, enough=runner.enough)
+    runner.ended_early = runner.enough()
     return best
 
 
-def _by_chance(trying: _Trying, whole: Candidate, budget_s: float) -> Candidate | None:
+def _by_chance(runner: _Runner, whole: Candidate, budget_s: float) -> Candidate | None:
     """Returns the smallest candidate, if a run is invalid only with some probability; None if `whole` is never invalid."""
     from commands.shrinking import shrink
     from commands.shrinking_by_chance import LAST_SHARE, Chance, confirmed
 
     chance = Chance()
-    trying.stop_in(budget_s * (1 - LAST_SHARE))
-    if not chance.begin(lambda: trying.finds(whole), enough=trying.enough):
+    runner.stop_in(budget_s * (1 - LAST_SHARE))
+    if not chance.begin(lambda: runner.finds(whole), enough=runner.enough):
         return None
     taken = [whole]
 
     def has_finding(candidate: Candidate) -> bool:
-        if not chance.decides(lambda: trying.finds(candidate), enough=trying.enough):
+        if not chance.decides(lambda: runner.finds(candidate), enough=runner.enough):
             return False
         taken.append(candidate)
-        trying.show_smaller(candidate)
+        runner.show_smaller(candidate)
         return True
 
-    shrink(whole, has_finding, enough=trying.enough)
-    trying.ended_early = trying.enough()
-    trying.stop_in(budget_s * LAST_SHARE)
-    best, text = confirmed(taken, trying.finds, frequent=chance.frequent, enough=trying.enough)
-    trying.show(f"{chance.describe()} {text}")
+    shrink(whole, has_finding, enough=runner.enough)
+    runner.ended_early = runner.enough()
+    runner.stop_in(budget_s * LAST_SHARE)
+    best, text = confirmed(taken, runner.finds, frequent=chance.frequent, enough=runner.enough)
+    runner.show(f"{chance.describe()} {text}")
     return best
 
 
-class _Trying:
+class _Runner:
     """Carries out candidates, in the simulator or on real nodes.
 
     Attributes:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from harness.suite import Case, Suite
 
-FEW = 5
+MAX_SHOWN = 5
 
 
 @click.command("suite", cls=opt.ToldCommand)
@@ -131,7 +131,7 @@ def _selected(suite: Suite, only: str | None) -> Sequence[Case]:
     selects = read_selection(only)
     cases = [case for case in suite.cases if selects(case.name)]
     if not cases:
-        first = ", ".join(plain_name(case.name) for case in suite.cases[:FEW])
+        first = ", ".join(plain_name(case.name) for case in suite.cases[:MAX_SHOWN])
         raise InputError(
             f"--only {plain_name(only)!r} matches none of the {len(suite.cases)} cases; the first are {first}"
         )
