@@ -240,7 +240,7 @@ def refuse_shared_options(found: Sequence[Chosen], common: Sequence[click.Parame
             other = owners.setdefault(option.name, f"the {each.label}")
             if other != f"the {each.label}":
                 raise InputError(
-                    f"the {each.label} has an option {option.opts[0]}, and so has {other}; rename one of them"
+                    f"the {each.label} and {other} both have an option {option.opts[0]}; rename one of them"
                 )
 
 

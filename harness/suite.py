@@ -24,8 +24,8 @@ other. The worst case decides the exit code, in the order invalid, error, unknow
 
 Further keys of a test:
 
-- `expect-during-fault = true`: a negative control passes only if a violation was seen during or after a fault. So a system that
-  is also wrong without a fault fails.
+- `expect-during-fault = true`: a negative control passes only if a violation was seen during or after a fault. A violation
+  before all faults is not enough.
 - `known-failures = ["recovered=invalid"]`: the suite does not count these parts of the verdict, because of a known bug. The
   summary shows that the case failed as known.
 - `at-least = 1` with `repeat = 5`: one case of five runs, which passes if at least one of them ends as expected.
@@ -189,7 +189,7 @@ class CaseResult:
 
     @property
     def undecided(self) -> bool:
-        """Returns whether it is unknown if the case passes: by its verdict, or because its control node was behind.
+        """Returns whether the result is unknown: by its verdict, or because its control node was behind.
 
         A crossed threshold does not count against the system if the control node was behind.
         """
