@@ -260,7 +260,7 @@ def test_a_class_in_a_module_needs_no_package(capsys: pytest.CaptureFixture[str]
     assert line == "labrys test --seed 1 --system kvmine:Store --lease-ms 7"
     assert "and the command itself both have an option --rate" in refused(capsys, "plan", "--system", "kvmine:Greedy")
     assert "not a subclass of harness.system.System" in refused(capsys, "plan", "--system", "kvmine:Other")
-    assert "number without two ends" in refused(capsys, "plan", "--system", "kvmine:Loose")
+    assert "number without bounds" in refused(capsys, "plan", "--system", "kvmine:Loose")
     assert "No module named 'nowhere'" in refused(capsys, "plan", "--system", "nowhere:Store")
 
 
