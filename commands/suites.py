@@ -322,7 +322,7 @@ def _code(returncode: int, document: Mapping[str, Value]) -> int:
 
 
 def limit_s(case: Case, time_limit_s: float) -> float:
-    """Returns how many seconds a case may take with everything beside its workload; more on slow nodes."""
+    """Returns the time limit of a case: its workloads, and time for all else; more on slow nodes."""
     slowness = case.options.get("slowness", 1)
     factor = slowness if isinstance(slowness, int | float) and slowness > 1 else 1
     return workload_s(case, time_limit_s) + case.runs * EXTRA_S * factor

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from commands.suite import known_options
 from commands.suite_summary import github_lines, print_summary
-from commands.suites import BESIDE_S, SuiteFolder, _plain_name, file_names, limit_s, run_suite, seed_of, workload_s
+from commands.suites import EXTRA_S, SuiteFolder, _plain_name, file_names, limit_s, run_suite, seed_of, workload_s
 from harness.errors import ExitCode, InputError
 from harness.suite import Case, CaseResult, Suite, exit_code, load_suite
 from harness.thresholds import read_threshold
@@ -271,7 +271,7 @@ def test_a_case_on_slow_nodes_has_more_time(slowness: float | str | None, factor
     if slowness is not None:
         options["slowness"] = slowness
     case = replace(CONTROL, options=options)
-    assert limit_s(case, 30) == 60 + factor * BESIDE_S
+    assert limit_s(case, 30) == 60 + factor * EXTRA_S
 
 
 @pytest.mark.parametrize("name", ["x" * 5000, "-x", "[nemesis=" + "kill," * 200 + "]", "\ud800" * 200, ""])
