@@ -1,9 +1,8 @@
 """The `labrys` command: finds a command by its name, imports it, and sets the exit code.
 
-Only click and the standard library are imported here at the top; a command is imported when it is asked for, so that
-`labrys --help` and `labrys check` on a small file start at once. Verdicts and machine output go to standard output, everything
-else to standard error. Exit codes: 0 valid, 1 invalid, 2 unknown, 254 bad arguments, 255 an error of the tool or of the
-machines, 130 interrupted.
+This module imports each command on use, so that `labrys --help` and `labrys check` on a small file start at once. Verdicts and
+machine-readable output go to standard output, and everything else to standard error. Exit codes: 0 valid, 1 invalid, 2 unknown,
+254 bad arguments, 255 an error of Labrys or of the machines, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 if __name__ == "__main__":
     import harness.process
 
-    harness.process.main()  # imports this module by its name, so that an import that fails has an exit code of ours
+    harness.process.main()  # imports this module again by its name, so that a failed import ends with 255
 
 import importlib
 import io
@@ -29,7 +28,7 @@ from harness.errors import ExitCode, InputError
 from harness.parameters import existing_file
 from harness.terminal import PlainFormatter
 
-# Each command with the place that it is imported from, and its line in `labrys --help`.
+# Each command, with its module and attribute, and its line in `labrys --help`.
 COMMANDS = {
     "analyze": ("results.pipeline.command:analyze", "Check and plot many histories, with Spark if they are large."),
     "check": ("checker.command:check", "Check a history."),
@@ -55,14 +54,14 @@ ENVIRONMENT_PREFIX = "LABRYS"
 
 
 class LazyGroup(opt.Group):
-    """A group whose commands are imported when they are asked for, with defaults from `labrys.toml`."""
+    """A group that imports each command on use, and gives it the defaults of `labrys.toml`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the same in each context
         """Returns the names of all commands."""
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Imports a command; None if there is none of this name."""
+        """Imports and returns a command; None if no command has this name."""
         if cmd_name not in COMMANDS:
             return None
         module, _, attribute = COMMANDS[cmd_name][0].partition(":")
@@ -72,12 +71,12 @@ class LazyGroup(opt.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - as above
-        """Writes a line for each command, without importing any."""
+        """Writes a line for each command, and imports none."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, COMMANDS[name][1]) for name in sorted(COMMANDS)])
 
     def _apply_defaults(self, ctx: click.Context, command: click.Command, name: str) -> None:
-        """Gives a command the defaults of the environment and of `labrys.toml`, each under its option's long name."""
+        """Gives a command its defaults from the environment and `labrys.toml`."""
         path, table = opt.table_of(ctx, name, ENVIRONMENT_PREFIX)
         own = opt.options_of(command)
         for option in own:
@@ -89,7 +88,7 @@ class LazyGroup(opt.Group):
 
 
 def _config_file(_ctx: click.Context, _option: click.Parameter, value: Path | None) -> Path | None:
-    return value or (Path(CONFIG_FILE) if os.path.isfile(CONFIG_FILE) else None)  # noqa: PTH113 - says no to what it cannot look at
+    return value or (Path(CONFIG_FILE) if os.path.isfile(CONFIG_FILE) else None)  # noqa: PTH113 - Path.is_file may raise
 
 
 @click.group(
@@ -117,41 +116,41 @@ def labrys(config: Path | None) -> None:
 def invoke(arguments: list[str]) -> int:
     """Carries out a command line.
 
-    `labrys.main` of click would do the same, but it ends the process with 1 where a pipe breaks.
+    Click's `labrys.main` does not fit: it ends the process with 1 when a pipe breaks.
 
     Returns:
         The exit code.
 
     Raises:
-        InputError: The arguments cannot be understood.
+        InputError: The input or the environment is not valid.
     """
-    asked = os.environ.get(COMPLETION)
+    completion = os.environ.get(COMPLETION)
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(PlainFormatter())
     try:
-        if asked:
-            return _complete(asked)
+        if completion:
+            return _complete(completion)
         with labrys.make_context("labrys", list(arguments)) as ctx:
             labrys.invoke(ctx)
-    except click.exceptions.Exit as left:
-        return left.exit_code
+    except click.exceptions.Exit as end:
+        return end.exit_code
     except click.ClickException as error:
-        told = io.StringIO()
-        error.show(told)
-        process.say(told.getvalue().rstrip())
+        text = io.StringIO()
+        error.show(text)
+        process.say(text.getvalue().rstrip())
         return ExitCode.BAD_ARGUMENTS
     return ExitCode.VALID
 
 
-def _complete(asked: str) -> int:
-    """Does what a shell asks of its completion, e.g. `bash_source`."""
+def _complete(instruction: str) -> int:
+    """Carries out an instruction of a shell's completion, e.g. `bash_source`."""
     from click.shell_completion import shell_complete
 
-    if shell_complete(labrys, {}, "labrys", COMPLETION, asked):
-        raise InputError(f"{COMPLETION}: expected e.g. bash_source, zsh_source or fish_source, found {asked!r}")
+    if shell_complete(labrys, {}, "labrys", COMPLETION, instruction):
+        raise InputError(f"{COMPLETION}: expected e.g. bash_source, zsh_source or fish_source, found {instruction!r}")
     return ExitCode.VALID
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Carries out a command line, and ends the process with the exit code that says how it went."""
+    """Carries out a command line, and ends the process with its exit code."""
     process.end_with(lambda: invoke(sys.argv[1:] if arguments is None else arguments))

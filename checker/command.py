@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.options import ToldCommand, from_file
-from harness.parameters import Completed, Number, PluginName, Whole, said_by_person
+from harness.parameters import Completed, Number, PluginName, Whole, given_by_user
 from harness.plain import message, name
 from harness.plugins import MODELS
 from harness.terminal import echo
@@ -149,7 +149,7 @@ def check(
     from harness.verdict import Verdict
 
     context = click.get_current_context()
-    said = said_by_person(context, "model" if model is not None else "workload")
+    said = given_by_user(context, "model" if model is not None else "workload")
     given = {"nil_read": nil_read, "failed_cas": failed_cas, "crashed_dequeue": crashed_dequeue}
     request = Request(
         wanted=Wanted(model=model, workload=workload, settings=workload_options, by_place=said),

@@ -1,4 +1,4 @@
-"""The commands that put a test together from all rooms: `test`, `plan`, `replay`, `suite`, and what they share.
+"""The commands that compose a test from all rooms, such as `test`, `replay` and `suite`, and the code that they share.
 
-This package stands above the rooms: it may import each of them, and none of them imports it.
+This package may import every room, and no room imports it.
 """

@@ -1,8 +1,7 @@
-"""A command whose options depend on the system and the workload that it is given.
+"""A command whose options depend on the system and the workload.
 
-The common options are the command's own. What `--system` and `--workload` name is found and imported when the command line is
-read, and brings its options with it. So `labrys test --system etcd --help` shows those of etcd, and an option of another
-system is refused with the name of who has it.
+The command first reads `--system` and `--workload`, and imports what they name. Then it adds the options of both to its own.
+So `labrys test --system etcd --help` shows the options of etcd. If an option belongs to another system, the error names it.
 """
 
 from __future__ import annotations
@@ -58,11 +57,11 @@ OPTIONS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """A system or a workload that was chosen, with its options.
+    """A chosen system or workload, with its options.
 
     Attributes:
         group: `plugins.SYSTEMS` or `plugins.WORKLOADS`.
-        name: As it was named.
+        name: The name on the command line.
         type: The class.
         options: Its options.
     """
@@ -73,28 +72,31 @@ class Chosen:
     options: Sequence[click.Option]
 
     @property
-    def said(self) -> str:
-        """Returns what it is called in sentences, e.g. `system dledger`."""
+    def label(self) -> str:
+        """Returns its name for messages, e.g. `system dledger`."""
         return f"{plugins.SINGULAR[self.group]} {plain_name(self.name)}"
 
 
 def chosen(group: str, name: str, *, by_place: bool) -> Chosen:
-    """Imports what was chosen.
+    """Imports a system or a workload.
+
+    Args:
+        group: `plugins.SYSTEMS` or `plugins.WORKLOADS`.
+        name: Its name.
+        by_place: Whether the name may be MODULE:CLASS.
 
     Raises:
-        InputError: There is none of this name, or it cannot be loaded.
+        InputError: No plug-in has this name, or it cannot be loaded.
     """
     plugin = plugins.find(group, name, by_place=by_place)
     found = plugin.load()
     singular = plugins.SINGULAR[group]
     lacking = [each for each in ("name", "summary", "Options") if not hasattr(found, each)]
     if lacking:
-        raise InputError(
-            f"the {singular} {plain_name(name)} lacks {', '.join(lacking)}; docs/new-{singular}.md says what it has"
-        )
+        raise InputError(f"the {singular} {plain_name(name)} lacks {', '.join(lacking)}; see docs/new-{singular}.md")
     if group == plugins.SYSTEMS and not (isinstance(found, type) and issubclass(found, System)):
         raise InputError(
-            f"the system {plain_name(name)} is no class below harness.system.System; docs/new-system.md shows one"
+            f"the system {plain_name(name)} is not a subclass of harness.system.System; see docs/new-system.md"
         )
     try:
         options = click_options(found.Options)
@@ -107,36 +109,36 @@ class ChoosingContext(click.Context):
     """The context of a command with chosen options.
 
     Attributes:
-        chosen: What was chosen.
+        chosen: The system and the workload.
     """
 
     chosen: tuple[Chosen, ...] = ()
 
 
 class ChoosingCommand(opt.ToldCommand):
-    """A command with the options `OPTIONS`, and those of the system and the workload that they name.
+    """A command with the options `OPTIONS`, and those of the chosen system and workload.
 
     Attributes:
-        beside: The flags, without dashes, that its table of `labrys.toml` may have for other commands.
+        ignored: Long names of options that its table of `labrys.toml` may have for other commands.
     """
 
     context_class = ChoosingContext
     finds_defaults: ClassVar[bool] = True
 
-    def __init__(self, *args: Any, beside: frozenset[str] = frozenset(), **more: Any) -> None:
+    def __init__(self, *args: Any, ignored: frozenset[str] = frozenset(), **more: Any) -> None:
         super().__init__(*args, **more)
-        self.beside = beside
+        self.ignored = ignored
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Returns the command's own options and those of what was chosen."""
+        """Returns the command's own options, and those of the system and the workload."""
         return [*super().get_params(ctx), *_options(ctx)]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Reads the command line.
 
         Raises:
-            UsageError: It is not understood.
-            InputError: What it names cannot be loaded, or `labrys.toml` cannot be used.
+            UsageError: The command line is not valid.
+            InputError: The system or the workload cannot be loaded, or `labrys.toml` is not valid.
         """
         assert isinstance(ctx, ChoosingContext)  # noqa: S101 - by `context_class`
         if ctx.resilient_parsing:
@@ -155,7 +157,9 @@ class ChoosingCommand(opt.ToldCommand):
             if _flag(key) not in _flags(every):
                 owner = _owner(_flag(key))
                 if owner is not None:
-                    raise InputError(f"{path}: [{source}] {key} is an option of {owner}, and this is {self._said(ctx)}")
+                    raise InputError(
+                        f"{path}: [{source}] {key} is an option of {owner}, and this is {self._label(ctx)}"
+                    )
         self._prepare(ctx, every, source, table, path)
         try:
             return super().parse_args(ctx, args)
@@ -164,7 +168,7 @@ class ChoosingCommand(opt.ToldCommand):
             if owner is None:
                 raise
             raise click.UsageError(
-                f"{plain_name(error.option_name)} is an option of {owner}, and this is {self._said(ctx)}.", ctx
+                f"{plain_name(error.option_name)} is an option of {owner}, and this is {self._label(ctx)}.", ctx
             ) from None
 
     def _prepare(
@@ -175,16 +179,16 @@ class ChoosingCommand(opt.ToldCommand):
         table: Mapping[str, Any],
         path: Path | None,
     ) -> None:
-        """Gives options the defaults of the environment and of `labrys.toml`."""
+        """Gives options their defaults from the environment and `labrys.toml`."""
         for option in options:
             option.envvar = opt.variable(f"{ENVIRONMENT_PREFIX}_{source}", option)
         if path is not None:
             known = {opt.long_name(option): (str(option.name), option.multiple) for option in options}
-            taken = {key: value for key, value in table.items() if _flag(key) not in self.beside - set(known)}
+            taken = {key: value for key, value in table.items() if _flag(key) not in self.ignored - set(known)}
             ctx.default_map = as_defaults(path, source, taken, known)
 
     def _choose(self, ctx: click.Context, args: list[str]) -> tuple[Chosen, ...]:
-        """Imports the system and the workload that the command line, the environment or the file of defaults names."""
+        """Imports the system and the workload that the command line, the environment or `labrys.toml` names."""
         parser = self.make_parser(ctx)
         parser.ignore_unknown_options = True
         given, _, _ = parser.parse_args(list(args))
@@ -196,19 +200,19 @@ class ChoosingCommand(opt.ToldCommand):
             value = parameter.type_cast_value(ctx, value)
             if plugins.PLACE_SEPARATOR in value and source is ParameterSource.DEFAULT_MAP:
                 raise InputError(
-                    f"{ctx.find_root().params.get('config')}: {parameter.opts[0]} {plain_name(value)} is a place in a module; "
-                    "give it on the command line, since a file of defaults never decides which code runs"
+                    f"{ctx.find_root().params.get('config')}: {parameter.opts[0]} {plain_name(value)} is a MODULE:CLASS; "
+                    "give it on the command line, because labrys never takes a MODULE:CLASS from a file"
                 )
             group = plugins.SYSTEMS if parameter.name == SYSTEM else plugins.WORKLOADS
             found.append(chosen(group, value, by_place=True))
-        hold_together(found, self.params)
+        refuse_shared_options(found, self.params)
         return tuple(found)
 
-    def _said(self, ctx: click.Context) -> str:
-        return "a test of " + " with ".join(f"the {each.said}" for each in getattr(ctx, "chosen", ()))
+    def _label(self, ctx: click.Context) -> str:
+        return "a test of " + " with ".join(f"the {each.label}" for each in getattr(ctx, "chosen", ()))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Writes the common options, and those of each that was chosen under a head of its own."""
+        """Writes the common options, and those of the system and of the workload under headings of their own."""
         of_chosen = {id(option) for option in _options(ctx)}
         records = [
             record
@@ -220,23 +224,23 @@ class ChoosingCommand(opt.ToldCommand):
         for each in getattr(ctx, "chosen", ()):
             own = [record for option in each.options if (record := option.get_help_record(ctx)) is not None]
             if own:
-                with formatter.section(f"Options of the {each.said}"):
+                with formatter.section(f"Options of the {each.label}"):
                     formatter.write_dl(own)
 
 
-def hold_together(found: Sequence[Chosen], common: Sequence[click.Parameter]) -> None:
-    """Refuses what was chosen if two of them, or one and the command, have an option of one name.
+def refuse_shared_options(found: Sequence[Chosen], common: Sequence[click.Parameter]) -> None:
+    """Refuses an option that two of the system, the workload and the command have.
 
     Raises:
-        InputError: There is one.
+        InputError: They share an option.
     """
     owners = {parameter.name: "the command itself" for parameter in common}
     for each in found:
         for option in each.options:
-            other = owners.setdefault(option.name, f"the {each.said}")
-            if other != f"the {each.said}":
+            other = owners.setdefault(option.name, f"the {each.label}")
+            if other != f"the {each.label}":
                 raise InputError(
-                    f"the {each.said} has an option {option.opts[0]}, and so has {other}; rename one of them"
+                    f"the {each.label} and {other} both have an option {option.opts[0]}; rename one of them"
                 )
 
 
@@ -253,16 +257,16 @@ def _flags(options: Sequence[click.Option]) -> set[str]:
 
 
 def _owner(flag: str) -> str | None:
-    """Returns the installed system or workload that has an option, in words; None if none has."""
+    """Returns the installed system or workload that has an option, e.g. `the system etcd`; None if none has it."""
     wanted = flag.lstrip("-").removeprefix("no-")
-    for each in everything():
+    for each in loadable():
         if wanted in _flags(each.options):
-            return f"the {each.said}"
+            return f"the {each.label}"
     return None
 
 
 def installed(group: str) -> Iterator[tuple[str, Chosen | InputError]]:
-    """Yields the installed plug-ins of a group by name, each imported, or why it cannot be loaded."""
+    """Yields each installed plug-in of a group by name: the imported plug-in, or the error of its import."""
     for name in plugins.plugins(group):
         try:
             yield name, chosen(group, name, by_place=False)
@@ -270,8 +274,8 @@ def installed(group: str) -> Iterator[tuple[str, Chosen | InputError]]:
             yield name, error
 
 
-def everything() -> Iterator[Chosen]:
-    """Yields all installed systems and workloads; those that cannot be loaded are left out."""
+def loadable() -> Iterator[Chosen]:
+    """Yields all installed systems and workloads that can be loaded."""
     for group in (plugins.SYSTEMS, plugins.WORKLOADS):
         yield from (found for _, found in installed(group) if isinstance(found, Chosen))
 
@@ -280,7 +284,7 @@ def workload_of(options: Mapping[str, Any]) -> Workload:
     """Makes the workload that the options name.
 
     Raises:
-        InputError: It cannot be what the options say.
+        InputError: It cannot be loaded, or its options are not valid.
     """
     found = chosen(plugins.WORKLOADS, options[WORKLOAD], by_place=True).type
     workload: Workload = found(build(found.Options, options))
@@ -288,16 +292,16 @@ def workload_of(options: Mapping[str, Any]) -> Workload:
 
 
 def roles_of(options: Mapping[str, Any], nodes: Sequence[str]) -> Mapping[str, Sequence[str]]:
-    """Returns the roles of the processes that the system runs, each with the names of its nodes.
+    """Returns the roles of the system's processes, each with the names of its nodes.
 
     Raises:
-        InputError: The system cannot be what the options say, or cannot be had on these nodes.
+        InputError: The system's options are not valid, or it cannot run on these nodes.
     """
     system = chosen(plugins.SYSTEMS, options[SYSTEM], by_place=True)
     found = system.type
     if found.__abstractmethods__:
         lacking = ", ".join(sorted(found.__abstractmethods__))
-        raise InputError(f"the {system.said} lacks {lacking}; docs/new-system.md says what it has")
+        raise InputError(f"the {system.label} lacks {lacking}; see docs/new-system.md")
     roles: Mapping[str, Sequence[str]] = found.roles(nodes, build(found.Options, options), _workload_name(options))
     return roles
 
@@ -306,7 +310,7 @@ def system_of(cluster: Cluster, options: Mapping[str, Any]) -> System:
     """Makes the system that the options name, on this cluster.
 
     Raises:
-        InputError: It cannot be what the options say.
+        InputError: It cannot be loaded, or its options are not valid.
     """
     found = chosen(plugins.SYSTEMS, options[SYSTEM], by_place=True).type
     system: System = found(cluster, build(found.Options, options), _workload_name(options))
@@ -318,31 +322,31 @@ def _workload_name(options: Mapping[str, Any]) -> str:
     return name
 
 
-def _hold_to_place(system: Chosen, options: Mapping[str, Any]) -> None:
-    """Refuses a real system in the simulator, and a simulated one anywhere else.
+def _check_cluster(system: Chosen, options: Mapping[str, Any]) -> None:
+    """Refuses a real system in the simulator, and a simulated system on real nodes.
 
     Raises:
-        InputError: It is there.
+        InputError: The system and the cluster do not fit together.
     """
     kind = options["cluster_kind"]
     simulated = bool(getattr(system.type, "simulated", False))
     if simulated and kind != SIMULATED:
         raise InputError(
-            f"the {system.said} runs in the simulator only: give --cluster {SIMULATED}, not --cluster {kind}"
+            f"the {system.label} runs in the simulator only: give --cluster {SIMULATED}, not --cluster {kind}"
         )
     if not simulated and kind == SIMULATED:
-        others = [each.name for each in everything() if getattr(each.type, "simulated", False)]
+        others = [each.name for each in loadable() if getattr(each.type, "simulated", False)]
         raise InputError(
-            f"the {system.said} runs on machines, and --cluster {SIMULATED} has none; systems for the simulator: "
+            f"the {system.label} runs on machines, and --cluster {SIMULATED} has none; systems for the simulator: "
             f"{', '.join(others) or 'none is installed'}"
         )
 
 
 def check(options: Mapping[str, Any]) -> None:
-    """Refuses a system and a workload that do not go together, and options that they refuse.
+    """Checks that system, workload, cluster and options fit together.
 
     Raises:
-        InputError: They cannot be tested together.
+        InputError: They do not.
     """
     system = chosen(plugins.SYSTEMS, options[SYSTEM], by_place=True)
     workload = _workload_name(options)
@@ -350,7 +354,7 @@ def check(options: Mapping[str, Any]) -> None:
     if workload not in serves:
         others = [
             each.name
-            for each in everything()
+            for each in loadable()
             if each.group == plugins.SYSTEMS and workload in getattr(each.type, "serves", {})
         ]
         which = (
@@ -359,8 +363,8 @@ def check(options: Mapping[str, Any]) -> None:
             else f"no installed system serves {workload}"
         )
         raise InputError(
-            f"the {system.said} serves {', '.join(serves) or 'no workload'}, not {plain_name(workload)}; {which}"
+            f"the {system.label} serves {', '.join(serves) or 'no workload'}, not {plain_name(workload)}; {which}"
         )
-    _hold_to_place(system, options)
+    _check_cluster(system, options)
     build(system.type.Options, options)
     workload_of(options)

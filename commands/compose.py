@@ -1,4 +1,4 @@
-"""Builds a test from options: fills in what they leave open, and refuses impossible options early."""
+"""Builds a test from options: fills in missing options, and refuses impossible ones early."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ FORMAT_OPTION = click.option(
     help="Format of standard output; github writes annotations for GitHub Actions.",
 )
 
-# The options that do not determine a run: where it takes place, and where the output goes.
+# The options that do not determine a run: the place of the cluster, and the output.
 OUTPUT_OPTIONS = (
     *clusters.options.PLACE_OPTIONS,
     click.option("--name", "test_name", default=None,
@@ -72,7 +72,7 @@ OUTPUT_OPTIONS = (
     SUITE_CASE_OPTION,
 )  # fmt: skip
 
-# What says how often a test runs. One run of it knows nothing of the others.
+# The options that repeat a test. A single run does not depend on them.
 REPEAT_OPTIONS = (
     click.option("--repeat", type=Whole(1, 100_000), default=1, show_default=True,
                  help="The number of runs. The first run has --seed; Labrys draws the other seeds from it."),
@@ -83,11 +83,11 @@ REPEAT_OPTIONS = (
 REPEATING = frozenset({"repeat", "until_fail", "same_seed"})
 REPEAT_FLAGS = frozenset({"repeat", "until-fail", "same-seed"})
 OUTPUT_FLAGS = frozenset({"cluster-name", "keep-cluster", "name", "store", "format", "suite-case"}) | REPEAT_FLAGS
-# What belongs to a suite or to a repeated test, and not to the run itself.
+# The options of a suite or of a repeated test, not of the run itself.
 AROUND = REPEATING | {SUITE_CASE}
 NOT_REPRODUCED = frozenset({"seed", "cluster_name", "keep_cluster", "test_name", "store_dir", "output"}) | AROUND
 
-# The options that a replay never takes from the replayed run, since its folder may come from anyone.
+# A replay never takes these options from the replayed run, because its folder may come from anyone.
 PLACES = (NOT_REPRODUCED - {"seed"}) | {"inventory", nemesis.choices.PLAN_FILE}
 
 
@@ -104,12 +104,12 @@ def with_options(options: Iterable[Callable[[Command], Command]]) -> Callable[[C
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
-    """What follows from the options alone.
+    """Values that follow from the options alone.
 
     Attributes:
         nodes: The names of the nodes.
-        roles: Role to the names of the nodes that run a process of it.
-        given: The plan from a file; None: the plan is drawn.
+        roles: For each role, the names of the nodes that run a process of it.
+        given: The plan from a file; None if the plan is drawn from the seed.
     """
 
     nodes: tuple[str, ...]
@@ -118,9 +118,14 @@ class Settled:
 
 
 def settle(ctx: click.Context, options: dict[str, Any], *, assume_nodes: bool = False) -> Settled:
-    """Fills in what the options leave open, and refuses impossible options, before it opens anything.
+    """Fills in missing options, and refuses impossible ones, before a cluster is opened.
 
     Prints a line on standard error for each option that has no effect, and for each option that overrides a plan.
+
+    Args:
+        ctx: The context of `labrys test` or `labrys plan`.
+        options: The options by parameter name; missing ones are filled in here.
+        assume_nodes: Whether to assume names of nodes instead of reading an inventory.
 
     Raises:
         InputError: The options contradict each other.
@@ -151,7 +156,14 @@ def compose(
     *,
     defaults: Mapping[str, Value] | None,
 ) -> tuple[Test, TestInfo, str]:
-    """Builds a test on an open cluster, or refuses it before it starts."""
+    """Builds a test on an open cluster.
+
+    Returns:
+        The test, its record for the store, and the plan as text for `plan.json`.
+
+    Raises:
+        InputError: The nodes cannot take the plan, or an option is not valid.
+    """
     from importlib.metadata import version
 
     from harness.run import Test
@@ -212,7 +224,7 @@ def compose(
 
 
 def name_of(options: Mapping[str, Any]) -> str:
-    """Returns the name of the test: as it is given, or else system, workload and faults."""
+    """Returns the name of the test: the given one, or else system, workload and faults."""
     if options["test_name"]:
         given: str = options["test_name"]
         return given

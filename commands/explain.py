@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 @STORE_OPTION
 @click.pass_context
 def explain_run(ctx: click.Context, /, run: str, store_dir: Path, **more: Any) -> None:
-    """Prints the violation of RUN in order: its operations, the faults around them, the leaders, and what the nodes held.
+    """Prints the violation of RUN in order: its operations, the faults around them, the leaders, and the state of the nodes.
 
-    A simulated run is repeated from its seed, so what each node held is exact. Of a run on real nodes, Labrys prints what it
-    recorded. The command writes the report again, which shows the same as a picture. The exit code is 0 if there is a
+    Labrys repeats a simulated run from its seed, so the state of each node is exact. For a run on real nodes, it prints what it
+    recorded. The command also writes the report again, with a picture of the same. The exit code is 0 if there is a
     counterexample, and 2 if there is none.
     """
     from harness.errors import ExitCode
@@ -74,7 +74,7 @@ def _looks(
     store_dir: Path,
     more: dict[str, Any],
 ) -> Sequence[Look]:
-    """Returns what the nodes of a simulated run held, or says why that is not known."""
+    """Returns the looks at the nodes of a simulated run; prints a line and returns none if the run does not repeat itself."""
     from commands.explaining import looks_of
     from results.looks import MAX_LOOKS
     from results.story import times_of
@@ -85,12 +85,12 @@ def _looks(
         settled = settle(test, options)
         times = times_of(example, record)
         if len(times) > MAX_LOOKS:
-            echo(f"Labrys looks at the nodes at the first {MAX_LOOKS} of {len(times)} moments", err=True)
+            echo(f"Labrys shows the nodes at the first {MAX_LOOKS} of {len(times)} times", err=True)
         looks = looks_of(options, settled, record.operations, times[:MAX_LOOKS], key=example.key)
     if looks is None:
         echo(
-            f"{found.path} has another history when it is carried out again, so what its nodes held is not known; "
-            "the version of labrys that made it can tell",
+            f"{found.path} has another history when it runs again, so the state of its nodes is unknown; "
+            "use the version of labrys that made it",
             err=True,
         )
         return ()

@@ -1,7 +1,8 @@
-"""What the nodes of a simulated run held at some moments: the run is carried out again from its seed, and looked at meanwhile.
+"""The state of the nodes of a simulated run at some times.
 
-A look changes nothing in the world of the run, so the second run has the same history as the first. That is checked. If the
-histories differ, for example because another version of Labrys made the run, nothing is said about what the nodes held.
+Labrys carries out the run again from its seed, and looks at the nodes at these times. A look does not change the run, so both
+histories are the same. `looks_of` checks this. If they differ, e.g. because another version of Labrys made the run, it returns
+None.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ if TYPE_CHECKING:
 
 
 class Looking:
-    """Looks at the nodes at some moments of a run's workload; see `harness.run.Observer`.
+    """Looks at the nodes at some times of a run's workload; see `harness.run.Observer`.
 
     Attributes:
-        looks: What was seen so far.
+        looks: The looks so far.
     """
 
     def __init__(self, test: Test, times_ns: Sequence[int], key: str | None) -> None:
@@ -43,13 +44,13 @@ class Looking:
         self._key = key
 
     def phase(self, text: str) -> None:
-        """Is not shown."""
+        """Shows nothing."""
 
     def problem(self, text: str) -> None:
-        """Is not shown: it is in the result."""
+        """Shows nothing, because the result has the problem."""
 
     def workload_began(self, watch: Watch, clock: Clock) -> None:  # noqa: ARG002 - as `Observer` has it
-        """Sets a look for each moment."""
+        """Schedules a look at each time."""
         world: SimWorld = self._system.world
         for time_ns in self._times_ns:
             world.later(max(0, time_ns - clock.now_ns()), self._look, (time_ns,))
@@ -71,13 +72,13 @@ def looks_of(
 
     Args:
         options: The settled options of the run.
-        settled: What follows from them.
-        operations: What clients did in the run.
-        times_ns: The moments, on the run's clock.
-        key: The key whose values and entries are wanted; None where the workload has one object.
+        settled: The values that follow from them.
+        operations: The operations of the run.
+        times_ns: The times of the looks, on the run's clock.
+        key: The key whose values and entries are wanted; None if the workload has one object.
 
     Returns:
-        The looks; None if the run does not repeat itself.
+        The looks; None if the second history differs.
 
     Raises:
         LabrysError: The system could not be set up.

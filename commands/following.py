@@ -1,6 +1,6 @@
-"""Shows how a command goes on that writes its progress into a log.
+"""Shows the progress of a command that writes into a log.
 
-On a terminal the log's last line lives at the bottom; elsewhere it is written every few seconds, if it is a new one.
+On a terminal, the last line of the log stays at the bottom. Elsewhere, a new last line is printed every `PLAIN_INTERVAL_S`.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ TAIL_BYTES = 8192
 
 
 class Following:
-    """A context in which the last line of a log is shown."""
+    """A context that shows the last line of a log."""
 
     def __init__(self, console: Console, log: Path) -> None:
-        """Takes where to show it, and the log, which may not be there yet."""
+        """Takes the console, and the path of the log, which may not exist yet."""
         self._console = console
         self._log = log
         self._over = threading.Event()
@@ -47,7 +47,7 @@ class Following:
         self._thread.join()
 
     def line(self) -> Text:
-        """Returns the log's last whole line; an empty one where there is none."""
+        """Returns the last complete line of the log; empty if it has none."""
         try:
             with below.open_file(self._log.parent, self._log) as file:
                 file.seek(max(0, self._log.stat().st_size - TAIL_BYTES))

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from commands.compose import Settled
     from commands.hunting import Chooser, Draw
 
-# What a hunt's runs are like where nothing else is asked for: short, with short faults, as a simulated system needs.
+# The defaults of a hunt: short runs with short faults, which suit simulated systems.
 DEFAULTS: Mapping[str, Any] = {
     "cluster_kind": clusters.options.SIMULATED,
     "fault_on": "0.5-3",
@@ -44,22 +44,22 @@ DEFAULTS: Mapping[str, Any] = {
     "rate": 5.0,
     "time_limit": 12.0,
 }
-ROUND = 32  # runs between two looks at what they showed, whatever the number of processes
-TELL_S = 5.0
+ROUND = 32  # runs that are drawn together, whatever the number of processes
+PROGRESS_S = 5.0  # between two lines of progress
 VALID, INVALID, UNKNOWN, REFUSED = "valid", "invalid", "unknown", "refused"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tried:
-    """What came of one run of a hunt, small enough to be handed from process to process.
+class HuntRun:
+    """The outcome of one run of a hunt, small enough to pass between processes.
 
     Attributes:
         draw: The run.
-        verdict: That of the run, or `REFUSED` where there can be no plan with this seed.
-        blamed: The parts that are invalid.
-        reason: The sentence of the first of them, or of the refusal.
-        features: What it showed; see `commands.hunting.features_of`.
-        operations: How many operations it had.
+        verdict: The verdict of the run, or `REFUSED` if its seed gives no plan.
+        blamed: The names of the invalid parts.
+        reason: The reason of the first invalid part, or of the refusal.
+        features: The features of the run; see `commands.hunting.features_of`.
+        operations: The number of operations.
     """
 
     draw: Draw
@@ -99,9 +99,9 @@ class Tried:
 def hunt(ctx: click.Context, /, **options: Any) -> None:
     """Runs many seeds in the simulator, and stops at the first invalid run.
 
-    Without --nemesis, each run draws its own kinds of faults, and --fault-on, --fault-off and --rate unless they are given.
-    With --nemesis, runs differ only in the seed, and the output has the share of invalid runs with its confidence interval.
-    `labrys hunt` repeats the first invalid run as `labrys test` does, and puts it into the store. Exit codes: 0 no run is
+    Without --nemesis, each run draws its kinds of faults. It also draws --fault-on, --fault-off and --rate, unless you give
+    them. With --nemesis, runs differ only in the seed, and the output has the share of invalid runs with its confidence
+    interval. At the end, the command runs the first invalid run again as `labrys test`, and stores it. Exit codes: 0 no run is
     invalid, 1 a run is invalid, 2 no run is valid.
     """
     from commands.hunting import Chooser
@@ -120,11 +120,11 @@ def hunt(ctx: click.Context, /, **options: Any) -> None:
     console = open_console()
     given = bool(options["nemesis"] or options[nemesis.choices.PLAN_FILE])
     if given and own["among"]:
-        raise InputError("--among goes without --nemesis and --plan: they say which faults every run has")
+        raise InputError("--among cannot go with --nemesis or --plan, which set the faults of every run")
     kinds = () if given else drawn_from(simulated_kinds(ctx, options), own["among"])
     chooser = Chooser(kinds, seed=seed, guided=own["guided"])
     began_s = time.monotonic()
-    tried = _tried(ctx, options, chooser, own, console)
+    tried = _run_all(ctx, options, chooser, own, console)
     found = [each for each in tried if each.verdict == INVALID]
     seconds = time.monotonic() - began_s
     valid, unknown, refused = (sum(each.verdict == word for each in tried) for word in (VALID, UNKNOWN, REFUSED))
@@ -137,11 +137,11 @@ def hunt(ctx: click.Context, /, **options: Any) -> None:
         low, high = interval(len(found), judged)
         console.print(f"{len(found)} of {judged} runs are invalid: {low:.1%} to {high:.1%} with 95 % confidence")
     for each in found:
-        echo(f"{each.draw.seed}\t{','.join(each.blamed)}\t{_line(ctx, options, each.draw)}")
+        echo(f"{each.draw.seed}\t{','.join(each.blamed)}\t{_reproduce_line(ctx, options, each.draw)}")
     if found:
         first = found[0]
         console.print(f"run {first.draw.number + 1} is invalid: {first.reason}", soft_wrap=True)
-        _again(ctx, options, first.draw, own["store_dir"])
+        _run_again(ctx, options, first.draw, own["store_dir"])
         ctx.exit(ExitCode.INVALID)
     ctx.exit(ExitCode.VALID if valid else ExitCode.UNKNOWN)
 
@@ -154,8 +154,8 @@ for _parameter in hunt.params:
 def simulated_kinds(ctx: click.Context, options: Mapping[str, Any]) -> tuple[str, ...]:
     """Returns the kinds of faults that a hunt draws from by default.
 
-    They have a simulated effect and need no names of nodes. Those that `all` leaves out are among them where they aim at the
-    leader or damage files, and are not where they differ from another kind only by how many nodes they hit.
+    Each kind has a simulated effect, and needs no names of nodes. A kind that is not in `all` is included if it aims at the
+    leader or damages files. The other kinds that are not in `all` differ from one in `all` only in how many nodes they hit.
     """
     from harness.capabilities import SIMULATED, Capabilities
     from nemesis.kinds import all_kinds, left_out
@@ -178,11 +178,11 @@ def drawn_from(known: Sequence[str], among: str | None) -> tuple[str, ...]:
     """Returns the kinds that a hunt draws from.
 
     Args:
-        known: The kinds that the simulator has.
-        among: The names that `--among` has, if it was given.
+        known: The kinds of the simulator.
+        among: The value of `--among`; None if it is not given.
 
     Raises:
-        InputError: A name is not that of such a kind.
+        InputError: A name is not one of these kinds.
     """
     from nemesis.kinds import find_kind
 
@@ -196,7 +196,7 @@ def drawn_from(known: Sequence[str], among: str | None) -> tuple[str, ...]:
 
 
 def _words(ctx: click.Context, options: Mapping[str, Any], draw: Draw | None) -> list[str]:
-    """Returns the words of `labrys test` for a run of the hunt."""
+    """Returns the command-line words of `labrys test` for a run of the hunt, or for all runs if `draw` is None."""
     own = {} if draw is None else {"seed": draw.seed, **_drawn(ctx, draw)}
     values = {**options, **own}
     known = {option.name for option in opt.options_of(run_test)} | {
@@ -206,7 +206,7 @@ def _words(ctx: click.Context, options: Mapping[str, Any], draw: Draw | None) ->
 
 
 def _drawn(ctx: click.Context, draw: Draw) -> dict[str, Any]:
-    """Returns the options that a run draws by itself: those that nobody gave to the hunt."""
+    """Returns the options that a run draws, without those that the hunt has in another way."""
     return {
         name: value for name, value in draw.options.items() if ctx.get_parameter_source(name) is ParameterSource.DEFAULT
     }
@@ -218,53 +218,53 @@ def _settled(words: Sequence[str], ctx: click.Context) -> tuple[dict[str, Any], 
         return options, settle(test, options)
 
 
-def _line(ctx: click.Context, options: Mapping[str, Any], draw: Draw) -> str:
-    """Returns the line that carries out a run of the hunt by itself."""
+def _reproduce_line(ctx: click.Context, options: Mapping[str, Any], draw: Draw) -> str:
+    """Returns the command that carries out one run of the hunt."""
     with run_test.make_context("test", _words(ctx, options, draw), parent=ctx.find_root()) as test:
         values = dict(test.params)
         settle(test, values)
         return reproduce_line(test, values)
 
 
-def _again(ctx: click.Context, options: Mapping[str, Any], draw: Draw, store: Path) -> None:
-    """Carries out a find once more, with everything that a run leaves; ends the command with its verdict."""
+def _run_again(ctx: click.Context, options: Mapping[str, Any], draw: Draw, store: Path) -> None:
+    """Carries out a run again as `labrys test` does, with a folder in the store; ends the command with its verdict."""
     words = [*_words(ctx, options, draw), "--store", str(store)]
     with run_test.make_context("test", words, parent=ctx.find_root()) as test:
         run_test.invoke(test)
 
 
-def _tried(
+def _run_all(
     ctx: click.Context, options: Mapping[str, Any], chooser: Chooser, own: Mapping[str, Any], console: Console
-) -> list[Tried]:
-    """Carries out runs until the budget is used up or enough was found.
+) -> list[HuntRun]:
+    """Carries out runs until the budget is used up, or enough runs are invalid.
 
-    Runs are drawn in rounds, so that what a run is does not depend on how fast the others were.
+    Runs are drawn in rounds, so that a draw does not depend on the speed of other runs.
     """
     jobs = own["jobs"] or len(os.sched_getaffinity(0))
     drawing = {name: options[name] for name in nemesis.choices.DRAWING}
     words = tuple(_words(ctx, {**options, **dict.fromkeys(drawing)}, None))
     until_s = time.monotonic() + own["minutes"] * 60
-    told_s = time.monotonic()
-    tried: list[Tried] = []
+    shown_s = time.monotonic()
+    tried: list[HuntRun] = []
     with _carrying_out(jobs) as carry_out:
         while len(tried) < own["runs"]:
             draws = [chooser.draw() for _ in range(min(ROUND, own["runs"] - len(tried)))]
             given = [{**drawing, **_drawn(ctx, draw)} for draw in draws]
             for each in carry_out(functools.partial(carried_out, words), draws, given):
                 tried.append(each)
-                chooser.told(each.draw, each.features)
+                chooser.learn(each.draw, each.features)
                 enough = sum(each.verdict == INVALID for each in tried) >= own["finds"]
                 if enough or time.monotonic() >= until_s:
                     return tried
-                if time.monotonic() - told_s > TELL_S:
-                    told_s = time.monotonic()
+                if time.monotonic() - shown_s > PROGRESS_S:
+                    shown_s = time.monotonic()
                     console.print(f"· {len(tried)} runs, {len(chooser.seen)} features seen", style="dim")
     return tried
 
 
 @contextlib.contextmanager
-def _carrying_out(jobs: int) -> Iterator[Callable[..., Iterator[Tried]]]:
-    """Gives what carries out runs and yields what came of them, in their order; one job needs no process of its own."""
+def _carrying_out(jobs: int) -> Iterator[Callable[..., Iterator[HuntRun]]]:
+    """Yields a function like `map`, which carries out runs and yields their outcomes in order; one job needs no pool."""
     if jobs == 1:
         yield map
         return
@@ -277,20 +277,20 @@ def _carrying_out(jobs: int) -> Iterator[Callable[..., Iterator[Tried]]]:
 
 @functools.cache
 def _base(words: tuple[str, ...]) -> tuple[Mapping[str, Any], Settled]:
-    """Returns what all runs of a hunt share. Understanding a command line takes as long as a part of a run."""
+    """Returns the options that all runs of a hunt share. The cache saves parsing them again for each run."""
     import cli
 
     with cli.labrys.make_context("labrys", ["test"]) as root:
         return _settled(words, root)
 
 
-def carried_out(words: tuple[str, ...], draw: Draw, given: Mapping[str, Any]) -> Tried:
+def carried_out(words: tuple[str, ...], draw: Draw, given: Mapping[str, Any]) -> HuntRun:
     """Carries out one run, in a process of the pool.
 
     Args:
-        words: The words of `labrys test` that all runs of the hunt share.
+        words: The command-line words of `labrys test` that all runs of the hunt share.
         draw: The run.
-        given: The options of `labrys test` that are its own, and those that plans are drawn by.
+        given: The options of this run by parameter name, and those that determine its plan.
     """
     from commands.hunting import features_of
     from commands.trial import attempt
@@ -299,9 +299,9 @@ def carried_out(words: tuple[str, ...], draw: Draw, given: Mapping[str, Any]) ->
     try:
         trial = attempt({**options, **given}, settled, seed=draw.seed)
     except InputError as refused:
-        return Tried(draw=draw, verdict=REFUSED, reason=str(refused))
+        return HuntRun(draw=draw, verdict=REFUSED, reason=str(refused))
     blamed = trial.blamed
-    return Tried(
+    return HuntRun(
         draw=draw,
         verdict=str(trial.verdict),
         blamed=blamed,

@@ -1,12 +1,16 @@
-"""The search for a seed that finds something: which faults each run of a hunt has, and what was new in it.
+"""Draws the runs of a hunt: the seed, the faults and the load of each, guided by the features of earlier runs.
 
-A hunt is many simulated runs, each with a seed of its own. Each run draws how long its faults last, how soon they follow each
-other, and how many requests clients send: some mistakes need a restart within an election timeout, others a long partition,
-and others a moment without writes. Blind, each run draws its kinds of faults evenly. Guided, half of the runs take the kinds of
-an earlier run that showed something new, and change one of them. The others draw kinds, those more often that brought something
-new. What counts as new is a feature that no run of the hunt had before: a kind of fault that took effect on a leader or on a
-follower, two kinds at the same time, the number of leaders and terms, how far logs were apart, and which errors clients met.
-The idea is that of coverage-guided fuzzing (M. Zalewski, American Fuzzy Lop, 2013).
+A hunt is many simulated runs, each with its own seed. Each run draws the length of its faults, the pauses between them, and the
+rate of requests. Some bugs need a restart within an election timeout, others a long partition or a time without writes.
+
+- A blind hunt draws the kinds of faults evenly.
+- A guided hunt prefers kinds that led to new features. Half of its runs take the kinds of an earlier run with a new feature,
+  and change one of them. The other runs draw kinds, with larger weights for those with more new features.
+
+A feature is new if no earlier run of the hunt had it. Features are: a kind of fault that took effect on a leader or on a
+follower, two kinds at the same time, the number of leaders and terms, the distance between logs, and the errors of clients.
+
+Algorithm: coverage-guided fuzzing (M. Zalewski, American Fuzzy Lop, 2013).
 """
 
 from __future__ import annotations
@@ -25,10 +29,10 @@ if TYPE_CHECKING:
     from commands.trial import Trial
     from harness.watch import Sighting
 
-MOST_KINDS = 4
-MOST_KEPT = 64
+MAX_KINDS = 4
+MAX_KEPT = 64
 DELAY = "packet-delay"
-RHYTHMS = (  # how long faults last and the pauses between those of one kind, both in seconds as `labrys test` takes them
+RHYTHMS = (  # --fault-on and --fault-off, in seconds
     ("0.5-3", "0.3-2"),
     ("0.1-0.4", "0.05-0.6"),  # a process is back before an election timeout is over
     ("0.4-1.2", "0.02-0.3"),  # one leader after another is hit
@@ -42,13 +46,13 @@ class Draw:
     """One run of a hunt.
 
     Attributes:
-        number: Which run it is, from 0.
+        number: The number of the run, from 0.
         seed: Its seed.
-        kinds: Its kinds of faults; empty where the hunt was given its faults.
-        fault_on: How long its faults last; empty likewise, as the rest.
-        fault_off: The pauses between those of one kind.
+        kinds: Its kinds of faults. If all runs of the hunt have given faults, this and the rest are empty or 0.
+        fault_on: The length of its faults in seconds, e.g. `0.5-3`.
+        fault_off: The pauses between faults of one kind, in seconds.
         rate: Requests per second to each node.
-        delay_ms: How late packets are on average, where `packet-delay` is among the kinds.
+        delay_ms: The mean delay of packets, if `packet-delay` is among the kinds.
     """
 
     number: int
@@ -61,7 +65,7 @@ class Draw:
 
     @property
     def options(self) -> dict[str, Any]:
-        """Returns the options of `labrys test` that it draws; none where the hunt was given its faults."""
+        """Returns the drawn options of `labrys test`; none if all runs of the hunt have given faults."""
         if not self.kinds:
             return {}
         drawn = {
@@ -76,19 +80,19 @@ class Draw:
 
 
 class Chooser:
-    """Draws the runs of a hunt. The same root seed and the same told features give the same runs.
+    """Draws the runs of a hunt. The same root seed and the same features give the same runs.
 
     Attributes:
-        seen: The features that runs had so far.
+        seen: The features of all runs so far.
     """
 
     def __init__(self, kinds: Sequence[str], *, seed: int, guided: bool) -> None:
         """Makes it.
 
         Args:
-            kinds: The kinds to choose from; none: the hunt was given its faults, and only seeds are drawn.
+            kinds: The kinds to draw from; empty if all runs have given faults, so that only seeds are drawn.
             seed: The root seed of the hunt.
-            guided: Whether it learns from what is new.
+            guided: Whether it prefers kinds that led to new features.
         """
         self._kinds = tuple(kinds)
         self._seed = seed
@@ -96,7 +100,7 @@ class Chooser:
         self._number = 0
         self._kept: list[tuple[str, ...]] = []
         self._runs = dict.fromkeys(self._kinds, 0)
-        self._news = dict.fromkeys(self._kinds, 0)
+        self._new_features = dict.fromkeys(self._kinds, 0)
         self.seen: set[str] = set()
 
     def draw(self) -> Draw:
@@ -113,11 +117,11 @@ class Chooser:
             other = random.choices(self._kinds, self._weights())[0]
             if len(kinds) > 1 and random.random() < 0.5:
                 kinds.remove(random.choice(kinds))
-            elif len(kinds) == MOST_KINDS:
-                kinds[random.randrange(MOST_KINDS)] = other
-            kinds = [*dict.fromkeys([*kinds, other])][:MOST_KINDS]
+            elif len(kinds) == MAX_KINDS:
+                kinds[random.randrange(MAX_KINDS)] = other
+            kinds = [*dict.fromkeys([*kinds, other])][:MAX_KINDS]
         else:
-            count = random.randint(1, min(MOST_KINDS, len(self._kinds)))
+            count = random.randint(1, min(MAX_KINDS, len(self._kinds)))
             weights = self._weights() if self._guided else None
             kinds = [*dict.fromkeys(random.choices(self._kinds, weights, k=count))]
         return Draw(
@@ -130,34 +134,34 @@ class Chooser:
             delay_ms=random.choice(DELAYS_MS),
         )
 
-    def told(self, draw: Draw, features: Sequence[str]) -> int:
-        """Takes notice of what a run had, and returns how much of it was new."""
+    def learn(self, draw: Draw, features: Sequence[str]) -> int:
+        """Takes the features of a run, and returns the number of new ones."""
         new = [feature for feature in features if feature not in self.seen]
         self.seen.update(new)
         for kind in draw.kinds:
             self._runs[kind] += 1
-            self._news[kind] += len(new)
+            self._new_features[kind] += len(new)
         if new and draw.kinds:
-            self._kept = [*self._kept, draw.kinds][-MOST_KEPT:]
+            self._kept = [*self._kept, draw.kinds][-MAX_KEPT:]
         return len(new)
 
     def _weights(self) -> list[float]:
-        """Returns how likely each kind is: by the news of its runs, and none ever out of the question."""
-        return [(1 + self._news[kind]) / (1 + self._runs[kind]) for kind in self._kinds]
+        """Returns the weight of each kind: its new features per run, each count plus one, so that no weight is 0."""
+        return [(1 + self._new_features[kind]) / (1 + self._runs[kind]) for kind in self._kinds]
 
 
 def features_of(trial: Trial) -> tuple[str, ...]:
-    """Returns what a run showed, as short texts without repetition, sorted."""
+    """Returns the features of a run as short texts, sorted and without repetition."""
     return tuple(sorted(set(_features(trial))))
 
 
 def _features(trial: Trial) -> Iterator[str]:
     sightings = trial.result.sightings
-    shown = [record for record in trial.result.faults if record.proof is not None and record.proof.effective]
-    for record in shown:
+    effective = [record for record in trial.result.faults if record.proof is not None and record.proof.effective]
+    for record in effective:
         roles = {_role_at(sightings, node, record.start_ns) for node in record.targets}
         yield from (f"{record.planned.kind} at {role}" for role in roles)
-    for one, other in combinations(shown, 2):
+    for one, other in combinations(effective, 2):
         if one.start_ns < other.end_ns and other.start_ns < one.end_ns:
             nodes = "the same node" if {*one.targets} & {*other.targets} else "other nodes"
             yield f"{' and '.join(sorted((one.planned.kind, other.planned.kind)))} on {nodes}"
@@ -168,9 +172,9 @@ def _features(trial: Trial) -> Iterator[str]:
         yield f"terms {_size(max(terms) - min(terms))}"
     applied = trial.result.positions.applied
     apart = [
-        max(told) - min(told)
+        max(indexes) - min(indexes)
         for each in zip(*applied.values(), strict=True)
-        if (told := [index for index in each if index is not None])
+        if (indexes := [index for index in each if index is not None])
     ]
     yield f"logs apart {_size(max(apart, default=0))}"
     for code in {operation.error.partition(":")[0] for operation in trial.operations if operation.error}:
@@ -181,11 +185,11 @@ def _features(trial: Trial) -> Iterator[str]:
 
 
 def _role_at(sightings: Sequence[Sighting], node: str, time_ns: int) -> str:
-    """Returns the role in which a node was last seen before a time."""
+    """Returns the role of a node at its last sighting before a time."""
     before = [seen for seen in sightings if seen.node == node and seen.time_ns <= time_ns]
     return (before[-1].role or "silent") if before else "unseen"
 
 
 def _size(number: int) -> int:
-    """Returns a number in the steps 0, 1, 2, 4, 8 and so on."""
+    """Returns the largest of 0, 1, 2, 4, 8, ... that is not above a number."""
     return 0 if number <= 0 else 1 << int(math.log2(number))

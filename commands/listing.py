@@ -91,17 +91,19 @@ def faults(*, kind: str | None, output: str) -> None:
     if output == "json":
         echo(json.dumps(row, indent=2))
         return
-    for word, said in row.items():
-        if isinstance(said, dict):
-            echo(f"{word}:" if said else f"{word}: none")
-            for name, text in said.items():
+    for word, value in row.items():
+        if isinstance(value, dict):
+            echo(f"{word}:" if value else f"{word}: none")
+            for name, text in value.items():
                 echo(f"  {name}: {one_line(text)}")
         else:
-            echo(f"{word}: {one_line(', '.join(said) or 'none' if isinstance(said, list) else _yes(said))}")
+            echo(f"{word}: {one_line(', '.join(value) or 'none' if isinstance(value, list) else _text(value))}")
 
 
-def _yes(said: object) -> str:
-    return {True: "yes", False: "no"}.get(said, "") if isinstance(said, bool) else str(said)
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
 
 
 def _about(group: str, name: str, found: Chosen | InputError) -> dict[str, Any]:
@@ -123,12 +125,12 @@ def _show(rows: list[dict[str, Any]], output: str) -> None:
         echo(json.dumps(rows, indent=2))
         return
     width = max((len(row["name"]) for row in rows), default=0)
-    aim = max((len(row.get("target", "")) for row in rows), default=0)
+    target_width = max((len(row.get("target", "")) for row in rows), default=0)
     for row in rows:
-        target = f"{row['target']:<{aim}}  " if "target" in row else ""
+        target = f"{row['target']:<{target_width}}  " if "target" in row else ""
         echo(f"{row['name']:<{width}}  {target}{one_line(row.get('error') or row['summary'])}")
         for word in ("workloads", "functions"):
-            for name, said in row.get(word, {}).items():
-                echo(f"{'':<{width}}    {name}: {one_line(said)}")
+            for name, text in row.get(word, {}).items():
+                echo(f"{'':<{width}}    {name}: {one_line(text)}")
         if "systems" in row:
             echo(f"{'':<{width}}    supported by: {', '.join(row['systems']) or 'no installed system'}")

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 TEMPLATES = Path(__file__).parent / "templates"
 MAX_NAME = 40
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
-# The plug-in, the module and the class that each template is written with.
-WRITTEN = {"system": ("kv-store", "kv_store", "KvStore"), "workload": ("unique-ids", "unique_ids", "UniqueIds")}
+# The names of the plug-in, the module and the class in each template.
+TEMPLATE_NAMES = {"system": ("kv-store", "kv_store", "KvStore"), "workload": ("unique-ids", "unique_ids", "UniqueIds")}
 
 # Modules that a package of the same name would hide.
 TAKEN = frozenset(
@@ -76,7 +76,7 @@ def _write(kind: str, name: str, into: Path) -> None:
     """
     module = _check_name(kind, name)
     target = into / name
-    names = dict(zip(WRITTEN[kind], (name, module, module.title().replace("_", "")), strict=True))
+    names = dict(zip(TEMPLATE_NAMES[kind], (name, module, module.title().replace("_", "")), strict=True))
     try:
         target.mkdir(parents=True)
     except FileExistsError:

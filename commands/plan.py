@@ -20,7 +20,7 @@ PREVIEW_OPERATIONS = 20
 @click.command(
     "plan",
     cls=ChoosingCommand,
-    beside=OUTPUT_FLAGS,
+    ignored=OUTPUT_FLAGS,
     context_settings={"auto_envvar_prefix": f"{ENVIRONMENT_PREFIX}_TEST"},
 )
 @with_options(RUN_OPTIONS)

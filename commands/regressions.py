@@ -1,4 +1,4 @@
-"""A finding as a regression: a plan, and a suite's file that says what is expected of it; see docs/suites.md."""
+"""Writes a finding as a regression: a plan, and a suite file with the expected verdict; see docs/suites.md."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ def write_regression(
         plan: The plan, as text.
         part: The part of the verdict that is invalid.
         path: The folder and NAME, with or without `.toml`.
-        by_chance: Whether not each run finds it, so several are made.
+        by_chance: Whether only some runs find it, so that the test is repeated.
 
     Returns:
         The path of `NAME.toml`.
 
     Raises:
-        InputError: A file is there already, or cannot be written.
+        InputError: A file exists already, or cannot be written.
     """
     path = path.with_suffix("") if path.suffix == ".toml" else path
     files = [path.with_name(f"{path.name}{ending}") for ending in (".json", ".toml")]
     without = NOT_REPRODUCED | nemesis.choices.DRAWING | {nemesis.choices.PLAN_FILE}
     words = opt.command_line(test, values, without=without)
     lines = [
-        '# The verdict of today. When the bug is mended, expect "valid", and remove expect-parts and at-least.',
+        '# This is the verdict today. When the bug is fixed, expect "valid", and remove expect-parts and at-least.',
         "[[test]]",
         f"name = {json.dumps(path.name[:MAX_NAME])}",
         f"plan = {json.dumps(files[0].name)}",
@@ -65,7 +65,7 @@ def write_regression(
 
 
 def toml_lines(words: Sequence[str]) -> Iterator[str]:
-    """Yields words of a command line as lines of TOML: `--rate 5` as `rate = 5`, `--no-x` as `x = false`."""
+    """Yields command-line words as lines of TOML: `--rate 5` as `rate = 5`, `--no-x` as `x = false`."""
     for place, word in enumerate(words):
         if not word.startswith("--"):
             continue

@@ -1,4 +1,4 @@
-"""What a repeated test tells on the terminal: a line for each run, then one table and how many are invalid."""
+"""The terminal output of a repeated test: a line for each run, then a table and the number of invalid runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SEED_WIDTH = 19
 
 
 def print_run(console: Console, tally: Tally) -> None:
-    """Prints the last run, with its sentence unless it is valid, and how many are invalid so far."""
+    """Prints the last run of a tally, with its reason unless it is valid."""
     run = tally.runs[-1]
     console.print(Text.assemble(f"[{run.number}/{tally.asked}] ", _line(run)))
     if run.verdict is not Verdict.VALID:
@@ -40,15 +40,15 @@ def print_run(console: Console, tally: Tally) -> None:
 
 
 def print_tally(console: Console, tally: Tally, *, page: Path) -> None:
-    """Prints one table of all runs, the command of each that is not valid, and how many are invalid.
+    """Prints a table of all runs, the command of each run that is not valid, and the number of invalid runs.
 
     Args:
-        console: Where to print.
-        tally: What came of the runs.
-        page: The page that links them.
+        console: The console.
+        tally: The outcome of the runs.
+        page: The page with links to the runs.
     """
     console.print()
-    if console.width < PIPE_WIDTH:  # tables are for screens; in a pipe the lines of the runs say the same
+    if console.width < PIPE_WIDTH:  # in a pipe, the lines of the runs are enough
         console.print(_table(tally))
     for run in tally.runs:
         if run.verdict is not Verdict.VALID:

@@ -1,7 +1,7 @@
-"""One test many times: each run with a seed of its own, and how many of them are invalid.
+"""Runs one test many times, each time with another seed, and counts the invalid runs.
 
-The first run has the seed of the command line, and the others have seeds that are drawn from it
-(`harness.randomness.repeat_seed`). So the same command repeats the same runs, and more runs begin with the same ones.
+The first run has the seed of the command line. The seeds of the other runs are drawn from it
+(`harness.randomness.repeat_seed`). So the same command repeats the same runs, and a larger --repeat begins with the same runs.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class Repetition:
     """One of the runs.
 
     Attributes:
-        number: Which run it is, from 1.
+        number: The number of the run, from 1.
         seed: Its seed.
-        verdict: Its verdict; None if it could not be carried out to its end.
-        reason: The verdict's sentence, or the error.
-        invalid: The names of the parts that are invalid.
-        seconds: How long it took.
+        verdict: Its verdict; None if it broke off.
+        reason: The reason of the verdict, or the error.
+        invalid: The names of the invalid parts.
+        seconds: Its duration.
         run: The run's folder; None if there is none.
-        reproduce: The command that runs it alone.
+        reproduce: The command that carries out this run alone.
     """
 
     number: int
@@ -56,13 +56,13 @@ class Repetition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """What came of all runs.
+    """The outcome of all runs.
 
     Attributes:
-        runs: The runs that were carried out, in their order.
-        asked: How many were asked for.
-        until_fail: Whether the first invalid run was to be the last.
-        interrupted: Whether a person ended them early.
+        runs: The finished runs, in order.
+        asked: The value of `--repeat`.
+        until_fail: Whether to stop after the first invalid run.
+        interrupted: Whether a person ended the test early.
     """
 
     runs: Sequence[Repetition]
@@ -71,29 +71,29 @@ class Tally:
     interrupted: bool
 
     def count(self, verdict: Verdict | None) -> int:
-        """Returns how many runs have a verdict; None: could not be carried out."""
+        """Returns the number of runs with a verdict; None counts the runs that broke off."""
         return sum(run.verdict is verdict for run in self.runs)
 
     @property
     def decided(self) -> int:
-        """Returns how many runs are valid or invalid; the others say nothing of how often the test fails."""
+        """Returns the number of runs that are valid or invalid; the others do not count for the rate."""
         return self.count(Verdict.VALID) + self.count(Verdict.INVALID)
 
     @property
     def ended_by_hit(self) -> bool:
-        """Returns whether the last run is the last one because it is invalid."""
+        """Returns whether `until_fail` ended the test after an invalid run."""
         return self.until_fail and self.count(Verdict.INVALID) > 0
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Returns the interval that holds the part of invalid runs with a confidence of 95 %."""
+        """Returns the confidence interval (95 %) of the share of invalid runs."""
         if self.ended_by_hit:
             return interval_of_first_hit(self.decided)
         return interval(self.count(Verdict.INVALID), self.decided)
 
     @property
     def exit_code(self) -> ExitCode:
-        """Returns the exit code: the worst run decides, as for several files (docs/decisions/0007)."""
+        """Returns the exit code of the worst run, as for several files (docs/decisions/0007)."""
         if self.interrupted:
             return ExitCode.INTERRUPTED
         if self.verdict is None:
@@ -102,7 +102,7 @@ class Tally:
 
     @property
     def verdict(self) -> Verdict | None:
-        """Returns the worst verdict; None if an error goes before it, or nothing ran."""
+        """Returns the worst verdict; None if nothing ran, or if a run broke off and none is invalid."""
         if self.count(Verdict.INVALID):
             return Verdict.INVALID
         if self.count(None) or not self.runs:
@@ -110,12 +110,12 @@ class Tally:
         return Verdict.UNKNOWN if self.count(Verdict.UNKNOWN) else Verdict.VALID
 
     def describe(self) -> str:
-        """Returns how many runs are invalid, as a sentence or two."""
+        """Returns the number of invalid runs, as one or two sentences."""
         low, high = self.interval
-        told = f"{self.count(Verdict.INVALID)} of {self.decided} runs are invalid"
+        text = f"{self.count(Verdict.INVALID)} of {self.decided} runs are invalid"
         if self.decided:
-            told += f": {low:.1%} to {high:.1%} with 95 % confidence ({METHODS[self.ended_by_hit]})"
-        beside = [
+            text += f": {low:.1%} to {high:.1%} with 95 % confidence ({METHODS[self.ended_by_hit]})"
+        uncounted = [
             f"{number} {what}"
             for number, what in (
                 (self.count(Verdict.UNKNOWN), "unknown"),
@@ -123,11 +123,11 @@ class Tally:
             )
             if number
         ]
-        told += f". Not counted: {', '.join(beside)}" if beside else ""
+        text += f". Not counted: {', '.join(uncounted)}" if uncounted else ""
         left = self.asked - len(self.runs)
         if left and self.interrupted:
-            told += f". Interrupted; {left} of {self.asked} runs are left"
-        return f"{told}."
+            text += f". Interrupted; {left} of {self.asked} runs are left"
+        return f"{text}."
 
 
 def repeat(
@@ -137,20 +137,20 @@ def repeat(
     asked: int,
     until_fail: bool,
     reproduce: Callable[[int], str],
-    told: Callable[[Tally], None],
+    on_run: Callable[[Tally], None],
 ) -> Tally:
     """Carries out runs one after the other.
 
     Args:
-        carry_out: Carries out the run of a seed, and returns what it left.
+        carry_out: Carries out the run of a seed, and returns its outcome.
         seeds: The seeds, in order.
-        asked: How many there are.
+        asked: The number of seeds.
         until_fail: Whether to stop after the first invalid run.
         reproduce: Returns the reproduce line of a seed.
-        told: Is called after each run with what came of all so far.
+        on_run: Is called after each run with the tally so far.
 
     Raises:
-        InputError: The first run cannot be what is asked for.
+        InputError: The options of the first run are not valid.
     """
     runs: list[Repetition] = []
     interrupted = False
@@ -171,7 +171,7 @@ def repeat(
                 seconds=time.monotonic() - began_s, run=None, reproduce=reproduce(seed),
             )  # fmt: skip
         runs.append(found)
-        told(Tally(runs=runs, asked=asked, until_fail=until_fail, interrupted=interrupted))
+        on_run(Tally(runs=runs, asked=asked, until_fail=until_fail, interrupted=interrupted))
         if interrupted or (until_fail and found.verdict is Verdict.INVALID):
             break
     return Tally(runs=runs, asked=asked, until_fail=until_fail, interrupted=interrupted)
@@ -194,7 +194,7 @@ def _found(number: int, seed: int, session: Session, reproduce: str, seconds: fl
 
 
 def document_of(tally: Tally, *, test: str, seed: int, reproduce: str, folder: str) -> dict[str, Value]:
-    """Returns what `repeat.json` and `labrys test --repeat --format json` say."""
+    """Returns the content of `repeat.json`, which `labrys test --repeat --format json` prints too."""
     low, high = tally.interval
     return {
         "format": FORMAT,

@@ -82,15 +82,15 @@ def recalled(
     If seed and options do not draw the plan, it is written into the run's folder, and the words name it.
 
     Args:
-        ctx: The context of the command that asks.
-        run: The run, as a person names it.
+        ctx: The context of the command.
+        run: The run, as on the command line.
         store_dir: The store.
-        targets: `role` or `name`: what a fault that was aimed at the leader is aimed at.
-        more: The further options of that command, such as the system and the workload; the test's name is added.
-        always_plan: Whether the plan is written in any case.
+        targets: `role` or `name`: whether a fault on the leader hits the new leader or the same node again.
+        more: The other options of the command, such as the system and the workload; the test's name is added.
+        always_plan: Whether to write the plan in any case.
 
     Raises:
-        InputError: The run cannot be read, or its options or its plan cannot be used.
+        InputError: The run cannot be read, or its options or its plan are not valid.
     """
     from dataclasses import replace
 
@@ -104,7 +104,7 @@ def recalled(
     try:
         text = found.read_bytes(found.plan_json, MAX_PLAN_BYTES).decode("utf-8")
     except UnicodeDecodeError as error:
-        raise InputError(f"{found.path} has no plan that could be replayed: {error}") from error
+        raise InputError(f"{found.path} has no plan to replay: {error}") from error
     known = {**record.test.options, "seed": record.test.seed, **replaced}
     options = [*opt.options_of(run_test), *_chosen(known, replaced, str(found.test_json))]
     known["nodes"] = len(record.test.nodes) if known.get("cluster_kind", "local") in clusters.options.COUNTED else None
@@ -124,7 +124,7 @@ def recalled(
         values["time_limit"] = plan.time_limit_s
         missing.remove(TIME_LIMIT)
     given = opt.origins(ctx)
-    for line in _untaken(known, values, missing, given, str(found.test_json)):
+    for line in _notices(known, values, missing, given, str(found.test_json)):
         echo(message(line), err=True)
     own = [option for option in opt.options_of(ctx.command) if option.name in given and option.name in PLACES]
     if more.get("test_name") is None and not edited and is_test_name(found.test_name):
@@ -143,14 +143,14 @@ def recalled(
 
 
 def _edited(plan: Plan, record: RunRecord) -> bool:
-    """Says whether the plan has other faults than the run had; a run that was interrupted had the first ones."""
+    """Returns whether the plan differs from the faults of the run; an interrupted run has only the first faults."""
     carried_out = [fault.planned for fault in record.faults]
     completed = any(part.name == "completed" and part.verdict is Verdict.VALID for part in record.parts)
     return any(fault not in plan.faults for fault in carried_out) or (completed and len(carried_out) < len(plan.faults))
 
 
 def _drawn_again(plan: Plan, values: Mapping[str, Any]) -> bool:
-    """Says whether seed and options draw this very plan, so that no file is needed to say it."""
+    """Returns whether seed and options draw this same plan, so that no plan file is needed."""
     from nemesis.kinds import asks_for_all
 
     try:
@@ -167,7 +167,7 @@ def _drawn_again(plan: Plan, values: Mapping[str, Any]) -> bool:
 
 
 def _nearest(path: Path) -> Path:
-    """Returns a path as it is seen from the working folder, if it lies below it."""
+    """Returns a path relative to the working folder, if it is below it."""
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path
 
@@ -176,29 +176,29 @@ def _chosen(known: Mapping[str, Any], replaced: Mapping[str, str], source: str) 
     """Returns the options of the run's system and workload.
 
     Raises:
-        InputError: One of them is not installed, or is a place in a module that the person does not name.
+        InputError: One of them is not installed, or is a MODULE:CLASS that is not on the command line.
     """
-    usual = {str(option.name): option.default for option in opt.options_of(run_test)}  # of a run of an earlier version
+    usual = {str(option.name): option.default for option in opt.options_of(run_test)}  # for runs of earlier versions
     options: list[click.Option] = []
     for parameter, group in ((choosing.SYSTEM, plugins.SYSTEMS), (choosing.WORKLOAD, plugins.WORKLOADS)):
         try:
-            by_person = parameter in replaced
+            on_command_line = parameter in replaced
             name = str(known.get(parameter, usual[parameter]))
-            options += choosing.chosen(group, name, by_place=by_person).options
+            options += choosing.chosen(group, name, by_place=on_command_line).options
         except InputError as error:
             raise InputError(f"{source}: {error}") from error
     return options
 
 
-def _untaken(
+def _notices(
     known: Mapping[str, Any], values: Mapping[str, Any], missing: Sequence[str], given: Collection[str], source: str
 ) -> Iterator[str]:
-    """Says what a replay does not take from its run, and what the person has to give instead."""
+    """Yields a line for each value that a replay does not take from its run, and what to give instead."""
     if missing:
-        yield f"{source} says nothing of {', '.join(missing)}; built-in defaults are used"
+        yield f"{source} lacks {', '.join(missing)}; the replay uses built-in defaults"
     if values["cluster_kind"] == "ssh" and "inventory" not in given:
-        yield "the run was on --cluster ssh; give --inventory FILE, since hosts are never taken from a run"
+        yield "the run was on --cluster ssh; give --inventory FILE, because labrys never takes hosts from a run"
     if known.get("cluster_name") is not None and "cluster_name" not in given:
         yield (
-            f"the run was on the cluster {name(str(known['cluster_name']))!r}; give --cluster-name to use one that is up"
+            f"the run was on the cluster {name(str(known['cluster_name']))!r}; give --cluster-name to use a running cluster"
         )

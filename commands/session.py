@@ -1,8 +1,7 @@
-"""One run from its first file in the store to its last: recorded, judged, published.
+"""Carries out one run: runs the test, judges its history, and writes its folder.
 
-The order keeps what is known safe: what was asked for is written before anything is done, the history grows while the run goes
-on, and the verdict is written before everything that is made from it. Whatever breaks off a run, what was recorded until
-then is judged as far as it can be.
+The order of the files keeps them safe from a crash. Options and plan come first, and the history grows during the run. The
+verdict comes before the files that are made from it. If a run breaks off, Labrys judges the history up to then.
 """
 
 from __future__ import annotations
@@ -41,13 +40,13 @@ LOG_FORMAT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """What a run left.
+    """The outcome of a run.
 
     Attributes:
         run: Its folder.
-        document: What its `results.json` says.
+        document: The content of its `results.json`.
         interrupted: Whether a person ended it early.
-        error: What broke it off; None if nothing did.
+        error: The error that broke it off; None if there is none.
     """
 
     run: Run
@@ -65,18 +64,18 @@ def compose_and_carry_out(
     store: Store,
     console: Console,
 ) -> Session:
-    """Opens the cluster that settled options of `labrys test` name, and carries out one run on it.
+    """Opens the cluster that the options name, and carries out one run on it.
 
     Args:
-        options: The settled options.
-        settled: What follows from them.
-        reproduce: The command that runs the same again.
-        defaults: What a file of defaults decided; None if nothing.
-        store: Where the run's folder is made.
-        console: Where progress is shown.
+        options: The settled options of `labrys test`.
+        settled: The values that follow from them.
+        reproduce: The command that runs the same test again.
+        defaults: The options that `labrys.toml` sets; None if it sets none.
+        store: The store for the run's folder.
+        console: The console for progress.
 
     Raises:
-        LabrysError: The options cannot be had together, or the system could not be set up.
+        LabrysError: The options do not fit together, or the system could not be set up.
         KeyboardInterrupt: A second interruption came.
     """
     with clusters.options.open_cluster(options) as cluster:
@@ -87,17 +86,17 @@ def compose_and_carry_out(
 
 
 def carry_out(test: Test, info: TestInfo, *, plan: str, store: Store, console: Console) -> Session:
-    """Runs a test once, judges it, and writes everything there is to read about it.
+    """Runs a test once, judges its history, and writes its folder.
 
     Args:
-        test: What to run.
-        info: What is known of it before it runs.
+        test: The test.
+        info: The record of the test for the store.
         plan: The plan of its faults, as text for `plan.json`.
-        store: Where the run's folder is made.
-        console: Where progress is shown.
+        store: The store for the run's folder.
+        console: The console for progress.
 
     Raises:
-        LabrysError: The system could not be set up, so there is nothing to judge; the folder has the logs.
+        LabrysError: The system could not be set up, so there is no verdict; the folder has the logs.
         KeyboardInterrupt: A second interruption came.
     """
     folder = store.create_run(info.name, info.started_utc)

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from results.store import Run
 
 SIMULATED_MINUTES, REAL_MINUTES = 5.0, 60.0
-TELL_S = 10.0
-MOST_ERRORS = 3
+PROGRESS_S = 10.0  # between two lines of progress
+MAX_ERRORS = 3
 MAX_NAME = 80
 
 
@@ -93,82 +93,82 @@ def shrink_run(
             time_limit_s=options["time_limit"],
             options=shrinkable(options, workers=workers),
         )
-        trying = _Trying(
+        runner = _Runner(
             console=console, folder=found, options=options, settled=settled, test=test, any_seed=any_seed,
         )  # fmt: skip
         budget_s = 60 * (minutes or (SIMULATED_MINUTES if simulated else REAL_MINUTES))
-        best = _by_chance(trying, whole, budget_s) if by_chance else _exactly(trying, whole, budget_s)
+        best = _by_chance(runner, whole, budget_s) if by_chance else _exactly(runner, whole, budget_s)
         if best is None:
             console.print(f"{found.path} is not invalid when it runs again, so there is nothing to shrink")
-            ctx.exit(ExitCode.INTERRUPTED if trying.interrupted else ExitCode.UNKNOWN)
+            ctx.exit(ExitCode.INTERRUPTED if runner.interrupted else ExitCode.UNKNOWN)
         path = found.path / "shrunk.json"
         smaller = replace(plan, faults=best.faults, time_limit_s=best.time_limit_s)
         found.write_text(path, to_json(smaller))
-        ended = " The time was over before all steps were tried." if trying.ended_early else ""
-        console.print(f"{trying.part} is invalid in both, after {trying.runs} runs.{ended}", soft_wrap=True)
+        ended = " The time was over before all steps were tried." if runner.ended_early else ""
+        console.print(f"{runner.part} is invalid in both, after {runner.runs} runs.{ended}", soft_wrap=True)
         console.print(f"before  {whole.describe()}", soft_wrap=True)
         console.print(f"after   {best.describe()}", soft_wrap=True)
-        values = {**trying.options_of(best), "plan_file": path}
+        values = {**runner.options_of(best), "plan_file": path}
         if keep is not None:
             kept = write_regression(
-                test, values, plan=to_json(smaller), part=trying.part, path=keep, by_chance=by_chance
+                test, values, plan=to_json(smaller), part=runner.part, path=keep, by_chance=by_chance
             )
             console.print(f"kept    {kept}", soft_wrap=True)
         echo(reproduce_line(test, values))
-    ctx.exit(ExitCode.INTERRUPTED if trying.interrupted else ExitCode.INVALID)
+    ctx.exit(ExitCode.INTERRUPTED if runner.interrupted else ExitCode.INVALID)
 
 
-def _exactly(trying: _Trying, whole: Candidate, budget_s: float) -> Candidate | None:
-    """Returns the smallest run, where each candidate finds it or does not; None if the run as it was finds nothing."""
+def _exactly(runner: _Runner, whole: Candidate, budget_s: float) -> Candidate | None:
+    """Returns the smallest invalid candidate, if each candidate always has the same verdict; None if `whole` is not invalid."""
     from commands.shrinking import shrink
 
-    trying.stop_in(budget_s)
-    if not trying.finds(whole):
+    runner.stop_in(budget_s)
+    if not runner.finds(whole):
         return None
 
     def has_finding(candidate: Candidate) -> bool:
-        taken = trying.finds(candidate)
+        taken = runner.finds(candidate)
         if taken:
-            trying.tell_smaller(candidate)
+            runner.show_smaller(candidate)
         return taken
 
-    best = shrink(whole, has_finding, enough=trying.enough)
-    trying.ended_early = trying.enough()
+    best = shrink(whole, has_finding, enough=runner.enough)
+    runner.ended_early = runner.enough()
     return best
 
 
-def _by_chance(trying: _Trying, whole: Candidate, budget_s: float) -> Candidate | None:
-    """Returns the smallest run, where chance decides whether a run finds it; None if the run as it was never does."""
+def _by_chance(runner: _Runner, whole: Candidate, budget_s: float) -> Candidate | None:
+    """Returns the smallest candidate, if a run is invalid only with some probability; None if `whole` is never invalid."""
     from commands.shrinking import shrink
     from commands.shrinking_by_chance import LAST_SHARE, Chance, confirmed
 
     chance = Chance()
-    trying.stop_in(budget_s * (1 - LAST_SHARE))
-    if not chance.begin(lambda: trying.finds(whole), enough=trying.enough):
+    runner.stop_in(budget_s * (1 - LAST_SHARE))
+    if not chance.begin(lambda: runner.finds(whole), enough=runner.enough):
         return None
     taken = [whole]
 
     def has_finding(candidate: Candidate) -> bool:
-        if not chance.decides(lambda: trying.finds(candidate), enough=trying.enough):
+        if not chance.decides(lambda: runner.finds(candidate), enough=runner.enough):
             return False
         taken.append(candidate)
-        trying.tell_smaller(candidate)
+        runner.show_smaller(candidate)
         return True
 
-    shrink(whole, has_finding, enough=trying.enough)
-    trying.ended_early = trying.enough()
-    trying.stop_in(budget_s * LAST_SHARE)
-    best, told = confirmed(taken, trying.finds, frequent=chance.frequent, enough=trying.enough)
-    trying.tell(f"{chance.describe()} {told}")
+    shrink(whole, has_finding, enough=runner.enough)
+    runner.ended_early = runner.enough()
+    runner.stop_in(budget_s * LAST_SHARE)
+    best, text = confirmed(taken, runner.finds, frequent=chance.frequent, enough=runner.enough)
+    runner.show(f"{chance.describe()} {text}")
     return best
 
 
-class _Trying:
+class _Runner:
     """Carries out candidates, in the simulator or on real nodes.
 
     Attributes:
-        part: The part of the verdict that has to be invalid: the first invalid one of the first run that has any.
-        runs: How many runs there were.
+        part: The part of the verdict that must be invalid: the first invalid part of the first invalid run.
+        runs: The number of runs so far.
         interrupted: Whether a person ended the search.
         ended_early: Whether the time was over before all steps were tried.
     """
@@ -194,23 +194,23 @@ class _Trying:
         self._test = test
         self._any_seed = any_seed
         self._until_s = time.monotonic()
-        self._told_s = time.monotonic()
+        self._shown_s = time.monotonic()
         self._errors = 0
 
-    def tell(self, text: str) -> None:
-        """Tells a person how it goes on."""
+    def show(self, text: str) -> None:
+        """Prints a line."""
         self._console.print(text, soft_wrap=True)
 
-    def tell_smaller(self, candidate: Candidate) -> None:
-        """Tells that a candidate was taken."""
+    def show_smaller(self, candidate: Candidate) -> None:
+        """Prints that a candidate is smaller and still invalid."""
         self._console.print(f"smaller: {candidate.describe()}", style="dim", soft_wrap=True)
 
     def stop_in(self, budget_s: float) -> None:
-        """Sets the time that is left, in seconds."""
+        """Sets the remaining time, in seconds."""
         self._until_s = time.monotonic() + budget_s
 
     def enough(self) -> bool:
-        """Says whether the time is over, or a person ended the search."""
+        """Returns whether the time is over, or a person ended the search."""
         return self.interrupted or time.monotonic() >= self._until_s
 
     def options_of(self, candidate: Candidate) -> dict[str, Any]:
@@ -219,7 +219,7 @@ class _Trying:
         return {**self._options, **own, "time_limit": candidate.time_limit_s}
 
     def finds(self, candidate: Candidate) -> bool:
-        """Carries out a candidate once, and says whether the part is invalid."""
+        """Carries out a candidate once, and returns whether the part is invalid."""
         self.runs += 1
         plan = self._settled.given
         assert plan is not None  # noqa: S101 - a replay has a plan
@@ -231,9 +231,9 @@ class _Trying:
         if not self.part and blamed:
             self.part = blamed[0]
         hit = self.part in blamed if blamed else False
-        if not simulated or time.monotonic() - self._told_s > TELL_S:
-            self._told_s = time.monotonic()
-            what = "found it" if hit else "did not find it"
+        if not simulated or time.monotonic() - self._shown_s > PROGRESS_S:
+            self._shown_s = time.monotonic()
+            what = "is invalid" if hit else "is not invalid"
             self._console.print(f"· run {self.runs} {what}: {candidate.describe()}", style="dim", soft_wrap=True)
         return hit
 
@@ -248,7 +248,7 @@ class _Trying:
             return ()
 
     def _real(self, options: dict[str, Any], settled: Settled) -> tuple[str, ...]:
-        """Carries out a run on real nodes; one that breaks off finds nothing, and three in a row end the search."""
+        """Carries out a run on real nodes. A run that breaks off counts as not invalid; three in a row end the search."""
         from commands.session import compose_and_carry_out
         from nemesis.planfile import to_json
         from results.store import Store
@@ -267,7 +267,7 @@ class _Trying:
             return ()
         except InfrastructureError as error:
             self._errors += 1
-            if self._errors == MOST_ERRORS:
+            if self._errors == MAX_ERRORS:
                 raise
             self._console.print(f"! run {self.runs} broke off: {error}", soft_wrap=True)
             return ()

@@ -1,9 +1,9 @@
 """Shrinks an invalid run: fewer and shorter faults, a shorter run, fewer targets, clients and keys.
 
-The algorithm is greedy, as in delta debugging (A. Zeller and R. Hildebrandt, "Simplifying and isolating failure-inducing
-input", 2002). It tries the largest step first and keeps each step whose run is still invalid. It ends when no step is left. A
-simulated run always gives the same verdict, so no single step can make the result smaller. On real nodes,
-`commands.shrinking_by_chance` runs a candidate several times.
+Algorithm: greedy delta debugging (A. Zeller and R. Hildebrandt, "Simplifying and isolating failure-inducing input", 2002). It
+tries the largest step first, keeps each step whose run is still invalid, and ends when no step is left. A simulated run always
+has the same verdict, so no single step can make the result smaller. On real nodes, `commands.shrinking_by_chance` runs a
+candidate several times.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
     from harness.faults import PlannedFault
 
-LEAST_FAULT_S = 0.2
-LEAST_RUN_S = 1.0
-LEAST_RATE = 0.5
-LEAST_QUIET_S = 0.5
+MIN_FAULT_S = 0.2
+MIN_RUN_S = 1.0
+MIN_RATE = 0.5
+MIN_QUIET_S = 0.5
 AFTER_FAULTS_S = 0.5
 DECIMALS = 3
 FEW_IN_FLIGHT = 4
-COUNTS = ("keys", "hot_keys", "locks", "queues")  # options of workloads that say how many objects there are
+COUNTS = ("keys", "hot_keys", "locks", "queues")  # options of workloads: the number of objects
 ALL_HOT = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """What is made smaller.
+    """A smaller or equal version of a run.
 
     Attributes:
         faults: The faults.
@@ -54,7 +54,7 @@ class Candidate:
 
 
 def shrinkable(options: Mapping[str, Any], *, workers: int) -> dict[str, Any]:
-    """Returns the options of a run that can be made smaller: the load, and how many objects there are.
+    """Returns the options of a run that can be made smaller: the load, and the number of objects.
 
     Args:
         options: The settled options of `labrys test`.
@@ -67,12 +67,12 @@ def shrinkable(options: Mapping[str, Any], *, workers: int) -> dict[str, Any]:
 
 
 def shrink(whole: Candidate, has_finding: Callable[[Candidate], bool], *, enough: Callable[[], bool]) -> Candidate:
-    """Returns the smallest candidate that was found to have the finding.
+    """Returns the smallest candidate that still has the finding.
 
     Args:
         whole: A candidate that has it.
-        has_finding: Carries out a candidate.
-        enough: Says whether the budget is used up.
+        has_finding: Carries out a candidate, and returns whether it has the finding.
+        enough: Returns whether the budget is used up.
     """
     tried: set[str] = set()
     best = whole
@@ -91,7 +91,7 @@ def shrink(whole: Candidate, has_finding: Callable[[Candidate], bool], *, enough
 
 
 def steps(candidate: Candidate) -> Iterator[Candidate]:
-    """Yields what is one step smaller, the largest steps first."""
+    """Yields the candidates that are one step smaller, the largest step first."""
     yield from _without_faults(candidate)
     yield from _shorter_run(candidate)
     yield from _earlier_faults(candidate)
@@ -113,16 +113,14 @@ def _smaller_options(candidate: Candidate) -> Iterator[Candidate]:
 def _smaller(name: str, value: Any) -> Iterator[Any]:
     """Yields smaller values of an option, the smallest first."""
     if name == "rate":
-        if value / 2 >= LEAST_RATE:
+        if value / 2 >= MIN_RATE:
             yield value / 2
     elif name == "hot_share":  # 1: no other keys than the hot ones
         if value < ALL_HOT:
             yield ALL_HOT
     elif value > 1:
         yield 1
-        if (
-            name == "max_in_flight" and value > FEW_IN_FLIGHT
-        ):  # a node has so many clients, and more only if they are slow
+        if name == "max_in_flight" and value > FEW_IN_FLIGHT:  # a node uses more clients only if they are slow
             yield FEW_IN_FLIGHT
         elif value > 2:
             yield value // 2
@@ -140,19 +138,19 @@ def _without_faults(candidate: Candidate) -> Iterator[Candidate]:
 
 def _shorter_run(candidate: Candidate) -> Iterator[Candidate]:
     """Yields the candidate with a run that ends soon after its last fault, or earlier than now."""
-    least_s = max([LEAST_RUN_S, *(fault.end_s + AFTER_FAULTS_S for fault in candidate.faults)])
+    shortest_s = max([MIN_RUN_S, *(fault.end_s + AFTER_FAULTS_S for fault in candidate.faults)])
     for part in (0.0, 0.5, 0.75):
-        limit_s = round(max(least_s, candidate.time_limit_s * part), DECIMALS)
+        limit_s = round(max(shortest_s, candidate.time_limit_s * part), DECIMALS)
         if limit_s < candidate.time_limit_s:
             yield replace(candidate, time_limit_s=limit_s)
 
 
 def _earlier_faults(candidate: Candidate) -> Iterator[Candidate]:
-    """Yields the candidate with all faults earlier, and a run that is as much shorter."""
+    """Yields the candidate with all faults earlier, and with a run that is shorter by the same time."""
     first_s = min((fault.start_s for fault in candidate.faults), default=0.0)
     for part in (1.0, 0.5):
-        by_s = round(part * (first_s - LEAST_QUIET_S), DECIMALS)
-        if by_s < LEAST_FAULT_S or candidate.time_limit_s - by_s < LEAST_RUN_S:
+        by_s = round(part * (first_s - MIN_QUIET_S), DECIMALS)
+        if by_s < MIN_FAULT_S or candidate.time_limit_s - by_s < MIN_RUN_S:
             continue
         moved = [
             replace(fault, start_s=round(fault.start_s - by_s, DECIMALS), end_s=round(fault.end_s - by_s, DECIMALS))
@@ -164,22 +162,22 @@ def _earlier_faults(candidate: Candidate) -> Iterator[Candidate]:
 
 def _shorter_fault(fault: PlannedFault) -> Iterator[PlannedFault]:
     half_s = round((fault.end_s - fault.start_s) / 2, DECIMALS)
-    if half_s >= LEAST_FAULT_S:
+    if half_s >= MIN_FAULT_S:
         yield replace(fault, end_s=round(fault.start_s + half_s, DECIMALS))
         yield replace(fault, start_s=round(fault.end_s - half_s, DECIMALS))
 
 
 def _fewer_targets(fault: PlannedFault) -> Iterator[PlannedFault]:
-    """Yields the fault with one of its named targets less, where its kind can be aimed so."""
+    """Yields the fault without one of its named targets, if its kind allows the other targets."""
     if isinstance(fault.target, str) or len(fault.target) < 2:
         return
     for left_out in fault.target:
         names = tuple(name for name in fault.target if name != left_out)
-        if _can_be_aimed(fault, names):
+        if _is_allowed(fault, names):
             yield replace(fault, target=names)
 
 
-def _can_be_aimed(fault: PlannedFault, names: Sequence[str]) -> bool:
+def _is_allowed(fault: PlannedFault, names: Sequence[str]) -> bool:
     kind = find_kind(fault.kind)
     try:
         kind.fault.check_target(kind.name, names, tuple(fault.target))

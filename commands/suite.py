@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from harness.suite import Case, Suite
 
-FEW = 5
+MAX_SHOWN = 5
 
 
 @click.command("suite", cls=opt.ToldCommand)
@@ -80,8 +80,8 @@ def run_whole_suite(
         seed = fresh_seed() if resume is None else seed_of(resume)
     suite = load_suite(file, seed=seed, known=known_options)
     usual = run_test.make_context("test", [], parent=ctx.parent).params["time_limit"]
-    cases = _chosen(suite, only)
-    _refuse_what_cannot_run(ctx, cases)
+    cases = _selected(suite, only)
+    _check_cases(ctx, cases)
     console = open_console(stderr=not dry_run or output != "text")
     if dry_run:
         if output == "json":
@@ -90,7 +90,7 @@ def run_whole_suite(
             print_cases(console, cases, sum(workload_s(case, usual) for case in cases))
         return
     folder = SuiteFolder.create(store_dir, suite, datetime.now(UTC)) if resume is None else SuiteFolder(resume)
-    before = {} if resume is None else folder.done(suite)
+    before = {} if resume is None else folder.finished(suite)
     again = shlex.join(["labrys", "suite", str(file), "--seed", str(seed), *([] if only is None else ["--only", only])])
     console.print(f"reproduce  {again}", style="dim", soft_wrap=True)
     try:
@@ -106,7 +106,7 @@ def run_whole_suite(
             chosen={case.name for case in cases},
         )
     except KeyboardInterrupt:
-        echo(f"interrupted; `{again} --resume {folder.path}` goes on", err=True)
+        echo(f"interrupted; `{again} --resume {folder.path}` continues the suite", err=True)
         raise
     print_summary(console, results)
     match output:
@@ -120,29 +120,29 @@ def run_whole_suite(
     ctx.exit(exit_code(results))
 
 
-def _chosen(suite: Suite, only: str | None) -> Sequence[Case]:
-    """Returns the cases that an expression chooses; all where there is none.
+def _selected(suite: Suite, only: str | None) -> Sequence[Case]:
+    """Returns the cases that an expression selects; all if there is no expression.
 
     Raises:
-        InputError: The expression cannot be read, or chooses none.
+        InputError: The expression is not valid, or selects no case.
     """
     if only is None:
         return suite.cases
-    chooses = read_selection(only)
-    cases = [case for case in suite.cases if chooses(case.name)]
+    selects = read_selection(only)
+    cases = [case for case in suite.cases if selects(case.name)]
     if not cases:
-        first = ", ".join(plain_name(case.name) for case in suite.cases[:FEW])
+        first = ", ".join(plain_name(case.name) for case in suite.cases[:MAX_SHOWN])
         raise InputError(
             f"--only {plain_name(only)!r} matches none of the {len(suite.cases)} cases; the first are {first}"
         )
     return cases
 
 
-def _refuse_what_cannot_run(ctx: click.Context, cases: Sequence[Case]) -> None:
-    """Refuses a case whose command line `labrys test` would refuse, before the first case runs.
+def _check_cases(ctx: click.Context, cases: Sequence[Case]) -> None:
+    """Checks the command line of each case before the first case runs.
 
     Raises:
-        InputError: There is one; the message names it.
+        InputError: `labrys test` refuses the command line of a case; the message names the case.
     """
     for case in cases:
         try:
@@ -152,7 +152,7 @@ def _refuse_what_cannot_run(ctx: click.Context, cases: Sequence[Case]) -> None:
 
 
 def known_options(options: Mapping[str, object]) -> frozenset[str]:
-    """Returns the long names of the options that a case can have, which depend on its system and its workload.
+    """Returns the long names of the options that a case can have; they depend on its system and its workload.
 
     Args:
         options: The case's options by long name.

@@ -1,4 +1,4 @@
-"""The option by which a suite says to a run which case it is, and what the suite expects of it."""
+"""The hidden option `--suite-case`, by which a suite passes a case and its expected verdict to the run."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ SUITE_CASE = "suite_case"
 
 
 class SuiteCaseType(click.ParamType["SuiteCase | str"]):
-    """A case as JSON, as `test.json` says it."""
+    """A case as JSON, in the form that `test.json` has."""
 
     name = "json"
 
     def convert(self, value: SuiteCase | str, param: Parameter | None, ctx: Context | None) -> SuiteCase:
-        """Reads it."""
+        """Reads a case."""
         from results.errors import BadRecord
         from results.record import suite_case_from
 

@@ -1,7 +1,7 @@
-"""A suite's results as Markdown, which CI servers show beside a build.
+"""The results of a suite as Markdown, which CI servers show beside a build.
 
 Names and reasons come from the system under test. GitHub and GitLab read markup, HTML, mentions (`@name`) and references (`#7`)
-in Markdown, so every text of others stands in `<code>` with its punctuation as character references.
+in Markdown. So each foreign text is in `<code>`, with its punctuation as character references.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def suite_markdown(suite: str, seed: int, results: Sequence[CaseResult], *, case
     Args:
         suite: The suite's name.
         seed: Its root seed.
-        results: What is known of each case that has run.
-        cases: How many cases the suite has.
+        results: The result of each case that ran.
+        cases: The number of cases of the suite.
     """
     return "\n".join(_lines(suite, seed, results, cases)) + "\n"
 
@@ -64,5 +64,5 @@ def _lines(suite: str, seed: int, results: Sequence[CaseResult], cases: int) -> 
         yield f"- {_quoted(result.reproduce, MAX_COMMAND)}"
 
 
-def _quoted(text: str, most: int = MAX_REASON) -> str:
-    return f"<code>{_MARKUP.sub(lambda found: f'&#{ord(found[0])};', name(text, most))}</code>"
+def _quoted(text: str, max_length: int = MAX_REASON) -> str:
+    return f"<code>{_MARKUP.sub(lambda found: f'&#{ord(found[0])};', name(text, max_length))}</code>"

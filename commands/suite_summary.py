@@ -1,6 +1,6 @@
-"""What a suite tells: on the terminal, as JSON, and as annotations of GitHub Actions.
+"""The summary of a suite: on the terminal, as JSON, and as annotations of GitHub Actions.
 
-Cases are told apart by their names alone, so a name is never cut, and neither is a reason.
+Only the name distinguishes a case from others, so names are never cut. Reasons are not cut either.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ INDENT = 2
 
 
 def print_summary(console: Console, results: Sequence[CaseResult]) -> None:
-    """Prints each case with its verdict and its whole reason, and the reproduce lines of those that failed."""
+    """Prints each case with its verdict and its whole reason, and the reproduce lines of the failed cases."""
     if results:
         console.print()
     width = max((len(outcome(result)) for result in results), default=0)
@@ -58,7 +58,7 @@ def print_summary(console: Console, results: Sequence[CaseResult]) -> None:
 
 
 def outcome(result: CaseResult) -> str:
-    """Returns how a case ended, with what was expected where that is not `valid`."""
+    """Returns how a case ended, with the expected verdict if that is not `valid`."""
     if result.verdict is None:
         return f"error {result.exit_code}"
     if result.crossed:
@@ -80,15 +80,15 @@ def print_cases(console: Console, cases: Sequence[Case], workload_s: float) -> N
     """Prints the cases that would run, each with its command.
 
     Args:
-        console: Where to print.
+        console: The console.
         cases: The cases.
-        workload_s: How long their workloads take together.
+        workload_s: The sum of the durations of their workloads.
     """
     for case in cases:
-        told = [f"expects {case.expect}"] if case.expect is not Verdict.VALID or case.runs > 1 else []
-        told += [f"in at least {case.at_least} of {case.runs} runs"] if case.runs > 1 else []
-        told += [str(threshold) for threshold in case.thresholds]
-        console.print(Text.assemble((plain(case.name), "bold"), f"  {'; '.join(told)}".rstrip()))
+        notes = [f"expects {case.expect}"] if case.expect is not Verdict.VALID or case.runs > 1 else []
+        notes += [f"in at least {case.at_least} of {case.runs} runs"] if case.runs > 1 else []
+        notes += [str(threshold) for threshold in case.thresholds]
+        console.print(Text.assemble((plain(case.name), "bold"), f"  {'; '.join(notes)}".rstrip()))
         console.print(Text(f"  {shlex.join(['labrys', *case.arguments()])}"), soft_wrap=True)
     plural = "" if len(cases) == 1 else "s"
     console.print(f"{len(cases)} case{plural}, whose workloads take {seconds(workload_s)}; nothing was run")
@@ -109,7 +109,7 @@ def cases_json(cases: Sequence[Case]) -> list[Value]:
 
 
 def summary_json(name: str, seed: int, folder: Path, results: Sequence[CaseResult]) -> dict[str, Value]:
-    """Returns what `labrys suite --format json` prints."""
+    """Returns the output of `labrys suite --format json`."""
     return {
         "suite": name,
         "seed": str(seed),
@@ -136,7 +136,7 @@ def summary_json(name: str, seed: int, folder: Path, results: Sequence[CaseResul
 
 
 def github_lines(name: str, results: Sequence[CaseResult]) -> Iterator[str]:
-    """Yields a line of GitHub Actions for each case that failed, and a notice with the sum."""
+    """Yields an annotation of GitHub Actions for each failed case, and a notice with the totals."""
     for result in results:
         if not result.passed:
             level = "warning" if result.undecided else "error"

@@ -1,7 +1,7 @@
-"""Runs a suite: each case as a command of its own, with its results written down after every one.
+"""Runs a suite: each case in a process of its own, with the results written after each case.
 
-A case that crashes, hangs or is killed takes nothing with it but itself. After an interruption the suite goes on where it
-stopped, from the same folder: `store/suites/NAME/TIME/` with `suite.json`, `junit.xml`, `summary.md`, and what each case said.
+A case that crashes, hangs or is killed affects no other case. After an interruption, the suite continues from its folder,
+`store/suites/NAME/TIME/`, which has `suite.json`, `junit.xml`, `summary.md`, and a log for each case.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 FORMAT = "labrys-suite"
 VERSION = 1
-BESIDE_S = 900.0  # what a case may take beside its workload on usual nodes: set-up, recovery, final reads, checking
+EXTRA_S = 900.0  # allowed per run beside its workload on usual nodes: set-up, recovery, final reads, checking
 REASON_LINES = 3
 ERROR_PREFIX = "labrys: "  # of each error that a command writes
 MAX_PLAIN_NAME = 120
@@ -60,7 +60,7 @@ DIGEST_CHARACTERS = 12
 
 @dataclass(frozen=True, slots=True)
 class SuiteFolder:
-    """Where a suite keeps what became of it.
+    """The folder with the results of a suite.
 
     Attributes:
         path: The folder.
@@ -79,21 +79,23 @@ class SuiteFolder:
         return cls(path)
 
     def read(self) -> Value:
-        """Returns what `suite.json` holds."""
+        """Returns the content of `suite.json`."""
         with below.open_file(self.path, self.path / "suite.json") as file:
             return json.loads(file.read())
 
-    def done(self, suite: Suite) -> dict[str, CaseResult]:
-        """Returns what is known of cases that were through before, by name.
+    def finished(self, suite: Suite) -> dict[str, CaseResult]:
+        """Returns the results of the cases that finished before, by name.
 
         Raises:
-            InputError: The folder is another suite's, or of another seed.
+            InputError: The folder belongs to another suite or seed, or cannot be read.
         """
         path = self.path / "suite.json"
         try:
             document = self.read()
             if document["format"] != FORMAT or document["suite"] != suite.name or document["seed"] != str(suite.seed):
-                raise InputError(f"{path} is of another suite or seed: {document['suite']}, seed {document['seed']}")
+                raise InputError(
+                    f"{path} belongs to another suite or seed: {document['suite']}, seed {document['seed']}"
+                )
             cases = {case.name: case for case in suite.cases}
             return {
                 name: _result_from(cases[name], must.mapping(result, f"results.{name}"))
@@ -105,7 +107,7 @@ class SuiteFolder:
 
     @contextlib.contextmanager
     def current(self, store: Path) -> Iterator[None]:
-        """Points `suites/current` of the store at this folder meanwhile, for those who watch."""
+        """Points `suites/current` of the store at this folder inside the context, for `labrys serve`."""
         link = store / "suites" / CURRENT
         try:
             link.parent.mkdir(parents=True, exist_ok=True)
@@ -118,7 +120,7 @@ class SuiteFolder:
             unpoint(link, self.path)
 
     def save(self, suite: Suite, results: Mapping[str, CaseResult], *, running: str | None = None) -> None:
-        """Writes down what is known, for people, for CI, and for going on later."""
+        """Writes the results: `suite.json` for `--resume`, `junit.xml` and `summary.md` for CI."""
         document = {
             "format": FORMAT,
             "version": VERSION,
@@ -135,11 +137,11 @@ class SuiteFolder:
 
 
 def seed_of(folder: Path) -> int:
-    """Returns the seed of a suite that was begun in `folder`."""
+    """Returns the seed of the suite in a folder."""
     try:
         return must.whole(int(SuiteFolder(folder).read()["seed"]), "seed")
     except (BadRecord, OSError, ValueError, OverflowError, KeyError, TypeError, RecursionError) as error:
-        raise InputError(f"{folder} holds no suite that could be resumed: {error}") from error
+        raise InputError(f"{folder} has no suite to resume: {error}") from error
 
 
 def run_suite(
@@ -154,24 +156,24 @@ def run_suite(
     config: Path | None,
     chosen: Collection[str] | None = None,
 ) -> list[CaseResult]:
-    """Runs the cases that are not through yet.
+    """Runs the cases that have no result yet.
 
     Args:
         suite: The suite.
-        folder: Where its results go.
-        store: Where the runs go.
-        console: Where a line for each case is shown.
-        exit_first: Whether to stop at the first case that is not as expected.
-        before: What is known from an earlier go.
-        time_limit_s: How long the workload of a case runs that says nothing of it.
-        config: The file of defaults that the cases have; None if they have none.
-        chosen: The names of the cases that run; None: all.
+        folder: The folder for its results.
+        store: The store for the runs.
+        console: The console for a line for each case.
+        exit_first: Whether to stop at the first case that fails.
+        before: The results of an interrupted suite, by case.
+        time_limit_s: The duration of the workload of a case without a time limit.
+        config: The `labrys.toml` of the cases; None if they have none.
+        chosen: The names of the cases to run; None for all.
 
     Returns:
-        What is known of each case, in their order; those that did not run are missing.
+        The results of the cases that ran, in the order of the suite.
 
     Raises:
-        KeyboardInterrupt: A person ended it; what was through is written down.
+        KeyboardInterrupt: A person ended the suite; the folder has the results so far.
     """
     results = dict(before)
     names = file_names(suite)
@@ -202,9 +204,9 @@ def run_suite(
 
 
 def file_names(suite: Suite) -> dict[str, str]:
-    """Returns the name of a file or a folder for each case by its name: whole, legible, and different from the others.
+    """Returns a legible and unique file name for each case, by the case's name.
 
-    So the runs of two cases are told apart in the store, in `labrys serve` and in trends.
+    So the store, `labrys serve` and the trends distinguish the runs of two cases.
     """
     plain = {case.name: _plain_name(case.name) for case in suite.cases}
     times = Counter(plain.values())
@@ -212,7 +214,7 @@ def file_names(suite: Suite) -> dict[str, str]:
 
 
 def _plain_name(text: str) -> str:
-    """Returns a text as the name of a file or a folder; a long one is cut, and stays different from others."""
+    """Returns a text as a file name; a long one is cut, and gets a digest so that it stays unique."""
     plain = re.sub(r"[^A-Za-z0-9.+-]+", "_", text).strip("_")
     plain = plain if plain[:1].isalnum() else f"s{plain}"
     return plain if len(plain) <= MAX_PLAIN_NAME else _with_digest(plain, text)
@@ -258,7 +260,7 @@ def _run_case(case: Case, command: Sequence[str], log_path: Path, limit_s: float
     return CaseResult(
         case=case,
         exit_code=_code(process.returncode, document),
-        reason=str(document.get("reason") or " / ".join(shown) or "it said nothing"),
+        reason=str(document.get("reason") or " / ".join(shown) or "the command printed nothing"),
         seconds=time.monotonic() - began_s,
         run=document.get("run"),
         failures=failures(parts),
@@ -270,14 +272,14 @@ def _run_case(case: Case, command: Sequence[str], log_path: Path, limit_s: float
 
 
 def how_often(case: Case, document: Mapping[str, Value], *, seconds: float) -> CaseResult:
-    """Returns what became of a case of several runs: as expected, if enough of them are.
+    """Returns the result of a case with several runs: as expected if at least `at_least` runs are.
 
-    If too few are, the worst of the other runs decides: invalid, an error, unknown, valid.
+    Otherwise the worst of the other runs decides, in the order invalid, error, unknown, valid.
 
     Args:
         case: The case.
-        document: What `labrys test --repeat` says.
-        seconds: How long it took.
+        document: The JSON output of `labrys test --repeat`.
+        seconds: The duration of all runs.
     """
     runs = document["runs"]
     hits = [
@@ -288,14 +290,14 @@ def how_often(case: Case, document: Mapping[str, Value], *, seconds: float) -> C
     others = [run for run in runs if run not in hits]
     enough = len(hits) >= case.at_least
     shown: Mapping[str, Value] = next(iter(hits if enough else _worst_first(others)), {})
-    told = f"{len(hits)} of {len(runs)} runs are {case.expect}"
-    told += f" by {', '.join(sorted(case.expect_parts))}" if case.expect_parts else ""
+    text = f"{len(hits)} of {len(runs)} runs are {case.expect}"
+    text += f" by {', '.join(sorted(case.expect_parts))}" if case.expect_parts else ""
     verdict = Verdict.from_json(shown.get("valid"))
     code = ExitCode.INTERNAL if verdict is None else verdict.exit_code
     return CaseResult(
         case=case,
         exit_code=int(code),
-        reason=f"{told}, and at least {case.at_least} of {case.runs} should be. {shown.get('reason') or 'None ran.'}",
+        reason=f"{text}, and at least {case.at_least} of {case.runs} should be. {shown.get('reason') or 'None ran.'}",
         seconds=seconds,
         run=shown.get("run"),
         failures=tuple(f"{part}={Verdict.INVALID}" for part in shown.get("invalid", ())),
@@ -303,33 +305,33 @@ def how_often(case: Case, document: Mapping[str, Value], *, seconds: float) -> C
 
 
 def _worst_first(runs: Sequence[Mapping[str, Value]]) -> list[Mapping[str, Value]]:
-    """Returns runs with invalid ones first, then errors, then unknown ones."""
+    """Returns runs in the order invalid, error, unknown, valid."""
     order = {Verdict.INVALID: 0, None: 1, Verdict.UNKNOWN: 2, Verdict.VALID: 3}
     return sorted(runs, key=lambda run: order[Verdict.from_json(run["valid"])])
 
 
 def _code(returncode: int, document: Mapping[str, Value]) -> int:
-    """Returns the exit code of a case; that of an error if it is a verdict's and the document does not say that verdict.
+    """Returns the exit code of a case; that of an error if its process ends with the code of a verdict that it did not print.
 
-    A Python that cannot start ends with 1, too, and would let a negative control pass.
+    A Python that cannot start also ends with 1, and a negative control must not pass by that.
     """
-    said = Verdict.from_json(document.get("valid"))
-    told = None if said is None else int(said.exit_code)
-    is_verdict = returncode in {int(verdict.exit_code) for verdict in Verdict}
-    return int(ExitCode.INTERNAL) if is_verdict and returncode != told else returncode
+    verdict = Verdict.from_json(document.get("valid"))
+    printed = None if verdict is None else int(verdict.exit_code)
+    is_verdict = returncode in {int(each.exit_code) for each in Verdict}
+    return int(ExitCode.INTERNAL) if is_verdict and returncode != printed else returncode
 
 
 def limit_s(case: Case, time_limit_s: float) -> float:
-    """Returns how many seconds a case may take with everything beside its workload; more on slow nodes."""
+    """Returns the time limit of a case: its workloads, and time for all else; more on slow nodes."""
     slowness = case.options.get("slowness", 1)
     factor = slowness if isinstance(slowness, int | float) and slowness > 1 else 1
-    return workload_s(case, time_limit_s) + case.runs * BESIDE_S * factor
+    return workload_s(case, time_limit_s) + case.runs * EXTRA_S * factor
 
 
 def workload_s(case: Case, default_s: float) -> float:
-    """Returns how long the workloads of a case run together: as it says, or as its plan says.
+    """Returns the sum of the durations of a case's workloads, from its time limit, its plan, or the default.
 
-    What cannot be understood counts as not said; the case's own command refuses it, with the reason.
+    A value that is not valid counts as missing here. The case's own command refuses it later, with the reason.
     """
     given: Value = case.options.get("time-limit")
     plan = case.options.get("plan")

@@ -74,7 +74,7 @@ def _repeat(ctx: click.Context, options: dict[str, Any], *, repeat: int, until_f
     """Carries out a test many times, and ends the command with the worst verdict.
 
     Raises:
-        InputError: The test cannot be had, or repeats itself in the simulator.
+        InputError: The options are not valid, or `same_seed` would repeat one simulated run.
     """
     from datetime import UTC, datetime
 
@@ -97,7 +97,7 @@ def _repeat(ctx: click.Context, options: dict[str, Any], *, repeat: int, until_f
     whole = f"{reproduce_line(ctx, options)} {' '.join(words)}"
     console.print(f"reproduce  {whole}", style="dim", soft_wrap=True)
     folder = RepeatFolder.create(options["store_dir"], name, datetime.now(UTC))
-    quiet = simulated and not console.is_terminal  # such a run takes seconds, and its line comes at its end
+    quiet = simulated and not console.is_terminal  # such a run takes seconds, and prints its line at its end
 
     def line_of(own: int) -> str:
         return reproduce_line(ctx, {**options, "seed": own})
@@ -111,12 +111,12 @@ def _repeat(ctx: click.Context, options: dict[str, Any], *, repeat: int, until_f
     def save(tally: Tally) -> None:
         folder.save(repeating.document_of(tally, test=name, seed=seed, reproduce=whole, folder=str(folder.path)))
 
-    def told(tally: Tally) -> None:
+    def on_run(tally: Tally) -> None:
         print_run(console, tally)
         save(tally)
 
     seeds = (seed if same_seed else repeat_seed(seed, number) for number in range(1, repeat + 1))
-    tally = repeating.repeat(carry_out, seeds, asked=repeat, until_fail=until_fail, reproduce=line_of, told=told)
+    tally = repeating.repeat(carry_out, seeds, asked=repeat, until_fail=until_fail, reproduce=line_of, on_run=on_run)
     save(tally)
     print_tally(console, tally, page=folder.page)
     match options["output"]:

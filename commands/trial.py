@@ -1,7 +1,7 @@
-"""One simulated run without a folder: carried out and judged in memory, as fast as this machine can.
+"""Carries out and judges one simulated run in memory, without a folder in the store.
 
-A trial is the same run as that of `labrys test --cluster sim` with the same seed and options, up to its verdict. It writes no
-report; whoever finds something carries the run out again and gets one.
+A trial has the same history and the same verdict as `labrys test --cluster sim` with the same seed and options. It writes no
+report. `labrys hunt` carries out an invalid run again as a test, which has one.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """What came of a simulated run.
+    """The outcome of a simulated run.
 
     Attributes:
         seed: Its seed.
         verdict: Its verdict.
         parts: The parts of the verdict.
         plan: Its faults.
-        operations: What clients did.
-        result: What else it left.
+        operations: The operations of the clients.
+        result: The rest of the outcome.
     """
 
     seed: int
@@ -55,35 +55,35 @@ class Trial:
 
     @property
     def blamed(self) -> tuple[str, ...]:
-        """Returns the names of the parts that are invalid."""
+        """Returns the names of the invalid parts."""
         return tuple(part.name for part in self.parts if part.verdict is Verdict.INVALID)
 
 
 class Unobserved:
-    """Shows nobody how a run goes on; see `harness.run.Observer`."""
+    """An observer that shows nothing; see `harness.run.Observer`."""
 
     def phase(self, text: str) -> None:
-        """Is not shown."""
+        """Shows nothing."""
 
     def workload_began(self, watch: Watch, clock: Clock) -> None:
-        """Is not shown."""
+        """Shows nothing."""
 
     def problem(self, text: str) -> None:
-        """Is not shown: it is in the result."""
+        """Shows nothing, because the result has the problem."""
 
 
 @contextlib.contextmanager
 def _uncollected() -> Iterator[None]:
-    """Keeps the garbage collector away for one run, which leaves little in cycles, and lets it look once behind it.
+    """Turns the garbage collector off for one run, and collects once after it.
 
-    Otherwise it goes through all objects of the run again and again, and takes a fifth of the time.
+    A run leaves few cycles. The collector would visit all objects of the run again and again, in a fifth of the time.
     """
     on = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        gc.collect(0)  # whatever was made meanwhile is in the youngest generation
+        gc.collect(0)  # all objects of the run are in the youngest generation
         if on:
             gc.enable()
 
@@ -93,12 +93,12 @@ def attempt(options: Mapping[str, Any], settled: Settled, *, seed: int, history:
 
     Args:
         options: The settled options of `labrys test`, for the simulator.
-        settled: What follows from them.
-        seed: The run's root seed, whatever the options say.
-        history: Where operations are recorded; by default in memory.
+        settled: The values that follow from them.
+        seed: The root seed of the run, instead of the seed in the options.
+        history: The recorder of the operations; by default one in memory.
 
     Raises:
-        LabrysError: The system could not be set up, or the options cannot be had together.
+        LabrysError: The system could not be set up, or the options do not fit together.
         KeyboardInterrupt: A person ended the run.
     """
     recorder = MemoryHistory() if history is None else history
@@ -111,7 +111,7 @@ def attempt(options: Mapping[str, Any], settled: Settled, *, seed: int, history:
         test, _, _ = compose(own, cluster, settled, "", defaults=None)
         result = run(test, history=recorder, logs_dir=Path(logs), observer=Unobserved())
         if result.interrupted:
-            raise KeyboardInterrupt  # whoever tries many runs is to stop, and not to go on with the next one
+            raise KeyboardInterrupt  # a caller with many runs must stop here
         operations = pair(recorder.ops)
         found = parts.of_run(test, result, operations)
     return Trial(

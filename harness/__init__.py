@@ -1,4 +1,4 @@
-"""How a run works, whatever is tested: operations, histories, generators, clients, nodes, time and chance.
+"""The parts of a run that do not depend on the system: operations, histories, generators, clients, nodes, time, randomness.
 
-This room imports no other room. Everything that knows a system, a fault, a workload or a report is built on what is here.
+This room imports no other room. The rooms with systems, faults, workloads and reports import this one.
 """

@@ -1,4 +1,4 @@
-"""Reads and writes within a folder with foreign content, and never leaves it.
+"""Reads and writes inside a folder with foreign content, and never leaves it.
 
 The folder of a run can come from anyone. A symbolic link in it could make a report show a private file of its reader, or make a
 picture overwrite a file. So these functions never follow a link within the folder. They open each component inside the one
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-LINK = "a symbolic link, and no link is followed below a run's folder"
-SPECIAL = "no regular file"
+LINK = "a symbolic link; labrys follows no link in a run's folder"
+SPECIAL = "not a regular file"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
@@ -33,7 +33,7 @@ def open_file(root: Path, path: Path) -> BinaryIO:
 
 
 def open_new_text(root: Path, path: Path) -> IO[str]:
-    """Opens the file at `path`, below `root`, empty, for writing and reading again."""
+    """Empties the file at `path`, below `root`, or creates it, and opens it for writing and reading."""
     with _folder_of(root, path) as folder:
         descriptor = _regular(path, folder, os.O_RDWR | os.O_CREAT)
     os.ftruncate(descriptor, 0)
@@ -41,7 +41,7 @@ def open_new_text(root: Path, path: Path) -> IO[str]:
 
 
 def replace_file(root: Path, path: Path, data: bytes) -> None:
-    """Replaces what is at `path`, below `root`, in one step, and makes the folders on the way to it."""
+    """Replaces the file at `path`, below `root`, in one step, and makes its parent folders."""
     temporary = f".{path.name}.{secrets.token_hex(4)}.tmp"
     with _folder_of(root, path, make=True) as folder:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -58,10 +58,10 @@ def replace_file(root: Path, path: Path, data: bytes) -> None:
 
 
 def is_file(root: Path, path: Path) -> bool:
-    """Says whether there is a file at `path`, below `root`.
+    """Returns whether there is a regular file at `path`, below `root`.
 
     Raises:
-        OSError: There is something else, e.g. a link.
+        OSError: Something else is there, e.g. a link.
     """
     try:
         open_file(root, path).close()
@@ -71,7 +71,7 @@ def is_file(root: Path, path: Path) -> bool:
 
 
 def is_folder(root: Path, path: Path) -> bool:
-    """Says whether there is a folder at `path`, below `root` or `root` itself, on a way without links."""
+    """Returns whether `path`, below `root` or `root` itself, is a folder with no link on the way."""
     try:
         with _folder_of(root, path / "_"):
             return True
@@ -80,16 +80,16 @@ def is_folder(root: Path, path: Path) -> bool:
 
 
 def walk(root: Path, path: Path, *, deepest: int) -> Iterator[tuple[Path, os.stat_result]]:
-    """Yields everything below a folder with what `lstat` says of it; what a link leads to is not below.
+    """Yields each entry below a folder with its `lstat` result; links are not followed.
 
     Args:
-        root: The folder that is not left.
-        path: The folder where to begin.
-        deepest: How many folders below `path` are entered; one that is deeper is yielded without what it holds.
+        root: The folder that the walk does not leave.
+        path: The folder where the walk begins.
+        deepest: The number of levels of folders below `path` that the walk enters. Deeper folders are yielded and not entered.
     """
     with _folder_of(root, path / "_") as folder:
         found = []
-        for name in sorted(os.listdir(folder)):  # noqa: PTH208 - of an open folder, which no link can replace
+        for name in sorted(os.listdir(folder)):  # noqa: PTH208 - an open folder, which no link can replace
             with contextlib.suppress(FileNotFoundError):
                 found.append((path / name, os.stat(name, dir_fd=folder, follow_symlinks=False)))
     for entry, about in found:
@@ -100,7 +100,7 @@ def walk(root: Path, path: Path, *, deepest: int) -> Iterator[tuple[Path, os.sta
 
 @contextlib.contextmanager
 def _folder_of(root: Path, path: Path, *, make: bool = False) -> Iterator[int]:
-    """Gives the folder that holds `path`, opened component by component from `root` on."""
+    """Opens the parent folder of `path`, component by component from `root`, and yields its descriptor."""
     parts = path.relative_to(root).parts
     if not parts or ".." in parts:
         raise OSError(errno.EINVAL, f"expected a path below {root}", str(path))
@@ -115,7 +115,7 @@ def _folder_of(root: Path, path: Path, *, make: bool = False) -> Iterator[int]:
             try:
                 inner = os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
             except OSError as error:
-                raise _told(error, part, folder, path) from error
+                raise _as_link(error, part, folder, path) from error
             os.close(folder)
             folder = inner
         yield folder
@@ -124,21 +124,21 @@ def _folder_of(root: Path, path: Path, *, make: bool = False) -> Iterator[int]:
 
 
 def _regular(path: Path, folder: int, flags: int) -> int:
-    """Opens a regular file; a pipe or a device is never waited for."""
+    """Opens a regular file; never waits for a pipe or a device."""
     try:
         descriptor = os.open(
             path.name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, 0o644, dir_fd=folder
         )
     except OSError as error:
-        raise _told(error, path.name, folder, path) from error
+        raise _as_link(error, path.name, folder, path) from error
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(errno.EINVAL, SPECIAL, str(path))
     return descriptor
 
 
-def _told(error: OSError, name: str, folder: int, path: Path) -> OSError:
-    """Returns the error, with a link called a link."""
+def _as_link(error: OSError, name: str, folder: int, path: Path) -> OSError:
+    """Returns an error that names the link if `name` is one; else the error itself."""
     with contextlib.suppress(OSError):
         if stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
             return OSError(errno.ELOOP, LINK, str(path))

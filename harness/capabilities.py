@@ -1,4 +1,4 @@
-"""What a node's kernel and tools can do, as probed; a fault states what it needs and is refused where that is missing."""
+"""The capabilities of a node's kernel and tools, as probed. Labrys refuses a fault whose needs a node lacks."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# The names a fault may ask for. A probe answers each of them for each node.
+# The capabilities that a fault may need. Each node is probed for all of them.
 IPTABLES = "iptables"
 IP6TABLES = "ip6tables"
 IPTABLES_STATISTIC = "iptables-statistic"
 NETEM = "netem"
 TBF = "tbf"
-CLOCK = "clock"  # the node's clock is its own, and may be set
+CLOCK = "clock"  # the node has its own clock, which can be set
 FAKETIME = "faketime"  # libfaketime is installed on the node
 LOOP_DEVICES = "loop-devices"
 DROP_CACHES = "drop-caches"
@@ -22,16 +22,16 @@ ROOT = "root"  # commands run as root, or sudo without a password
 
 NAMES = (IPTABLES, IP6TABLES, IPTABLES_STATISTIC, NETEM, TBF, CLOCK, FAKETIME, LOOP_DEVICES, DROP_CACHES, ROOT)
 
-# What a simulated node can do, and all that it can: it has the faults that have an effect in its world.
+# The only capability of a simulated node: the faults that have a simulated effect.
 SIMULATED = "simulated"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """What one node can do.
+    """The capabilities of one node.
 
     Attributes:
-        available: The capabilities that the probe saw work.
+        available: The capabilities that worked in the probe.
         missing: Each missing capability, with the reason from the node.
     """
 

@@ -93,14 +93,16 @@ OPTIONS = (
 
 
 def make_load(options: Mapping[str, Any], nodes: int) -> Load:
-    """Makes the load that the options name, on so many nodes.
+    """Makes the load that the options name, for a number of nodes.
 
     Raises:
-        InputError: It cannot be what the options say.
+        InputError: The options are not valid.
     """
     from harness.load import ClosedLoop, OpenLoop, parse_concurrency  # noqa: PLC0415 - `--help` needs no load
 
     if options["load_kind"] == "closed":
         return ClosedLoop(concurrency=parse_concurrency(options["concurrency"], nodes))
-    most = options["max_in_flight"]
-    return OpenLoop(rate_per_node=options["rate"], max_in_flight=most, processes_per_node=min(4, most))
+    max_in_flight = options["max_in_flight"]
+    return OpenLoop(
+        rate_per_node=options["rate"], max_in_flight=max_in_flight, processes_per_node=min(4, max_in_flight)
+    )

@@ -1,9 +1,8 @@
-"""The one source of time: a monotonic clock, real or virtual.
+"""The only source of time: a monotonic clock, real or virtual.
 
-Everything that waits or takes a timestamp does so through the running asyncio loop, whose `time()` is the clock. A real
-run uses the ordinary loop (CLOCK_MONOTONIC, so a wall clock that jumps on the control node changes nothing). A test uses
-`VirtualLoop`, in which time stands still while anything can run and then jumps to the next timer: hours of schedule pass
-in milliseconds, and two runs give the same interleaving.
+All waits and timestamps use the `time()` of the running asyncio loop. A real run uses the ordinary loop. Its clock is
+CLOCK_MONOTONIC, so a jump of the control node's wall clock has no effect. A test uses `VirtualLoop`. Its time is still while
+a task can run, and then jumps to the next timer. So hours pass in milliseconds, and two runs have the same interleaving.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-SIGNAL_TURNS = 64  # a virtual loop looks for signals once in so many turns: a look takes as long as much of a turn
+SIGNAL_TURNS = 64  # a virtual loop checks for signals once in so many turns, because a check takes long
 
 
 class Clock:
@@ -45,22 +44,22 @@ class Clock:
 
 
 class Events(Protocol):
-    """What happens in virtual time beside the tasks of a loop, such as a simulated network."""
+    """Events in virtual time beside the tasks of a loop, such as those of a simulated network."""
 
     def pass_until(self, deadline_s: float | None) -> float | None:
-        """Lets events happen, in the order of their times, until one has given the loop something to do.
+        """Carries out events, in the order of their times, until one wakes the loop.
 
         Args:
-            deadline_s: The last time that may be reached; None: there is no timer, so only an event can wake the loop.
+            deadline_s: The time of the next timer; None if there is none, so that only an event can wake the loop.
 
         Returns:
-            The time that was reached, at most `deadline_s`; None if there was no deadline and nothing woke the loop.
+            The new time, at most `deadline_s`; None if there was no deadline and nothing woke the loop.
         """
         ...
 
 
 class _JumpingSelector(selectors.SelectSelector):
-    """A selector that never waits: where it would, it moves the loop's time on by as much, or until an event wakes it."""
+    """A selector that never waits. Instead, it advances the loop's time to the next timer or to the next event."""
 
     def __init__(self, events: Events | None) -> None:
         super().__init__()
@@ -80,13 +79,13 @@ class _JumpingSelector(selectors.SelectSelector):
         if reached_s is None:
             if ready := super().select(0):
                 return ready
-            raise RuntimeError("virtual time stands still: every task waits for something that no timer will bring")
+            raise RuntimeError("virtual time stands still: every task waits, and no timer can wake one")
         self.now_s = max(self.now_s, reached_s)
         return []
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop whose time jumps to the next timer whenever nothing can run. No sockets, and no threads."""
+    """An event loop whose time jumps to the next timer when no task can run. It has no sockets and no threads."""
 
     def __init__(self, events: Events | None = None) -> None:
         self._jumping = _JumpingSelector(events)
@@ -96,17 +95,17 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """Returns the virtual time in seconds, from 0."""
         return self._jumping.now_s
 
-    def run_in_executor(  # type: ignore[override]  # its variadic generics say the same
+    def run_in_executor(  # type: ignore[override]  # the base class has variadic generics
         self,
-        executor: Any,  # noqa: ARG002 - there is none to choose
+        executor: Any,  # noqa: ARG002 - there is no executor
         func: Callable[..., T],
         *args: Any,
     ) -> asyncio.Future[T]:
-        """Runs `func` at once, in no virtual time, so that `asyncio.to_thread` needs no thread that time would wait for."""
+        """Runs `func` at once, in no virtual time, so that `asyncio.to_thread` needs no thread."""
         future: asyncio.Future[T] = self.create_future()
         try:
             future.set_result(func(*args))
-        except Exception as error:  # noqa: BLE001 - it belongs to whoever awaits the future
+        except Exception as error:  # noqa: BLE001 - the caller that awaits the future gets it
             future.set_exception(error)
         return future
 
@@ -115,8 +114,8 @@ def run_virtual(main: Coroutine[Any, Any, T], events: Events | None = None) -> T
     """Runs `main` to its end in virtual time and returns its result.
 
     Args:
-        main: What is run.
-        events: What else happens in that time.
+        main: The coroutine to run.
+        events: Other events in that time.
     """
     loop = VirtualLoop(events)
     try:
@@ -126,7 +125,7 @@ def run_virtual(main: Coroutine[Any, Any, T], events: Events | None = None) -> T
 
 
 def in_virtual_time() -> bool:
-    """Says whether the caller runs in a `VirtualLoop`; also from within what its `run_in_executor` carries out."""
+    """Returns whether the caller runs in a `VirtualLoop`, directly or through its `run_in_executor`."""
     try:
         return isinstance(asyncio.get_running_loop(), VirtualLoop)
     except RuntimeError:

@@ -1,8 +1,8 @@
-"""The closed loop: each worker asks for an operation, performs it, and asks again as soon as it has the answer.
+"""The closed loop: each worker asks for an operation, performs it, and asks again after its answer.
 
-A worker that gets `Later` waits for a time, an event, or both. The longest waiting worker goes first, and after each operation
-all other workers have their turn before its worker asks again. So no worker gets more than its share, however fast the answers
-are.
+A worker that gets `Later` waits for a time, an event, or both. The worker that waits longest goes first. After each operation,
+all other workers have a turn before this worker asks again. So no worker gets more than its share, even if its answers are
+fast.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 MAX_STALE = 64
 
 
-class GeneratorStuck(LabrysError):  # noqa: N818 - says what happened to the generator
-    """All workers wait for an event, and nothing is in flight that could bring one."""
+class GeneratorStuck(LabrysError):  # noqa: N818 - a state of the generator
+    """All workers wait for an event, and no operation is in flight that could cause one."""
 
 
 class ClosedDriver(Driver):
@@ -40,7 +40,7 @@ class ClosedDriver(Driver):
         self._room = WaitingRoom(self._loop, self._clock)
 
     def start(self) -> None:
-        """Lets every worker ask for the first time, in the order of their numbers."""
+        """Starts all workers, in the order of their numbers."""
         nodes = self._setting.nodes
         for worker in range(self._concurrency):
             seat = self._new_seat(worker, nodes[worker % len(nodes)])
@@ -84,8 +84,8 @@ class ClosedDriver(Driver):
                     self._room.wake_for_event()
                 if answer.at_ns is None and self._room.untimed + 1 == self._active and not self._deadlines:
                     raise GeneratorStuck(
-                        f"the generator told all {self._active} workers to wait for an event, but no operation "
-                        "is in flight; a generator that answers Later() must have something to wait for"
+                        f"the generator lets all {self._active} workers wait for an event, but no operation is in flight; "
+                        "a generator may answer Later() only while an event can come"
                     )
                 await self._room.wait(answer)
         self._leave()
@@ -98,10 +98,10 @@ class ClosedDriver(Driver):
 
 
 class WaitingRoom:
-    """Where workers wait for a time or an event.
+    """Holds workers that wait for a time or an event.
 
     Attributes:
-        untimed: How many wait for an event and for no time.
+        untimed: The number of workers that wait for an event and not for a time.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
@@ -115,7 +115,7 @@ class WaitingRoom:
         self._alarm_ns = 0
 
     async def wait(self, later: Later) -> None:
-        """Returns when it is time to ask again."""
+        """Waits until the worker may ask again."""
         future: asyncio.Future[None] = self._loop.create_future()
         if later.at_ns is None:
             self.untimed += 1
@@ -129,7 +129,7 @@ class WaitingRoom:
         await future
 
     def wake_for_event(self) -> None:
-        """Wakes those who wait for an event."""
+        """Wakes all workers that wait for an event."""
         if not self._for_event:
             return
         waiting, self._for_event = self._for_event, []
@@ -137,13 +137,13 @@ class WaitingRoom:
         for future in waiting:
             if not future.done():
                 future.set_result(None)
-        # Those who waited for a time as well are done, and would pile up until that time.
+        # Woken workers that also waited for a time would pile up until that time.
         if len(self._for_time) > MAX_STALE + 2 * len(waiting):
             self._for_time = [entry for entry in self._for_time if not entry[2].done()]
             heapq.heapify(self._for_time)
 
     def wake_all(self) -> None:
-        """Wakes everyone."""
+        """Wakes all workers."""
         self.wake_for_event()
         for _, _, future in self._for_time:
             if not future.done():
@@ -158,7 +158,7 @@ class WaitingRoom:
         if self._alarm is not None:
             self._alarm.cancel()
         self._alarm_ns = at_ns
-        # One nanosecond more, so that rounding never wakes anyone before the time.
+        # One nanosecond more, so that rounding never wakes a worker too early.
         delay_s = (at_ns - self._clock.now_ns() + 1) / NS_PER_S
         self._alarm = self._loop.call_later(delay_s, self._ring)
 

@@ -1,7 +1,7 @@
-"""What a cluster gives a run: nodes, a remote shell on each, and what their kernels can do.
+"""The interface of a cluster: nodes, a remote shell on each, and their capabilities.
 
-A cluster is where nodes come from (namespaces on this machine, Vagrant's VMs, an inventory of hosts). It knows nothing
-about the system that runs on them.
+The nodes are namespaces on this machine, Vagrant's VMs, or the hosts of an inventory. A cluster does not depend on the system
+that runs on it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Cluster(Protocol):
     """A set of reachable nodes.
 
     Attributes:
-        name: The cluster's name; several can live side by side.
+        name: The cluster's name; several clusters can exist at the same time.
     """
 
     name: str
@@ -41,13 +41,13 @@ class Cluster(Protocol):
         ...
 
     def capabilities(self) -> Mapping[str, Capabilities]:
-        """Probes (once) what each node can do, by node name."""
+        """Returns the capabilities of each node by its name; probes them once."""
         ...
 
     def entered(self) -> AbstractContextManager[None]:
-        """Puts the calling thread where the nodes' addresses can be reached, until the context ends.
+        """Moves the calling thread to a network namespace that reaches the nodes, until the context ends.
 
-        Threads started inside inherit the place. For clusters of other machines this does nothing.
+        Threads that start inside inherit the namespace. For clusters of other machines this does nothing.
         """
         ...
 
@@ -57,9 +57,9 @@ class Cluster(Protocol):
 
 
 class Paper:
-    """Nodes on paper: they have names, and addresses that nobody has. A plan is drawn with them before there are any.
+    """Nodes that exist only by name, with unused addresses, so that a plan can be drawn before there is a cluster.
 
-    It stands in for a `Cluster`, whose other methods it lacks.
+    It takes the place of a `Cluster`, and lacks the other methods.
     """
 
     name = "paper"
@@ -69,9 +69,9 @@ class Paper:
 
 
 def on_nodes(nodes: Sequence[Node], action: Callable[[Node], T]) -> dict[str, T | Exception]:
-    """Runs `action` for every node at once, a thread each, and waits for all. In virtual time it runs for one after the other.
+    """Runs `action` for all nodes at once, in a thread for each, and waits for all. In virtual time, the nodes come in order.
 
-    The actions bring their own deadlines. An exception on one node does not stop the others and is returned in its place.
+    Each action needs its own deadline. An exception on one node does not stop the others, and becomes the result of its node.
 
     Returns:
         Node name to result, or to the exception that `action` raised there, in the order of `nodes`.
@@ -80,7 +80,7 @@ def on_nodes(nodes: Sequence[Node], action: Callable[[Node], T]) -> dict[str, T 
     def guarded(node: Node) -> T | Exception:
         try:
             return action(node)
-        except Exception as error:  # noqa: BLE001 - handed to the caller, who decides per node
+        except Exception as error:  # noqa: BLE001 - the caller gets it
             return error
 
     if not nodes:

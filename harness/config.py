@@ -1,17 +1,17 @@
 """Reads `labrys.toml`: defaults for the options of commands.
 
 The file has a table for each command, with the options' long names as keys (`time-limit` or `time_limit`). `labrys plan` takes
-its defaults from `[test]`, since it shows what a test would do:
+its defaults from `[test]`, because it shows the plan of a test:
 
     [test]
     time-limit = 120
     nemesis = "kill,partition-random-halves"
 
-A file that lies in the working folder may be someone else's. So each default that it gives is told on standard error and stands
-in the result. Where we are root, a file that others can write is refused unless the person names it.
+A file in the working folder may belong to someone else. So each command prints the defaults that it takes from the file, and
+the results have them. As root, Labrys refuses a file that others can write, unless the command line names it.
 
-An unknown command or key is an error with a suggestion: a default that is silently ignored is a test that was not run. For the
-same reason a table `[plan]` is refused, and so are variables `LABRYS_PLAN_...`.
+An unknown command or key is an error with a suggestion, because the test would run without it. For the same
+reason, Labrys refuses a table `[plan]` and variables `LABRYS_PLAN_...`.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ if TYPE_CHECKING:
 
 ROOT = 0
 
-# Commands that take the defaults of another one: what they show, the other does.
+# Commands that take the defaults of another command.
 DEFAULTS_OF = MappingProxyType({"plan": "test"})
 
 
 def load_config(path: Path, commands: Collection[str], *, named: bool) -> dict[str, dict[str, Any]]:
-    """Reads the file's tables as they are.
+    """Reads the tables of the file.
 
     Args:
         path: The file.
         commands: The names of all commands.
-        named: Whether the person named the file; else it was found in the working folder.
+        named: Whether the command line or the environment names the file; else it is from the working folder.
 
     Raises:
-        InputError: The file cannot be read, is not TOML, or has something else at its top than tables named after commands.
+        InputError: The file cannot be read, is not TOML, or has other entries at its top than tables named after commands.
     """
     try:
         with path.open("rb") as file:
@@ -68,14 +68,14 @@ def load_config(path: Path, commands: Collection[str], *, named: bool) -> dict[s
 
 
 def _refuse_foreign(path: Path, found: Iterable[os.stat_result]) -> None:
-    """Refuses to let a file that others can write decide what root does; the person can still name it.
+    """Refuses, as root, a file that others can write. The command line can still name it.
 
     Args:
         path: The file.
-        found: What is known of it, and of the link to it if it is one.
+        found: The status of the file, and of the link to it if there is one.
 
     Raises:
-        InputError: We are root, and someone else than root and the user of sudo owns the file or may write it.
+        InputError: Labrys runs as root, and another user than root and the user of sudo owns the file or may write it.
     """
     if os.geteuid() != ROOT:
         return
@@ -95,14 +95,14 @@ def _refuse_foreign(path: Path, found: Iterable[os.stat_result]) -> None:
 
 
 def refuse_unread(environment: Mapping[str, str], prefix: str) -> None:
-    """Refuses variables that look like defaults and are not read.
+    """Refuses environment variables that look like defaults and have no effect.
 
     Args:
         environment: The variables by name.
-        prefix: What the names of all our variables begin with.
+        prefix: The prefix of all variables of Labrys.
 
     Raises:
-        InputError: There is one; the message names the one that is read.
+        InputError: There is such a variable; the message names the one with an effect.
     """
     for command, other in DEFAULTS_OF.items():
         start = f"{prefix}_{command}_".upper()
@@ -110,7 +110,7 @@ def refuse_unread(environment: Mapping[str, str], prefix: str) -> None:
             if name.startswith(start):
                 read = f"{prefix}_{other}_".upper() + name.removeprefix(start)
                 raise InputError(
-                    f"{name}: `labrys {command}` takes its defaults from those of `labrys {other}`; set {read} instead"
+                    f"{name}: `labrys {command}` takes the defaults of `labrys {other}`; set {read} instead"
                 )
 
 
@@ -123,10 +123,10 @@ def as_defaults(
         path: The file, for messages.
         command: The command's name.
         table: Its table.
-        known: The command's options by long name: the parameter's name, and whether it takes a list.
+        known: For each long name of an option: the name of its parameter, and whether it takes a list.
 
     Raises:
-        InputError: A key names no parameter, or a value cannot be a value of an option.
+        InputError: A key is no option, or a value does not fit its option.
     """
     defaults: dict[str, Any] = {}
     for key, value in table.items():

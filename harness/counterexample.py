@@ -1,4 +1,4 @@
-"""A counterexample as operations: the few that show what cannot be."""
+"""A counterexample: a few operations that have no legal order."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Counterexample:
     """The part of a history that shows the violation.
 
     Attributes:
-        key: The independent key it is about.
-        explanation: The sentence that the checker gave.
-        operations: In the order of their invokes, `MAX_SHOWN` at most.
+        key: The independent key of the operations; None if they have several.
+        explanation: The explanation, as a sentence.
+        operations: At most `MAX_SHOWN` operations, in the order of their invokes.
         culprit: The operation that could not have happened, given the others.
-        subject: The element, offset or token that it is about; None if it is about the key as a whole.
+        subject: The element, offset or token of the violation; None if it concerns the whole key.
     """
 
     key: str | None
@@ -39,9 +39,9 @@ def counterexample_of(
 
     Args:
         operations: The operations, in any order.
-        explanation: The sentence.
-        culprit: The operation that could not have happened. If it is none of the operations, the one that ended last is.
-        subject: What it is about; see `Counterexample`.
+        explanation: The explanation, as a sentence.
+        culprit: The operation that could not have happened; by default the operation that ended last.
+        subject: See `Counterexample`.
     """
     ordered = sorted(operations, key=lambda op: (op.start_ns, op.invoke_index))
     if not ordered:

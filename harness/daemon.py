@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
     from harness.remote import Remote
 
-# Lines NAME=value without spaces, which a fault has left for a process of the system, e.g. a library that it is to load. In a
-# shell: `env $(cat /run/labrys/environment /run/labrys/environment-ROLE 2>/dev/null) COMMAND`. The second file is for that role
-# alone. A system that does not take them can have no such fault.
+# A file with environment variables that a fault sets for the system's processes, e.g. a library to load: lines NAME=value
+# without spaces. A second file is for one role. In a shell:
+# `env $(cat /run/labrys/environment /run/labrys/environment-ROLE 2>/dev/null) COMMAND`.
+# A system that ignores these files cannot have such faults.
 ENVIRONMENT = "/run/labrys/environment"
 LAUNCH_WAIT_S = 5
 KILL_WAIT_S = 10
@@ -30,7 +31,7 @@ PORT_TAKEN = 98
 NOT_LAUNCHED = 97
 LOG_TAIL_LINES = 12
 ROLE = re.compile(r"[a-z][a-z0-9-]{0,39}")
-# The place of a daemon, then the beginning of its /proc/PID/stat; a program's name may hold spaces and parentheses.
+# The number of a daemon, then the beginning of its /proc/PID/stat; the name of a program may have spaces and parentheses.
 _STAT = re.compile(r"(?P<number>\d+) (?P<pid>\d+) \(.*\) (?P<state>\S)")
 
 
@@ -41,15 +42,14 @@ class Daemon:
     Attributes:
         role: Its role in the system, e.g. `broker`; a node has at most one process of a role.
         argv: Its command line. The program is looked up on the node's PATH.
-        pattern: An extended regular expression that matches its command line, as for `pgrep -f`. It must not match a shell with
-        the
-            same words: begin it with `^` and the program.
+        pattern: An extended regular expression that matches its command line, as for `pgrep -f`. It must not match a shell
+            with the same words: begin it with `^` and the program.
         ports: The TCP ports that it listens on.
         data_dir: The absolute path of the directory with the data that must survive a crash. No other process uses it.
         log_files: The absolute paths of its logs. The first gets its standard output and standard error.
         environment: Additional environment variables.
-        working_dir: The folder in which it starts; None: `data_dir`.
-        config_files: Absolute path to content, written before each start.
+        working_dir: The folder in which it starts; None for `data_dir`.
+        config_files: Files that are written before each start: absolute path to content.
     """
 
     role: str
@@ -64,7 +64,9 @@ class Daemon:
 
     def __post_init__(self) -> None:
         if not ROLE.fullmatch(self.role):
-            raise ValueError(f"expected a role of small letters, digits and hyphens, e.g. broker, not {self.role!r}")
+            raise ValueError(
+                f"expected a role of lower-case letters, digits and hyphens, e.g. broker, not {self.role!r}"
+            )
 
     def start(self, remote: Remote) -> None:
         """Starts it in a session of its own, and waits until it is in the process table. Does nothing if it already runs.
@@ -92,16 +94,16 @@ class Daemon:
         if started.status != 0:
             raise NodeError(
                 remote.node,
-                f"the process {self.role!r} could not be launched: {started.stderr.strip() or '(it said nothing)'}",
+                f"the process {self.role!r} could not be launched: {started.stderr.strip() or '(no output)'}",
             )
 
     def kill(self, remote: Remote) -> None:
-        """Ends it with SIGKILL and waits until it is gone, and its ports with it. Does nothing if it does not run.
+        """Ends it with SIGKILL, and waits until it is gone and its ports are free. Does nothing if it does not run.
 
-        A process whose first thread has ended has no command line any more, while its other threads may still hold a port.
+        After the end of its first thread, a process has no command line. Its other threads may still hold a port.
 
         Raises:
-            CommandFailed: At the deadline it still runs, or a process still listens on its ports.
+            CommandFailed: At the deadline, it still runs, or a process still listens on its ports.
         """
         listening = " || ".join(_listens(str(port)) for port in self.ports) or "false"
         remote.run(
@@ -117,7 +119,7 @@ class Daemon:
         """Stops it with SIGSTOP.
 
         Raises:
-            CommandFailed: There is no such process.
+            CommandFailed: It does not run.
         """
         remote.run(f"kill -STOP $({self.found()})")
 
@@ -135,7 +137,7 @@ class Daemon:
         remote.run(f"[ ! -d {data_dir} ] || find {data_dir} -mindepth 1 -delete || exit\nrm -f {logs}")
 
     def found(self) -> str:
-        """Returns a shell command that prints its pids, and fails where there is none."""
+        """Returns a shell command that prints its pids, and fails if there is none."""
         return f"pgrep -f {shlex.quote(self.pattern)}"
 
     def _ports(self) -> str:
@@ -158,10 +160,10 @@ class Daemon:
 
 
 def states(remote: Remote, daemons: Iterable[Daemon]) -> dict[str, tuple[int, str] | None]:
-    """Reads several processes from the node's process table, in one command.
+    """Reads the states of several processes from the node's process table, in one command.
 
     Returns:
-        Role to pid and state letter as in /proc/PID/stat (`T` is stopped), or None where there is no such process.
+        For each role, the pid and the state letter as in /proc/PID/stat (`T` is stopped); None if it does not run.
     """
     described = list(daemons)
     if not described:
@@ -172,10 +174,10 @@ def states(remote: Remote, daemons: Iterable[Daemon]) -> dict[str, tuple[int, st
         for number, daemon in enumerate(described)
     )
     found: dict[str, tuple[int, str] | None] = {daemon.role: None for daemon in described}
-    for said in map(_STAT.match, remote.run(f"{script}\ntrue").stdout.splitlines()):
-        if said and said["state"] != ZOMBIE:
-            role = described[int(said["number"])].role
-            found[role] = found[role] or (int(said["pid"]), said["state"])
+    for line in map(_STAT.match, remote.run(f"{script}\ntrue").stdout.splitlines()):
+        if line and line["state"] != ZOMBIE:
+            role = described[int(line["number"])].role
+            found[role] = found[role] or (int(line["pid"]), line["state"])
     return found
 
 

@@ -1,4 +1,4 @@
-"""Options as one frozen dataclass. Field, type, range, default and help are declared once, and all else follows.
+"""Declares options as one frozen dataclass, with type, range, default and help of each option.
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class EtcdOptions:
@@ -6,9 +6,9 @@
         heartbeat_ms: int = option(100, "Milliseconds between heartbeats of the leader.", low=1, high=10_000)
         profile: Literal["small", "large"] = option("small", "How much memory a node gets.")
 
-The flags, `labrys.toml`, environment variables, suites, the reproduce line and `test.json` follow: `--heartbeat-ms`,
+Flags, `labrys.toml`, environment variables, suites, the reproduce line and `test.json` follow from it: `--heartbeat-ms`,
 `heartbeat-ms`, `LABRYS_TEST_HEARTBEAT_MS`. A field has the type `bool`, `int`, `float`, `str`, `Path`, `Literal` of texts, or a
-`StrEnum`; a number has two finite ends.
+`StrEnum`. A number has a finite lower and a finite upper bound.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Declared:
 
     Attributes:
         help: One line.
-        low: The least number.
-        high: The greatest number.
-        above: Whether the least number itself is outside.
-        metavar: What the help shows for the value.
-        judges: Whether a verdict depends on it, so that `labrys check` and `labrys analyze` have it too.
+        low: The lower bound.
+        high: The upper bound.
+        above: Whether the lower bound itself is excluded.
+        metavar: The placeholder of the value in the help.
+        judges: Whether a verdict depends on it; `labrys check` and `labrys analyze` have it then too.
     """
 
     help: str
@@ -57,7 +57,7 @@ class Declared:
 
 def option(
     default: Any,
-    help: str,  # noqa: A002 - as click calls it
+    help: str,  # noqa: A002 - the name in click
     *,
     low: float | None = None,
     high: float | None = None,
@@ -65,9 +65,9 @@ def option(
     metavar: str | None = None,
     judges: bool = False,
 ) -> Any:
-    """Returns the field of an option; see the module and `Declared`."""
-    said = Declared(help=help, low=low, high=high, above=above, metavar=metavar, judges=judges)
-    return dataclasses.field(default=default, metadata={_META: said})
+    """Returns a field of the dataclass; see the module and `Declared`."""
+    declared = Declared(help=help, low=low, high=high, above=above, metavar=metavar, judges=judges)
+    return dataclasses.field(default=default, metadata={_META: declared})
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,40 +80,40 @@ def click_options(options: type, *, judging: bool = False) -> list[click.Option]
 
     Args:
         options: The dataclass.
-        judging: Whether only those that a verdict depends on are wanted.
+        judging: Whether to return only options that a verdict depends on.
 
     Raises:
-        TypeError: It is no dataclass of options; a mistake of whoever wrote it.
+        TypeError: It is not a dataclass of options, which is a bug of its author.
     """
     if not dataclasses.is_dataclass(options):
         raise TypeError(f"expected a dataclass of options, found {options!r}")
     kinds = typing.get_type_hints(options)
     found = []
     for field in dataclasses.fields(options):
-        said = field.metadata.get(_META)
-        if said is None:
+        declared = field.metadata.get(_META)
+        if declared is None:
             raise TypeError(f"{options.__qualname__}.{field.name} has no help; declare it with harness.declare.option")
-        if judging and not said.judges:
+        if judging and not declared.judges:
             continue
-        found.append(_click_option(field.name, kinds[field.name], field.default, said, options.__qualname__))
+        found.append(_click_option(field.name, kinds[field.name], field.default, declared, options.__qualname__))
     return found
 
 
-def _click_option(name: str, kind: Any, default: Any, said: Declared, owner: str) -> click.Option:
+def _click_option(name: str, kind: Any, default: Any, declared: Declared, owner: str) -> click.Option:
     flag = f"--{name.replace('_', '-')}"
     if kind is bool:
-        return click.Option([f"{flag}/--no-{flag[2:]}", name], default=default, show_default=True, help=said.help)
+        return click.Option([f"{flag}/--no-{flag[2:]}", name], default=default, show_default=True, help=declared.help)
     return click.Option(
         [flag, name],
-        type=_click_type(kind, said, f"{owner}.{name}"),
+        type=_click_type(kind, declared, f"{owner}.{name}"),
         default=str(default) if isinstance(default, enum.Enum) else default,
         show_default=default is not None and default != "",
-        metavar=said.metavar,
-        help=said.help,
+        metavar=declared.metavar,
+        help=declared.help,
     )
 
 
-def _click_type(kind: Any, said: Declared, where: str) -> click.ParamType[Any]:
+def _click_type(kind: Any, declared: Declared, where: str) -> click.ParamType[Any]:
     kinds = [each for each in typing.get_args(kind) if each is not type(None)]
     if type(None) in typing.get_args(kind) and len(kinds) == 1:
         kind = kinds[0]
@@ -122,9 +122,13 @@ def _click_type(kind: Any, said: Declared, where: str) -> click.ParamType[Any]:
     if isinstance(kind, type) and issubclass(kind, enum.StrEnum):
         return click.Choice([str(each) for each in kind])
     if kind in {int, float}:
-        if said.low is None or said.high is None:
-            raise TypeError(f"{where} is a number without two ends; declare `low` and `high`")
-        return Whole(int(said.low), int(said.high)) if kind is int else Number(said.low, said.high, above=said.above)
+        if declared.low is None or declared.high is None:
+            raise TypeError(f"{where} is a number without bounds; declare `low` and `high`")
+        return (
+            Whole(int(declared.low), int(declared.high))
+            if kind is int
+            else Number(declared.low, declared.high, above=declared.above)
+        )
     if kind is Path:
         return existing_file()
     if kind is str:
@@ -133,14 +137,14 @@ def _click_type(kind: Any, said: Declared, where: str) -> click.ParamType[Any]:
 
 
 def build(options: type, values: Mapping[str, Any]) -> Any:
-    """Returns the dataclass with the values of a command line, or with defaults where they say nothing.
+    """Returns an object of the dataclass with the values of a command line, and defaults for missing ones.
 
     Args:
         options: The dataclass.
-        values: Values by parameter name; others than its fields are not looked at.
+        values: Values by parameter name; values that are not its fields are ignored.
 
     Raises:
-        InputError: The dataclass refuses them together.
+        InputError: The dataclass refuses the values together.
     """
     kinds = typing.get_type_hints(options)
     given = {}
@@ -156,55 +160,55 @@ def build(options: type, values: Mapping[str, Any]) -> Any:
 
 
 def recorded(options: type, values: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """Returns the options of a file that a verdict depends on, checked against their types and ranges.
+    """Returns the options of a file that a verdict depends on, and checks their types and ranges.
 
-    The file may come from anyone. Other options change no verdict, and are ignored.
+    The file may come from anyone. Other options are ignored, because they change no verdict.
 
     Args:
         options: The dataclass.
-        values: What the file says, by the names of the fields.
+        values: The values in the file, by field name.
         source: The file, for errors.
 
     Raises:
-        InputError: A value is not of its option's type, or outside of its range.
+        InputError: A value has another type than its option, or is out of range.
     """
     found = {}
     for each in click_options(options, judging=True):
         name = str(each.name)
         if name not in values or (values[name] is None and each.default is None):
             continue
-        found[name] = _held(each, values[name], f"{source}: the option {name.replace('_', '-')}")
+        found[name] = _from_document(each, values[name], f"{source}: the option {name.replace('_', '-')}")
     return found
 
 
 def assigned(options: type, settings: Sequence[str], *, flag: str, owner: str) -> dict[str, Any]:
-    """Returns the values of settings `NAME=VALUE` that a person gives for options that a verdict depends on.
+    """Returns the values of settings `NAME=VALUE` on the command line, for options that a verdict depends on.
 
     Args:
         options: The dataclass.
-        settings: What the person gives; of two settings of one name the later one holds.
-        flag: The option by which they are given, for errors.
-        owner: Who has the options, for errors, e.g. `the workload set`.
+        settings: The settings; of two with the same name, the later one counts.
+        flag: The flag of the settings, for errors.
+        owner: The owner of the options, for errors, e.g. `the workload set`.
 
     Raises:
-        InputError: A setting is not of this form, names no such option, or has a value that the option does not take.
+        InputError: A setting has another form, names no such option, or has a value that does not fit.
     """
     known = {str(each.name).replace("_", "-"): each for each in click_options(options, judging=True)}
     found = {}
     for setting in settings:
-        said, equals, text = setting.partition("=")
-        if not said or not equals:
+        key, equals, text = setting.partition("=")
+        if not key or not equals:
             raise InputError(f"{flag}: expected NAME=VALUE, found {plain_name(setting)}")
-        each = known.get(said.replace("_", "-"))
+        each = known.get(key.replace("_", "-"))
         if each is None:
-            told = did_you_mean(said, known) if known else "It has no option that a verdict depends on."
-            raise InputError(f"{flag}: {owner} has no option {plain_name(said)} that a verdict depends on. {told}")
-        found[str(each.name)] = _of_type(each, text, f"{flag} {plain_name(said)}")
+            hint = did_you_mean(key, known) if known else "It has no option that a verdict depends on."
+            raise InputError(f"{flag}: {owner} has no option {plain_name(key)} that a verdict depends on. {hint}")
+        found[str(each.name)] = _of_type(each, text, f"{flag} {plain_name(key)}")
     return found
 
 
-def _held(option_of: click.Option, value: Any, where: str) -> Any:
-    """Returns a value of a document as its option takes it; a text is no number there, and a number is no text."""
+def _from_document(option_of: click.Option, value: Any, where: str) -> Any:
+    """Returns a value of a document, converted for its option. A text does not count as a number, nor a number as a text."""
     if isinstance(option_of.type, click.Path):
         raise InputError(f"{where} is a path, and labrys accepts paths only on the command line")
     kind: type | tuple[type, ...] = str

@@ -1,7 +1,7 @@
-"""Reads the small files that people and programs write for Labrys, TOML and JSON, within bounds.
+"""Reads small TOML and JSON files for Labrys, within limits.
 
-The size of a file is checked before it is parsed, its nesting before any recursion, and its numbers before any computation. So
-no file takes unbounded time or memory, and every mistake in a file has a sentence.
+It checks the size of a file before it parses it, the nesting before any recursion, and the numbers before any computation. So
+no file takes unbounded time or memory, and every mistake in a file gives an error.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 MAX_TOML_BYTES: Final = 1 << 20
 MAX_DEPTH: Final = 100
 MAX_TOML_DEPTH: Final = 16
-MAX_TOML_INTEGER: Final = 2**63 - 1  # TOML itself promises no more
+MAX_TOML_INTEGER: Final = 2**63 - 1  # the largest integer that TOML guarantees
 SHOWN_CHARACTERS: Final = 80
 
-# What TOML nests by, outside of comments and strings: brackets, and the dots of a key.
+# The tokens that nest in TOML, outside of comments and strings: brackets, and the dots of a key.
 _TOML_TOKENS: Final = re.compile(
     r'#[^\n]*+|"""(?:[^\\"]|\\.|"(?!""))*+(?:""")?|\'\'\'(?:[^\']|\'(?!\'\'))*+(?:\'\'\')?'
     r'|"(?:[^"\\\n]|\\.)*+"?|\'[^\'\n]*+\'?|[][{}=,\n.]',
@@ -32,11 +32,11 @@ _TOML_TOKENS: Final = re.compile(
 
 
 def read_bytes(path: Path, most: int) -> bytes:
-    """Returns what a file holds.
+    """Returns the content of a file.
 
     Args:
         path: The file.
-        most: How many bytes are read at most.
+        most: The maximum number of bytes.
 
     Raises:
         InputError: The file cannot be read, or is larger.
@@ -58,7 +58,7 @@ def _too_large(path: Path, most: int) -> InputError:
 
 
 def read_text(path: Path, most: int) -> str:
-    """Returns what a file of UTF-8 text holds; see `read_bytes`.
+    """Returns the content of a file of UTF-8 text; see `read_bytes`.
 
     Raises:
         InputError: The file cannot be read, is larger, or is not UTF-8.
@@ -77,7 +77,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     """Reads a TOML file of tables, lists, texts, finite numbers, and true and false.
 
     Raises:
-        InputError: The file cannot be read, is not TOML, or goes beyond the bounds.
+        InputError: The file cannot be read, is not TOML, or exceeds the limits.
     """
     return parse_toml(path, read_bytes(path, MAX_TOML_BYTES))
 
@@ -86,22 +86,22 @@ def parse_toml(path: Path, content: bytes) -> dict[str, Any]:
     """Reads the content of a TOML file; see `read_toml`.
 
     Raises:
-        InputError: It is not TOML, or goes beyond the bounds.
+        InputError: It is not TOML, or exceeds the limits.
     """
     if len(content) > MAX_TOML_BYTES:
         raise _too_large(path, MAX_TOML_BYTES)
     text = _decoded(path, content).replace("\r\n", "\n")
-    _hold_nesting(path, text)
+    _check_nesting(path, text)
     try:
         tables = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # tomllib's own error, or a number of thousands of digits
         raise InputError(f"{path}: cannot be read as TOML: {error}") from error
-    _hold_values(path, "", tables)
+    _check_values(path, "", tables)
     return tables
 
 
-def _hold_nesting(path: Path, text: str) -> None:
-    """Refuses nesting that would cost tomllib too much: it recurses over brackets, and squares the parts of a key."""
+def _check_nesting(path: Path, text: str) -> None:
+    """Refuses deep nesting, because tomllib recurses over brackets and takes quadratic time over the parts of a key."""
     depth = parts = 0
     for found in _TOML_TOKENS.finditer(text):
         sign = found[0]
@@ -115,15 +115,15 @@ def _hold_nesting(path: Path, text: str) -> None:
             raise InputError(f"{path}:{line}: expected nesting of at most {MAX_TOML_DEPTH}, found more")
 
 
-def _hold_values(path: Path, place: str, value: Any) -> None:
-    """Refuses values that no option, suite or inventory can have."""
+def _check_values(path: Path, place: str, value: Any) -> None:
+    """Refuses values that no option, no suite and no inventory can have."""
     if isinstance(value, dict):
         for key, member in value.items():
-            _hold_values(path, f"{place}.{key}" if place else key, member)
+            _check_values(path, f"{place}.{key}" if place else key, member)
         return
     if isinstance(value, list):
         for index, member in enumerate(value):
-            _hold_values(path, f"{place}[{index}]", member)
+            _check_values(path, f"{place}[{index}]", member)
         return
     where = f"{path}: {shown(place, quoted=False)}"
     if isinstance(value, int) and abs(value) > MAX_TOML_INTEGER:
@@ -137,14 +137,14 @@ def _hold_values(path: Path, place: str, value: Any) -> None:
 
 
 def parse_json(text: str | bytes, where: str) -> Any:
-    """Reads a JSON document with finite numbers that is not nested too deeply.
+    """Reads a JSON document with finite numbers and limited nesting.
 
     Args:
         text: The document.
-        where: What it is called in errors.
+        where: Its name in errors.
 
     Raises:
-        InputError: It is no such document.
+        InputError: It is not such a document.
     """
     try:
         document = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
@@ -162,7 +162,7 @@ def parse_json(text: str | bytes, where: str) -> Any:
 
 
 def shown(value: Any, *, quoted: bool = True) -> str:
-    """Returns the beginning of a value, fit for a message."""
+    """Returns the beginning of a value, for a message."""
     text = repr(value) if quoted else str(value)
     if len(text) <= SHOWN_CHARACTERS:
         return text
@@ -170,7 +170,7 @@ def shown(value: Any, *, quoted: bool = True) -> str:
 
 
 def _no_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number of JSON")
+    raise ValueError(f"{text} is not a JSON number")
 
 
 def _finite(text: str) -> float:

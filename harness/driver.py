@@ -1,9 +1,9 @@
-"""What closed and open loops share: one operation performed for one process, whatever the client does.
+"""The code that closed and open loops share: it performs one operation for one process, whatever the client does.
 
 Invariants:
 
-- The time of an invoke is taken before the call of the client, and the time of a completion after its answer.
-- No client can stop the run. An exception is an `info`. So is an answer that is not an outcome, or that a history cannot hold.
+- The time of an invoke is taken before the client is called, and the time of a completion after its answer.
+- No client can stop the run. An exception is an `info`, and so is an answer that is no outcome, or that JSON cannot represent.
 - A client that does not answer in time is abandoned: its operation is an `info`, and its task is cancelled without a wait.
 - After an `info`, the process never works again. Its client is closed, and another process takes its seat.
 
@@ -48,7 +48,7 @@ INTERRUPTED = "interrupted: the run was stopped before the answer arrived"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What a drive works with; see `harness.interpreter.drive`."""
+    """The arguments of a drive; see `harness.interpreter.drive`."""
 
     generator: Generator
     clients: ClientFactory
@@ -64,11 +64,11 @@ class Seat:
     """A place at one node, where one process works after the other.
 
     Attributes:
-        worker: The number of the op stream that feeds it.
+        worker: The number of its op stream.
         node: Its node.
-        process: The process that works there now.
+        process: The process that works here now.
         client: The process' client; None until its first operation.
-        turn: Counts the operations; a task with an old turn has been abandoned.
+        turn: The number of operations so far; a task with an older turn has been abandoned.
         invocation: The operation in flight; None if there is none.
         task: The task that performs it.
     """
@@ -87,7 +87,7 @@ class Seat:
 
 @dataclass(slots=True)
 class Counts:
-    """What happened during a drive; see `harness.interpreter.DriveResult`."""
+    """The counts of a drive; see `harness.interpreter.DriveResult`."""
 
     ok: int = 0
     failed: int = 0
@@ -99,7 +99,7 @@ class Counts:
 
 
 class Driver(ABC):
-    """Performs operations. The two loops decide which operations come, and what a free seat does next.
+    """Performs operations. The two loops choose the operations, and what a free seat does next.
 
     Attributes:
         counts: The operations so far, by result.
@@ -120,11 +120,11 @@ class Driver(ABC):
         self._halted = False
         self._seats: list[Seat] = []
         self._workers: frozenset[int] = frozenset()
-        # In the order of their deadlines, since all operations have the same time.
+        # In the order of their deadlines, because all operations have the same time-out.
         self._deadlines: OrderedDict[Seat, int] = OrderedDict()
         self._watchdog: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        # Wherever a client is being closed: our task, and the client's own.
+        # For each client that is being closed: the driver's task, and the client's own.
         self._closing: set[asyncio.Task[None]] = set()
 
     @abstractmethod
@@ -141,14 +141,14 @@ class Driver(ABC):
 
     @abstractmethod
     def _vacated(self, seat: Seat) -> None:
-        """Takes notice that a seat's operation was abandoned, and that another process holds it now."""
+        """Is called when a seat's operation was abandoned and its next process took the seat."""
 
     @abstractmethod
     def _noticed(self) -> None:
-        """Takes notice that an event was recorded."""
+        """Is called after each recorded event."""
 
     def interrupt(self) -> None:
-        """Abandons everything that is in flight."""
+        """Abandons all operations in flight."""
         for seat in list(self._deadlines):
             self._abandon(seat, INTERRUPTED)
 
@@ -165,7 +165,7 @@ class Driver(ABC):
         if ending:
             await asyncio.wait(ending, timeout=CLOSE_TIMEOUT_S + GRACE_S)
         for task in (self._tasks | self._closing) & asyncio.all_tasks():
-            _put_an_end_to(task)
+            _force_end(task)
 
     def _fail(self, error: BaseException) -> None:
         if not self.done.done():
@@ -194,7 +194,7 @@ class Driver(ABC):
         return seat
 
     def _begin(self, seat: Seat, invocation: Invocation, now_ns: int) -> None:
-        """Records the invoke; the client may be called after it, and not before."""
+        """Records the invoke; must be called before the client."""
         self._record(seat, invocation, now_ns, op_type=OpType.INVOKE, value=invocation.value)
         seat.invocation = invocation
         seat.turn += 1
@@ -203,18 +203,18 @@ class Driver(ABC):
             self._watch_until(deadline_ns, now_ns)
 
     async def _perform(self, seat: Seat) -> bool:
-        """Performs what `_begin` recorded.
+        """Performs the operation that `_begin` recorded.
 
         Returns:
-            Whether the caller still owns the seat; if not, the operation was abandoned and others go on with the seat.
+            Whether the caller still owns the seat; False if the operation was abandoned.
         """
         invocation, turn = seat.invocation, seat.turn
         assert invocation is not None  # noqa: S101 - `_begin` came before
         outcome: Outcome
         try:
             client = seat.client or self._setting.clients(seat.process, seat.node)
-        except Exception as error:  # noqa: BLE001 - nothing a client does can stop the run
-            outcome = Fail(_described("no-client", error))  # without a client, nothing has left
+        except Exception as error:  # noqa: BLE001 - no client can stop the run
+            outcome = Fail(_described("no-client", error))  # without a client, no request was sent
         else:
             seat.client = client
             outcome = await _answer(client, invocation)
@@ -304,9 +304,9 @@ class Driver(ABC):
         await asyncio.wait({closing}, timeout=CLOSE_TIMEOUT_S)
         if not closing.done():
             closing.cancel()
-            self._close_failed(client, f"was not done in {CLOSE_TIMEOUT_S:g} s")
+            self._close_failed(client, f"it took longer than {CLOSE_TIMEOUT_S:g} s")
         elif closing.cancelled():
-            self._close_failed(client, "was cancelled")
+            self._close_failed(client, "it was cancelled")
         elif (error := closing.exception()) is not None:
             self._close_failed(client, _described(type(error).__name__, error))
 
@@ -315,7 +315,7 @@ class Driver(ABC):
         logger.warning("closing a client of %s failed: %s", client.node.name, how)
 
     def _watch_until(self, deadline_ns: int, now_ns: int) -> None:
-        # One nanosecond more, so that rounding never wakes the watchdog before its time.
+        # One nanosecond more, so that rounding never wakes the watchdog too early.
         self._watchdog = self._loop.call_later((deadline_ns - now_ns + 1) / NS_PER_S, self._check_deadlines)
 
     def _check_deadlines(self) -> None:
@@ -330,16 +330,16 @@ class Driver(ABC):
             self.counts.timeouts += 1
             try:
                 self._abandon(seat, TIMEOUT)
-            except Exception as error:  # noqa: BLE001 - handed to whoever awaits the drive
+            except Exception as error:  # noqa: BLE001 - the caller of the drive gets it
                 self._fail(error)
                 return
 
 
-def _put_an_end_to(task: asyncio.Task[None]) -> None:
-    """Ends a task that ignored its cancellation, so that the event loop's own end does not wait for it for ever."""
+def _force_end(task: asyncio.Task[None]) -> None:
+    """Ends a task that ignored its cancellation, so that the end of the event loop does not wait for it."""
     coroutine = task.get_coro()
     if isinstance(coroutine, CoroutineType):
-        # One that ignores even this says so by a RuntimeError, and there is nothing more that could be done.
+        # A coroutine that ignores even this raises a RuntimeError, and nothing more can be done.
         with contextlib.suppress(RuntimeError):
             coroutine.close()
 
@@ -351,8 +351,8 @@ async def _answer(client: Client, invocation: Invocation) -> Outcome:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise
-        return Info(_described("exception", error))  # the client's own
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - nothing a client does can stop the run
+        return Info(_described("exception", error))  # the client cancelled itself
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - no client can stop the run
         return Info(_described("exception", error))
 
 
@@ -371,6 +371,6 @@ def _typed(invocation: Invocation, outcome: Outcome) -> tuple[OpType, Value, str
 def _described(code: str, error: BaseException) -> str:
     try:
         text = str(error)
-    except Exception as worse:  # noqa: BLE001 - an exception may even fail to say what it is
+    except Exception as worse:  # noqa: BLE001 - even the text of an exception may raise one
         text = f"(its text could not be read: {type(worse).__name__})"
     return f"{code}: {type(error).__name__}: {text}"[:MAX_ERROR_CHARACTERS]

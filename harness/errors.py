@@ -1,7 +1,7 @@
-"""Every error that Labrys raises on purpose, and the exit code it ends with.
+"""The errors that Labrys raises on purpose, and their exit codes.
 
-An error is a sentence for the person who has to act: what was expected, what came, where, and what to do next. Each room
-derives its own errors from the classes here, so that the command line can map any of them to one exit code.
+An error is a sentence for the user: what was expected, what came, where, and what to do next. Each room derives its own errors
+from these classes, so that the command line can map each error to an exit code.
 """
 
 from __future__ import annotations
@@ -21,40 +21,40 @@ class ExitCode(enum.IntEnum):
 
 
 def headline(error: str) -> str:
-    """Returns the sentence of an error without what stands below it, such as the lines of a log."""
+    """Returns the first line of an error, without the lines below it, e.g. of a log."""
     return error.partition("\n")[0]
 
 
 def sentence(error: BaseException) -> str:
-    """Returns what an error says; its kind, if it cannot say anything."""
+    """Returns the text of an error; the name of its class if it has no text."""
     try:
         return str(error) or type(error).__name__
-    except Exception:  # noqa: BLE001 - e.g. of an integer with too many digits
+    except Exception:  # noqa: BLE001 - e.g. an integer with too many digits
         return type(error).__name__
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM or SIGHUP came: the same as Ctrl-C, but perhaps to this process alone, and not to those that it started."""
+    """SIGTERM or SIGHUP came. It counts as Ctrl-C, but the processes that this one started may not have got it."""
 
 
 class LabrysError(Exception):
-    """Base of all errors that Labrys raises on purpose; the message is meant to be shown as it is."""
+    """Base of all errors that Labrys raises on purpose; its message is shown unchanged."""
 
     exit_code = ExitCode.INTERNAL
 
 
 class InputError(LabrysError):
-    """What the user or a foreign file gave cannot be used; nothing was changed."""
+    """An input of the user or of a foreign file is not valid; nothing was changed."""
 
     exit_code = ExitCode.BAD_ARGUMENTS
 
 
 class InfrastructureError(LabrysError):
-    """The machines, the network or the tools below Labrys do not do what a run needs."""
+    """The machines, the network or a tool failed."""
 
 
-class InterruptedEarly(InfrastructureError):  # noqa: N818 - says what happened to the run
-    """A person ended a run before its workload began, so there is nothing to judge."""
+class InterruptedEarly(InfrastructureError):  # noqa: N818 - a state of the run
+    """A person ended a run before its workload began, so there is no history to judge."""
 
 
 class NodeError(InfrastructureError):
@@ -69,17 +69,17 @@ class NodeError(InfrastructureError):
         self.node = node
 
 
-class NodeUnreachable(NodeError):  # noqa: N818 - a state of the node, and named so in logs
-    """The connection to a node is lost or cannot be made, so what a command did there is not known."""
+class NodeUnreachable(NodeError):  # noqa: N818 - a state of the node
+    """The connection to a node is lost or cannot be made, so the effect of a command there is unknown."""
 
 
-class CommandFailed(NodeError):  # noqa: N818 - says what happened to the command
-    """A command ran on a node and ended with a status that its caller did not allow.
+class CommandFailed(NodeError):  # noqa: N818 - a state of the command
+    """A command on a node ended with a status that its caller does not allow.
 
     Attributes:
-        command: The command line as it was sent.
+        command: The command line.
         status: Its exit status.
-        stderr: The end of what it wrote to standard error.
+        stderr: The end of its standard error.
     """
 
     def __init__(self, node: str, command: str, status: int, stderr: str) -> None:
@@ -89,11 +89,11 @@ class CommandFailed(NodeError):  # noqa: N818 - says what happened to the comman
         self.stderr = stderr
 
 
-class CommandTimeout(NodeError):  # noqa: N818 - says what happened to the command
-    """A command on a node was still running at its deadline and was ended there.
+class CommandTimeout(NodeError):  # noqa: N818 - a state of the command
+    """A command on a node still ran at its deadline, and was ended.
 
     Attributes:
-        command: The command line as it was sent.
+        command: The command line.
         timeout_s: The deadline in seconds.
     """
 

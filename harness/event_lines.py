@@ -1,9 +1,8 @@
 """One event of a history as one line of JSON, and back.
 
-An event has the keys index, time, type, process, f, value and, where they are not null, key, node, error, scheduled,
-phase, via, order.
-Times are nanoseconds since the start of the run. A line is ASCII, has a bounded length, and holds only JSON. The reader checks
-all of this, because a history may come from anywhere.
+An event has the keys index, time, type, process, f and value. If they are not null, it also has key, node, error, scheduled,
+phase, via and order. Times are nanoseconds since the start of the run. A line is ASCII, is JSON, and has a limited length. The
+reader checks all of this, because a history may come from anywhere.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ if TYPE_CHECKING:
 
     from harness.op import Value
 
-MAX_LINE_BYTES = 1 << 24  # a read of all of two million elements
-TOO_GREAT: Final = 2**63  # times, indexes and processes are columns of 64 bits elsewhere
+MAX_LINE_BYTES = 1 << 24  # enough for a read of two million elements
+TOO_GREAT: Final = 2**63  # times, indexes and processes become columns of 64 bits
 SHOWN_CHARACTERS = 80
 ORDER: Final = "an integer from -2^63 to 2^63 - 1"
 
@@ -29,7 +28,7 @@ _TYPES = {str(op_type): op_type for op_type in OpType}
 
 
 class LineEncoder:
-    """Writes events as lines. Remembers how names are quoted, since a run has few of them."""
+    """Writes events as lines, and caches quoted names, because a run has few of them."""
 
     def __init__(self) -> None:
         self._encoder = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
@@ -41,7 +40,7 @@ class LineEncoder:
         Raises:
             InputError: JSON cannot represent it.
         """
-        # Most values are a small integer or nothing; spelling these out halves the cost of a line.
+        # Most values are small integers or null; this special case halves the cost of a line.
         if value is None:
             return "null"
         try:
@@ -58,7 +57,7 @@ class LineEncoder:
         """
         index, time_ns, op_type, process, f, value, key, node, error, scheduled_ns, phase, via, order = op
         quoted = self._quoted
-        # An enum's text is added, not formatted: that is twice as fast, and this is done for every event.
+        # Adding the text of an enum is twice as fast as formatting it, and this runs for every event.
         line = (
             f'{{"index":{index},"time":{time_ns},"type":"'
             + op_type
@@ -97,7 +96,7 @@ def without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Returns a JSON object; a hook for JSON decoders.
 
     Raises:
-        ValueError: A key stands in it twice, so readers may take different values of it.
+        ValueError: It has a key twice, so readers may take different values of it.
     """
     fields = dict(pairs)
     if len(fields) < len(pairs):
@@ -112,7 +111,7 @@ _EXACT = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=without
 
 
 def _more_colons(line: bytes, fields: dict[str, Any]) -> bool:
-    """Says whether there may be more colons than those of the members and those in texts without escapes."""
+    """Returns whether there may be more colons than those of the members and those in texts without escapes."""
     in_texts = sum(value.count(":") for value in fields.values() if type(value) is str)
     return b"\\" in line or line.count(b":") != len(fields) + in_texts
 
@@ -121,12 +120,12 @@ def decode_object(line: bytes) -> dict[str, Any]:
     """Reads a line that must be a JSON object.
 
     Raises:
-        ValueError: It is another value; the message names the type.
+        ValueError: It is not a JSON object, or has a key twice.
     """
     try:
         text = line.decode()
         fields = _DECODER.decode(text)
-        # Each member has a colon. So if there are no more colons than members, no key is a duplicate; else look closely.
+        # Each member has a colon. If there are no more colons than members, no key is a duplicate. Else the slow decoder looks.
         if type(fields) is not dict or (line.count(b":") != len(fields) and _more_colons(line, fields)):
             fields = _EXACT.decode(text)
     except (ValueError, RecursionError) as error:
@@ -141,7 +140,7 @@ def decode_event(fields: Mapping[str, Any], index: int) -> Op:
 
     Args:
         fields: The object.
-        index: The index that the event has to have.
+        index: The index that the event must have.
 
     Raises:
         ValueError: A member is missing, unknown or of a wrong type; the message names it.
@@ -167,7 +166,7 @@ def decode_event(fields: Mapping[str, Any], index: int) -> Op:
 
 
 def _is_plain(fields: Mapping[str, Any], index: int) -> bool:
-    """Returns whether an event is certainly well-formed. It is fast; `_check` is exact."""
+    """Returns True only if an event is well-formed. This test is fast, and `_check` is exact."""
     get = fields.get
     position, time_ns, op_type, process = get("index"), get("time"), get("type"), get("process")
     return (
@@ -201,13 +200,13 @@ def _check(fields: Mapping[str, Any], index: int) -> None:
 
 
 def shown(line: bytes) -> str:
-    """Returns the beginning of a line, fit for a message."""
+    """Returns the beginning of a line, for a message."""
     text = line.decode(errors="replace").rstrip("\n")
     return repr(text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "...")
 
 
 def is_order(value: Any) -> bool:
-    """Says whether a value can be the `order` of an operation."""
+    """Returns whether a value can be the `order` of an operation."""
     return type(value) is int and -TOO_GREAT <= value < TOO_GREAT
 
 
@@ -239,7 +238,7 @@ def _is_order_or_null(value: Any) -> bool:
     return value is None or is_order(value)
 
 
-def _is_anything(value: Any) -> bool:  # noqa: ARG001 - a value may be whatever JSON can say
+def _is_anything(value: Any) -> bool:  # noqa: ARG001 - a value may be any JSON
     return True
 
 

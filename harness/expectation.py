@@ -1,7 +1,7 @@
-"""What a suite expects of a case, and whether a run came out like that.
+"""The expectation of a suite for a case, and the outcome of a run beside it.
 
-A suite gives each run its expectation, and `test.json` keeps it. So whoever looks at the run later, such as trends over many
-nights, says of it what the suite said.
+A suite passes its expectation to each run, and `test.json` has it. So later readers, such as trends over many nights, judge the
+run as the suite did.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Outcome(enum.StrEnum):
-    """How a run came out beside what was expected of it."""
+    """The outcome of a run beside its expectation."""
 
     EXPECTED = "as-expected"
     KNOWN = "known-failure"
@@ -26,24 +26,24 @@ class Outcome(enum.StrEnum):
 
     @property
     def severity(self) -> int:
-        """Returns how bad it is: 0 for what is as expected or known, 1 for undecided, 2 for unexpected."""
+        """Returns 0 for as expected and for a known failure, 1 for undecided, 2 for unexpected."""
         return {Outcome.UNDECIDED: 1, Outcome.UNEXPECTED: 2}.get(self, 0)
 
     @property
     def verdict(self) -> Verdict:
-        """Returns the verdict on the run as a case: valid if it is as expected or known."""
+        """Returns the verdict on the case: valid if the run is as expected or a known failure."""
         return {0: Verdict.VALID, 1: Verdict.UNKNOWN, 2: Verdict.INVALID}[self.severity]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """What is expected of a run.
+    """The expectation for a run.
 
     Attributes:
-        verdict: The verdict that is a success; a negative control expects `invalid`.
-        during_fault: Whether a violation must be seen during or after a fault; for an expected `invalid` only.
-        known_failures: Parts of the verdict, `name=verdict`, that may come out like that where `valid` is expected.
-        parts: The parts of the verdict that must be invalid; for an expected `invalid` only.
+        verdict: The expected verdict; a negative control expects `invalid`.
+        during_fault: Whether a violation must be during or after a fault; only if `invalid` is expected.
+        known_failures: Parts with their verdicts, `name=verdict`, that do not count if `valid` is expected.
+        parts: The parts of the verdict that must be invalid; only if `invalid` is expected.
     """
 
     verdict: Verdict = Verdict.VALID
@@ -52,12 +52,12 @@ class Expectation:
     parts: frozenset[str] = field(default_factory=frozenset)
 
     def outcome(self, verdict: Verdict, failures: Collection[str], fault_violations: int | None) -> Outcome:
-        """Returns how a run came out.
+        """Returns the outcome of a run.
 
         Args:
             verdict: The run's verdict.
-            failures: The parts that decide it and are not valid, as `name=verdict`.
-            fault_violations: How many violations were seen during or after a fault; None if that is not known.
+            failures: The parts that count for it and are not valid, as `name=verdict`.
+            fault_violations: The number of violations during or after a fault; None if it is not known.
         """
         if verdict is self.verdict:
             invalid = {part for part in self.parts if f"{part}={Verdict.INVALID}" in failures}
@@ -70,13 +70,13 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteCase:
-    """Which case of which suite a run is.
+    """The case of a suite that a run belongs to.
 
     Attributes:
         suite: The suite's name.
         case: The case's name, e.g. `partitions[nemesis=bridge]#2`.
-        line: The case's name without the number of its repetition: runs of one line are compared with each other.
-        expectation: What the suite expects of it.
+        line: The case's name without the number of its repetition; trends compare runs of one line.
+        expectation: The expectation of the suite.
     """
 
     suite: str

@@ -1,7 +1,7 @@
 """The events of faults in a history: `start-<kind>` and `stop-<kind>` of the nemesis.
 
-Only this module writes and reads the names of these events. A history may come from anyone, so an event of another form is not
-the event of a fault.
+Only this module writes and reads the names of these events. A history may come from anyone, so an event of another form counts
+as no event of a fault.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 _START: Final = "start-"
 _STOP: Final = "stop-"
-_LONGEST: Final = 100
-_MOST: Final = 2**63
+_MAX_KIND: Final = 100
+_MAX_NUMBER: Final = 2**63
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class FaultEvent:
         fault: The fault's number in the plan.
         kind: Its kind.
         begins: Whether the fault begins; else it ends.
-        targets: The nodes that it hits, as far as they were known.
+        targets: The nodes that it hits, as far as the event has them.
     """
 
     fault: int
@@ -42,7 +42,7 @@ class FaultEvent:
 
 
 def event_name(kind: str, *, begins: bool) -> str:
-    """Returns the function that an event of a fault has in a history."""
+    """Returns the function of a fault's event in a history."""
     return f"{_START if begins else _STOP}{kind}"
 
 
@@ -54,13 +54,13 @@ def fault_event(f: Value, value: Value) -> FaultEvent | None:
         value: Its value.
     """
     number = value.get("fault") if isinstance(value, dict) else None
-    if not isinstance(f, str) or not isinstance(number, int) or isinstance(number, bool) or abs(number) >= _MOST:
+    if not isinstance(f, str) or not isinstance(number, int) or isinstance(number, bool) or abs(number) >= _MAX_NUMBER:
         return None
     begins = f.startswith(_START)
     targets = value.get("targets")
     return FaultEvent(
         fault=number,
-        kind=f.removeprefix(_START if begins else _STOP)[:_LONGEST],
+        kind=f.removeprefix(_START if begins else _STOP)[:_MAX_KIND],
         begins=begins,
         targets=tuple(str(target) for target in targets) if isinstance(targets, list) else (),
     )

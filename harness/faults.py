@@ -1,4 +1,4 @@
-"""The view of the harness on faults: a plan as data, and a nemesis that executes it.
+"""The interface of faults: a plan as data, and a nemesis that carries it out.
 
 The plan is drawn from the seed before the run. It can be printed, stored, edited and replayed. The record of a fault, with its
 actual targets and the proof that it took effect, is separate and never replaces the plan. The room `nemesis` has the kinds.
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
     from harness.op import Value
 
-ROLE = "role"  # the option of a planned fault that names the role of the processes it is aimed at
+ROLE = "role"  # the option of a planned fault with the role of its target processes
 
 
 def called(kind: str, options: Mapping[str, Value]) -> str:
-    """Returns the name of a fault for people, e.g. `kill`, or `kill:broker` if its target is a role."""
+    """Returns the name of a fault for messages, e.g. `kill`, or `kill:broker` if its target is a role."""
     role = options.get(ROLE)
     return f"{kind}:{role}" if isinstance(role, str) else kind
 
@@ -28,12 +28,12 @@ class PlannedFault:
     """One fault of a plan.
 
     Attributes:
-        id: Dense from 0 in the order of `start_s`.
+        id: Its number in the order of `start_s`, from 0.
         kind: E.g. `partition-random-halves`, `kill`, `pause`.
-        target: By role or by name: `one`, `minority`, `leader`, ..., or a list of node names. A drawn target that needs no
-            look at the cluster (a random half) is already resolved to names here, so that the same seed hits the same nodes.
-        start_s: Seconds after the workload's start.
-        end_s: When it is healed.
+        target: A word such as `leader`, or a list of node names. A target that does not depend on the cluster, such as a random
+            half, is a list of names here, so that the same seed hits the same nodes.
+        start_s: Its start, in seconds after the start of the workload.
+        end_s: Its end, in seconds after the start of the workload.
         options: The options of the kind, e.g. `{"probability": 0.8}` or the grudge of a partition.
     """
 
@@ -47,10 +47,10 @@ class PlannedFault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begun:
-    """What a fault did when it began.
+    """The effect of a fault at its start.
 
     Attributes:
-        targets: The nodes it hit, by name, in order.
+        targets: The names of the nodes that it hit, in order.
         details: E.g. the grudge, or the pids that were killed.
     """
 
@@ -60,12 +60,12 @@ class Begun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """What was measured while a fault was on.
+    """The measurement of a fault while it was on.
 
     Attributes:
-        effective: True only if the effect was seen; False if it was looked for and not seen.
+        effective: Whether the measurement proves the effect.
         reason: One sentence, with the numbers.
-        measured: JSON-like data behind the sentence.
+        measured: JSON-like data for the sentence.
     """
 
     effective: bool
@@ -78,13 +78,13 @@ class FaultRecord:
     """The record of a planned fault.
 
     Attributes:
-        planned: The plan's entry.
-        targets: The nodes that were hit.
-        start_ns: When it began to take effect at the earliest (before the first command), on the run's clock.
-        end_ns: When it was healed at the latest (after the last command).
-        proof: None only if it never began.
+        planned: Its entry in the plan.
+        targets: The names of the nodes that it hit.
+        start_ns: The earliest time of its effect (before the first command), on the run's clock.
+        end_ns: The latest time of its effect (after the last command).
+        proof: Its proof; None only if it never began.
         details: As in `Begun`.
-        error: What went wrong with beginning, proving or healing it; None if nothing did.
+        error: The errors of its start, proof and end; None if there are none.
     """
 
     planned: PlannedFault
@@ -97,26 +97,26 @@ class FaultRecord:
 
 
 class Nemesis(Protocol):
-    """Carries out a plan's faults on a cluster. Its methods are called from the run's loop and may overlap."""
+    """Carries out the faults of a plan on a cluster. The run's loop calls its methods, and calls may overlap."""
 
     async def begin(self, fault: PlannedFault) -> Begun:
-        """Resolves the target and breaks it. On an exception the caller still calls `end`."""
+        """Resolves the target, and injects the fault. The caller calls `end` even after an exception."""
         ...
 
     async def prove(self, fault: PlannedFault) -> Proof:
-        """Measures the effect; called while the fault is on, right after `begin`, before `end`. May take some seconds."""
+        """Measures the effect. Called right after `begin` and before `end`; may take some seconds."""
         ...
 
     async def end(self, fault: PlannedFault) -> Proof | None:
-        """Heals this one fault, and verifies that it is healed. Idempotent.
+        """Heals this fault, and verifies that it is healed. Idempotent.
 
         Returns:
-            A proof that replaces that of `prove`, where the whole duration was measured (counters); else None.
+            A proof that replaces the one of `prove`, if counters measured the whole duration; else None.
         """
         ...
 
     async def heal(self) -> None:
-        """Heals everything a nemesis of this tool may have left on the cluster, also in an earlier run. Idempotent.
+        """Heals all faults that Labrys may have left on the cluster, in this run or an earlier one. Idempotent.
 
         Called before a run and after it, also after an interruption.
         """
@@ -124,12 +124,12 @@ class Nemesis(Protocol):
 
 
 class RunNemesis(Nemesis, Protocol):
-    """A nemesis as a whole run needs it: some faults need something before the system starts."""
+    """A nemesis that also prepares nodes, because some faults need preparations before the system starts."""
 
     async def prepare(self, plan: Sequence[PlannedFault]) -> None:
-        """Makes what the plan's faults need, e.g. a disk of their own. Called when the system is installed and not started."""
+        """Prepares the nodes for the faults of a plan, e.g. with a volume. Called after the installation, before the start."""
         ...
 
     async def release(self) -> None:
-        """Takes away what `prepare` made. Called when the system was stopped and its logs were collected. Idempotent."""
+        """Removes the preparations. Called after the system was stopped and its logs were collected. Idempotent."""
         ...

@@ -49,10 +49,10 @@ async def read_nodes(
     """Reads every node that the system allows to be read, one after the other.
 
     Args:
-        system: What runs on the nodes.
+        system: The system.
         nodes: All nodes, in order.
         read: Reads every key through a node.
-        stop: Set when the run was interrupted; no other node is read then.
+        stop: Set when the run is interrupted; then no other node is read.
         lead_timeout_s: The time limit for a node to become the leader, if this is necessary.
 
     Yields:
@@ -62,7 +62,7 @@ async def read_nodes(
     left_out: dict[str, str] = {}
     leader = await leading(system, nodes) if system.reads_need_leader else None
     allowed = _allowed(system, nodes, leader)
-    # A change of leaders may take longer than there is time; what the present one has is read before.
+    # A change of the leader may take too long, so the present leader is read first.
     for node in sorted(nodes, key=lambda node: node != leader):
         why = "was not reached before the run was interrupted" if stop.is_set() else allowed[node.name]
         if why is None and system.reads_need_leader and system.moves_leadership:
@@ -78,7 +78,7 @@ async def read_nodes(
 
 
 def _allowed(system: System, nodes: Sequence[Node], leader: Node | None) -> dict[str, str | None]:
-    """Returns, for each node, None if it may be read, else why it is left out, as a clause about the node."""
+    """Returns None for each node that may be read, and for others the reason as a clause about the node."""
     if not system.reads_need_leader or system.moves_leadership:
         return {node.name: None for node in nodes}
     immovable = f"and {system.name} does not move the leadership"

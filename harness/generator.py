@@ -53,15 +53,15 @@ Answer: TypeAlias = Invocation | Later | None
 
 
 class Generator(Protocol):
-    """Decides what free workers do."""
+    """Chooses the operations of free workers."""
 
     def ask(self, asker: Asker) -> Answer:
         """Returns an operation for this worker, `Later`, or None if this worker will never get one again.
 
-        An operation that is returned is performed at once, as the asker's process.
+        The harness performs a returned operation at once, as the process of the asker.
         """
         ...
 
     def told(self, event: Op) -> None:
-        """Takes notice of an event of the history, invokes included."""
+        """Receives an event of the history; invokes too."""
         ...

@@ -1,7 +1,7 @@
-"""Removes what faults have left on a node, without any knowledge of the run that left it.
+"""Removes the effects of faults from a node, without any knowledge of their run.
 
 A fault can outlive its run (a kill -9, a lost connection, a crashed control node). It leaves marks before it breaks
-anything: a note under `UNDO_DIRECTORY`, which is a script that undoes the fault; packet rules in chains called `LABRYS...`; and
+anything: a note under `UNDO_DIRECTORY`, which is a script that undoes the fault; packet rules in chains named `LABRYS...`; and
 marks of Labrys' volumes under the data of a system. Healing changes nothing else. Notes are idempotent and stay until they
 succeed. They are in /run, so a reboot removes them together with the effects.
 """
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 UNDO_DIRECTORY = "/run/labrys/undo"
 CHAIN = "LABRYS"
-# A volume for the data of each role: an image ROLE.img in the one directory, and marks in a directory ROLE of the other. The
-# mark `data` holds the path of the directory under which the volume is mounted.
+# A volume for the data of each role: an image ROLE.img in the first directory, and marks in a folder ROLE of the second. The
+# mark `data` has the path of the directory where the volume is mounted.
 VOLUME_IMAGES = "/var/lib/labrys/volumes"
 VOLUME_MARKS = "/run/labrys/volumes"
 NOTE_TIMEOUT_S = 5
 TIMEOUT_S = 30.0
 MAX_REASON = 300
 
-# Writes a line `healed WHAT` or `failed WHAT` for everything it found. Where a tool is missing or the kernel has no tables,
-# there is nothing of ours to remove.
+# Writes a line `healed NAME` or `failed NAME` for each note and chain. If a tool is missing, or the kernel has no tables,
+# there is nothing to remove.
 _UNDO = f"""
 PATH=$PATH:/usr/sbin:/sbin
 for note in {UNDO_DIRECTORY}/*; do
@@ -58,12 +58,12 @@ _HEALED = "healed "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Healing:
-    """What was found on a node.
+    """The result of healing one node.
 
     Attributes:
-        healed: What was undone, in words for a person.
-        failed: What could not be undone.
-        reason: What the node wrote about that.
+        healed: The names of the notes and chains that were undone.
+        failed: The names of those that could not be undone.
+        reason: The error output of the node.
     """
 
     healed: Sequence[str]
@@ -106,19 +106,19 @@ done"""
 
 
 def detach_volume(remote: Remote) -> bool:
-    """Takes the volumes away, with all that they hold; also from under processes that still run.
+    """Removes the volumes with their data, even if processes still use them.
 
     Returns:
-        Whether there was one.
+        Whether there was a volume.
 
     Raises:
-        NodeError: It cannot be taken away, or the node cannot be reached.
+        NodeError: A volume cannot be removed, or the node cannot be reached.
     """
     return "detached" in remote.run(f"set -e\n{detaching()}", timeout_s=TIMEOUT_S).stdout
 
 
 def forget_environment(remote: Remote) -> None:
-    """Lets processes that are started from now on have no special environment.
+    """Removes the environment of the faults, for all processes that start from now on.
 
     Raises:
         NodeError: The node cannot be reached.

@@ -3,9 +3,9 @@
 The file is JSON lines. Its first line is a header `{"format": "labrys-history", "version": 1, ...}`; each other line is one
 event (see `harness.event_lines`).
 
-Invariants: An event is on its way to the disk within a second or 256 events, and survives any end of the run. So only the last
-line of a file can be torn. Any other malformed line is an error with its number, because a history that is silently shorter or
-different proves nothing. A process has one operation at a time, and none after an `info`.
+Invariants: An event is written within a second or 256 events, and survives any end of the run. So only the last
+line of a file can be torn. Any other malformed line is an error with its number, because a verdict on a changed history
+is worthless. A process has one operation at a time, and none after an `info`.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ FLUSH_S = 1.0
 
 
 class Recorder(Protocol):
-    """Where events are recorded.
+    """Records events.
 
     Attributes:
-        ops: Everything recorded so far.
+        ops: All events so far.
     """
 
     ops: list[Op]
@@ -68,7 +68,7 @@ class Recorder(Protocol):
 
 
 class MemoryHistory:
-    """A history that is kept in memory only, for simulations."""
+    """A history in memory only, for simulations."""
 
     def __init__(self) -> None:
         self.ops: list[Op] = []
@@ -98,12 +98,12 @@ class MemoryHistory:
 class HistoryWriter:
     """Appends events to a new history file.
 
-    Used from one thread. With a running event loop, events reach the file within a second even if no other follows; without
-    one, only `flush`, `close` and each 256th event write.
+    It is used from one thread. With a running event loop, each event is written within a second. Without one, only `flush`,
+    `close` and each 256th event write.
 
     Attributes:
         path: The file.
-        ops: Everything recorded so far.
+        ops: All events so far.
     """
 
     def __init__(self, path: Path, header: Mapping[str, Value]) -> None:
@@ -127,7 +127,9 @@ class HistoryWriter:
         try:
             self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
         except FileExistsError as error:
-            raise InputError(f"{path}: exists already; a history is never written over. Name another place.") from error
+            raise InputError(
+                f"{path}: exists already; labrys never overwrites a history; choose another path"
+            ) from error
         except OSError as error:
             raise InfrastructureError(f"{path}: the history cannot be created: {error.strerror}") from error
         self._pending.append(first)
@@ -169,10 +171,10 @@ class HistoryWriter:
         return op
 
     def flush(self) -> None:
-        """Hands everything recorded so far to the operating system.
+        """Writes all events so far to the operating system.
 
         Raises:
-            InfrastructureError: The disk refused it. The file then ends with the last event that fitted.
+            InfrastructureError: Writing failed. The file then ends with the last complete event.
         """
         if self._timer is not None:
             self._timer.cancel()
@@ -219,12 +221,12 @@ class HistoryWriter:
         self._timer = loop.call_later(FLUSH_S, self._flush_by_timer)
 
     def _flush_by_timer(self) -> None:
-        # A failure is kept, and raised to whoever appends, flushes or closes next.
+        # The next call of `append`, `flush` or `close` raises the failure.
         with contextlib.suppress(InfrastructureError):
             self.flush()
 
     def _cut(self, torn_bytes: int) -> None:
-        # Readers tolerate a torn last line, so a disk that refuses even this does no harm.
+        # Readers tolerate a torn last line, so a failure here does no harm.
         with contextlib.suppress(OSError):
             os.ftruncate(self._fd, os.fstat(self._fd).st_size - torn_bytes)
 
@@ -249,10 +251,10 @@ def read_history(path: Path, *, within: Path | None = None) -> History:
 
     Args:
         path: The file.
-        within: The run's folder that holds it; no link below it is followed.
+        within: The run's folder around the file; no link below it is followed.
 
     Raises:
-        InputError: The file cannot be read, is no history, or has a bad line that is not its torn last one.
+        InputError: The file cannot be read, is not a history, or has a malformed line that is not a torn last line.
     """
     ops: list[Op] = []
     header: Mapping[str, Value] | None = None
@@ -297,7 +299,7 @@ def pair(ops: Iterable[Op]) -> list[Operation]:
         One operation for each invoke, in the order of the invokes. An invoke without a completion is `info` without an end.
 
     Raises:
-        InputError: A process invokes while it has an operation open or after an `info`, or completes what it did not invoke.
+        InputError: A process invokes during its operation or after an `info`, or completes an operation that it did not invoke.
     """
     # Filled in the order of invokes; a completion replaces the invoke in its place.
     paired: list[tuple[Op, Op | None]] = []

@@ -1,8 +1,7 @@
 """Drives clients with the operations of a generator, and records every event.
 
-This is the entry point. `harness.driver` performs one operation; `harness.closed_loop` and `harness.open_loop` decide when to
-ask the generator. Everything runs on one event loop, so a generator needs no locks, and a whole run in a virtual loop can be
-repeated exactly.
+`harness.driver` performs one operation, and `harness.closed_loop` and `harness.open_loop` choose when to ask the generator. All
+of it runs on one event loop, so a generator needs no locks, and a run in a virtual loop can be repeated exactly.
 """
 
 from __future__ import annotations
@@ -36,11 +35,11 @@ class DriveResult:
 
     Attributes:
         next_process: The first process number for a later drive of the same run.
-        operations: Invokes.
+        operations: The number of invokes.
         ok: Operations that happened.
         failed: Operations that certainly did not happen.
         unknown: Operations that may have happened, including those without an answer.
-        shed: Arrivals of an open loop that were not performed, because their node had its maximum in flight.
+        shed: Arrivals of an open loop without an operation, because their node had its maximum in flight.
         unused: Arrivals of an open loop for which the generator had no operation.
         timeouts: Operations that were abandoned at their time-out.
         close_errors: Clients that could not be closed.
@@ -75,18 +74,18 @@ async def drive(
     Args:
         generator: Chooses the operations.
         clients: Makes a client for each process.
-        nodes: Where clients are placed.
+        nodes: The nodes of the clients.
         load: Closed loop or open loop.
         seed: The root seed; arrivals of an open loop draw from its stream `arrivals/{node}`.
         clock: The run's clock.
-        history: Gets all events.
+        history: Records all events.
         timeout_s: The time after which an operation is `info`, and its client is abandoned.
         stop: When set, no new operation starts; operations in flight are `info` after `STOP_GRACE_S`.
         first_process: The first process number that no earlier drive of this run used.
 
     Raises:
         GeneratorStuck: The generator lets all workers wait for ever.
-        InputError: The generator gave a value that a history cannot hold.
+        InputError: JSON cannot represent a value of the generator.
         InfrastructureError: Writing the history failed.
     """
     setting = Setting(

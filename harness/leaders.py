@@ -1,4 +1,4 @@
-"""The one rule for the leader, from the reports of the nodes."""
+"""The rule that finds the leader in the reports of the nodes."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class Claim(Protocol):
 T = TypeVar("T", bound=Claim)
 
 
-def leaders_by_term(told: Iterable[T]) -> list[T]:
+def leaders_by_term(reports: Iterable[T]) -> list[T]:
     """Returns the reports of nodes that claim to lead, the highest term first.
 
     A deposed leader may claim its old term for a while. A missing term counts as the lowest. Equal terms keep their order.
     """
-    leading = [each for each in told if each.role == LEADER]
+    leading = [each for each in reports if each.role == LEADER]
     return sorted(leading, key=lambda each: -1 if each.term is None else each.term, reverse=True)
 
 
-def leader_of(told: Iterable[T]) -> T | None:
+def leader_of(reports: Iterable[T]) -> T | None:
     """Returns the report that claims to lead in the highest term; None if no node claims to lead."""
-    return next(iter(leaders_by_term(told)), None)
+    return next(iter(leaders_by_term(reports)), None)

@@ -1,4 +1,4 @@
-"""The load on the system: a closed loop, as fast as answers come, or an open loop at a fixed rate.
+"""The load on the system: a closed loop, whose workers wait for answers, or an open loop at a fixed rate.
 
 In a closed loop, each worker waits for its answer before the next request, so a stuck node gets almost no requests. In an open
 loop, requests arrive at each node as a Poisson process, independent of earlier requests. So a stuck node keeps getting
@@ -20,7 +20,7 @@ MAX_WORKERS = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClosedLoop:
-    """A fixed number of workers, each with one operation at a time. Worker `k` works at node `k mod n`.
+    """A fixed number of workers, each with one operation at a time. Worker `k` is at node `k mod n`.
 
     Attributes:
         concurrency: The number of workers.
@@ -33,7 +33,7 @@ class ClosedLoop:
             raise InputError(f"a closed loop needs at least one worker, not {self.concurrency}")
 
     def streams(self, nodes: int) -> int:  # noqa: ARG002 - the other load needs it
-        """Returns how many op streams ask the generator: one for each worker."""
+        """Returns the number of op streams that ask the generator: one for each worker."""
         return self.concurrency
 
 
@@ -61,7 +61,7 @@ class OpenLoop:
             )
 
     def streams(self, nodes: int) -> int:
-        """Returns how many op streams ask the generator: one for each node."""
+        """Returns the number of op streams that ask the generator: one for each node."""
         return nodes
 
 
@@ -78,7 +78,6 @@ def parse_concurrency(text: str, nodes: int) -> int:
     workers = int(match[1]) * (nodes if match[2] else 1) if match else 0
     if not 1 <= workers <= MAX_WORKERS:
         raise InputError(
-            f"a concurrency is a number of workers, e.g. 10, or a multiple of the nodes, e.g. 2n, and makes 1 to "
-            f"{MAX_WORKERS} workers; not {shown(text)}"
+            f"expected a concurrency of 1 to {MAX_WORKERS} workers, e.g. 10, or 2n for two for each node; found {shown(text)}"
         )
     return workers

@@ -1,7 +1,7 @@
-"""What the nodes of a simulated cluster were and held at one moment, seen from outside, without asking them.
+"""Looks: the states of the nodes of a simulated cluster at one time, read from outside.
 
-Only a simulator can look like that. A look sends no message, draws no random number and takes no time, so a run with looks has
-the same history as one without.
+Only the simulator has them. A look sends no message, draws no random number and takes no time, so a run with looks has the same
+history as a run without.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class HeldEntry:
     Attributes:
         index: Its index.
         term: Its term.
-        text: What it does, e.g. `write 166 on k1`.
+        text: Its operation, e.g. `write 166 on k1`.
     """
 
     index: int
@@ -34,7 +34,7 @@ class HeldEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeLook:
-    """One node at one moment. What a system cannot tell is None.
+    """One node at one time. A value that the system does not have is None.
 
     Attributes:
         node: The node's name.
@@ -43,9 +43,9 @@ class NodeLook:
         term: Its term.
         last: The index of the last entry in its log.
         last_term: The term of that entry.
-        committed: The last index that it knows to be committed.
-        value: What its state machine holds for the key in question, as text.
-        entries: The entries in its log that are about the key in question, in order; without those that only a snapshot has.
+        committed: The last index that the node knows to be committed.
+        value: The value of the key in its state machine, as text.
+        entries: The entries on the key in its log, in order, without those that only a snapshot has.
     """
 
     node: str
@@ -61,10 +61,10 @@ class NodeLook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """All nodes at one moment.
+    """All nodes at one time.
 
     Attributes:
-        time_ns: The moment, on the run's clock.
+        time_ns: The time, on the run's clock.
         nodes: The nodes, in their order.
     """
 

@@ -40,23 +40,23 @@ class Op(NamedTuple):
     A tuple, not a dataclass: a run makes two for every operation, and this is several times cheaper.
 
     Attributes:
-        index: Position in the history, dense from 0.
+        index: The position in the history, from 0.
         time_ns: Nanoseconds on the control node's monotonic clock since the run's start.
         type: See `OpType`.
         process: A client's number, or `"nemesis"`.
         f: The function, e.g. `read`, `write`, `cas`, or a fault's kind.
-        value: Its argument (invoke, fail, info) or its result (ok).
-        key: The independent key it works on; None where there is only one object.
-        node: The node that the client was connected to, if it is a client's.
-        error: Why it failed or is unknown: `code` or `code: text`.
-        scheduled_ns: When an open-loop arrival was due; None in a closed loop.
+        value: The argument (invoke, fail, info) or the result (ok).
+        key: The independent key; None if there is only one object.
+        node: The node of the client; None for the nemesis.
+        error: The cause of a `fail` or `info`: `code` or `code: text`.
+        scheduled_ns: The due time of an open-loop arrival; None in a closed loop.
         phase: None for the workload itself; `FINAL_PHASE` for reads after healing.
         via: On a completion: the node that the client contacted, if the client chooses its node (it follows the leader); None
             for a client that stays at `node`.
         order: On a completion: the number that the system gave to the operation; see `Ok`.
     """
 
-    index: int  # type: ignore[assignment]  # hides tuple.index, which no one needs here
+    index: int  # type: ignore[assignment]  # hides tuple.index
     time_ns: int
     type: OpType
     process: Process
@@ -72,14 +72,14 @@ class Op(NamedTuple):
 
 
 class Invocation(NamedTuple):
-    """What a generator asks a worker to do.
+    """An operation for a worker, as a generator returns it.
 
     Attributes:
         f: The function.
-        value: Its argument.
+        value: The argument.
         key: The independent key, or None.
-        phase: Carried into the `Op`.
-        scheduled_ns: Carried into the `Op`: when an open-loop arrival was due.
+        phase: As in `Op`.
+        scheduled_ns: As in `Op`.
     """
 
     f: str
@@ -106,10 +106,10 @@ class Ok:
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """The operation certainly did not happen. Given only for causes on a client's whitelist.
+    """The operation certainly did not happen. A client returns it only for causes on its whitelist.
 
     Attributes:
-        error: A short code, e.g. `not-leader`, with an optional text behind a colon.
+        error: A short code, e.g. `not-leader`, with an optional text after a colon.
     """
 
     error: str
@@ -120,7 +120,7 @@ class Info:
     """The operation may have happened, or may still happen.
 
     Attributes:
-        error: A short code, e.g. `timeout`, with an optional text behind a colon.
+        error: A short code, e.g. `timeout`, with an optional text after a colon.
     """
 
     error: str
@@ -140,16 +140,16 @@ class Operation:
         result: The completion's value if `type` is ok, else None.
         type: `ok`, `fail` or `info`; an operation that never completed is `info`.
         start_ns: The invoke's time.
-        end_ns: The completion's time; None where there is no completion event.
+        end_ns: The completion's time; None if there is no completion event.
         invoke_index: The invoke's index in the history.
-        complete_index: The completion's index; None where there is none.
+        complete_index: The completion's index; None if there is none.
         key: The independent key, or None.
-        node: The node the client was connected to.
+        node: The node of the client.
         error: The completion's error.
         scheduled_ns: As in `Op`.
         phase: As in `Op`.
-        via: As in `Op`; None where there is no completion event.
-        order: As in `Op`; None where there is no completion event.
+        via: As in `Op`; None if there is no completion event.
+        order: As in `Op`; None if there is no completion event.
     """
 
     process: Process

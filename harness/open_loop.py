@@ -56,7 +56,7 @@ class OpenDriver(Driver):
         self._finish_if_idle()
 
     def _noticed(self) -> None:
-        """Nobody waits for an event here: an arrival that the generator has nothing for is over."""
+        """Does nothing, because no process waits for an event in an open loop."""
 
     def _grow(self, number: int) -> Seat:
         self._sizes[number] += 1

@@ -1,4 +1,4 @@
-"""Where the value of an option comes from, and the command line that gives the same values again.
+"""The sources of option values, and the command line that gives the same values again.
 
 A flag beats the environment, the environment beats `labrys.toml`, and that beats the built-in default. In all of them an
 option has one name, that of its flag: `--time-limit`, `LABRYS_TEST_TIME_LIMIT`, and `time-limit` in the table `[test]`.
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from harness.op import Value
 
 MAX_PATH = 1000
-MOST_EXACT = 2**53  # whole numbers above it are not all floats
+MAX_EXACT = 2**53  # whole numbers above it are not all floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Where a value comes from that is not a built-in default.
+    """The source of a value that is not a built-in default.
 
     Attributes:
         words: The value with its source, e.g. `--time-limit 60` or `time-limit = 60 of labrys.toml`.
-        typed: Whether it stands on the command line.
+        typed: Whether it is on the command line.
     """
 
     words: str
@@ -44,7 +44,7 @@ class Origin:
 
 
 class Group(click.Group):
-    """A group of commands that suggests the nearest one for a name that it does not have."""
+    """A group of commands that suggests the nearest command for an unknown name."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -52,10 +52,10 @@ class Group(click.Group):
         """Finds the command that the arguments name.
 
         Raises:
-            UsageError: There is none of this name.
+            UsageError: No command has this name.
         """
         name, known = args[0], self.list_commands(ctx)
-        # What does not begin as a name is an option, which click refuses.
+        # A word that does not begin as a name is an option, and click refuses it.
         if name not in known and name[:1].isalnum() and not ctx.resilient_parsing:
             ctx.fail(f"No such command {name!r}. {did_you_mean(name, known)}")
         return super().resolve_command(ctx, args)
@@ -76,7 +76,7 @@ def options_of(command: click.Command, ctx: click.Context | None = None) -> list
 
     Args:
         command: The command.
-        ctx: Its context, where options may depend on others; None: the command's own alone.
+        ctx: Its context, if options may depend on others; None for the command's own options only.
     """
     every = command.params if ctx is None else command.get_params(ctx)
     return [option for option in every if isinstance(option, click.Option) and "--help" not in option.opts]
@@ -88,7 +88,7 @@ def built_in(ctx: click.Context) -> dict[str, Any]:
 
 
 def origins(ctx: click.Context) -> dict[str, Origin]:
-    """Returns where values come from, by parameter name; options that have their built-in default are not in it."""
+    """Returns the sources of values by parameter name, without options that have their built-in default."""
     found = {}
     for option in options_of(ctx.command, ctx):
         key = str(option.name)
@@ -108,14 +108,14 @@ def origins(ctx: click.Context) -> dict[str, Origin]:
 
 
 def from_file(ctx: click.Context) -> dict[str, Value] | None:
-    """Returns the options that `labrys.toml` sets, for results: `file`, and `options` by long name; None if there are none."""
-    decided: dict[str, Value] = {
+    """Returns the options that `labrys.toml` sets, as `file` and `options` by long name; None if it sets none."""
+    settings: dict[str, Value] = {
         long_name(option): _as_json(ctx.params[str(option.name)])
         for option in options_of(ctx.command, ctx)
         if ctx.get_parameter_source(str(option.name)) is ParameterSource.DEFAULT_MAP
     }
     path: Path | None = ctx.find_root().params.get("config")
-    return {"file": str(path.absolute()), "options": decided} if path is not None and decided else None
+    return {"file": str(path.absolute()), "options": settings} if path is not None and settings else None
 
 
 def _as_json(value: Any) -> Value:
@@ -125,15 +125,15 @@ def _as_json(value: Any) -> Value:
 
 
 def table_of(root: click.Context, source: str, prefix: str) -> tuple[Path | None, Mapping[str, Any]]:
-    """Returns the file of defaults, and the table that it has for a command; no file and an empty table where there is none.
+    """Returns `labrys.toml` and its table for a command; None and an empty table if there is no file.
 
     Args:
         root: The context of the group of all commands.
         source: The name of the table.
-        prefix: What the names of all our environment variables begin with.
+        prefix: The prefix of all environment variables of Labrys.
 
     Raises:
-        InputError: The file cannot be used, or a variable looks like a default and is not read.
+        InputError: The file is not valid, or a variable looks like a default and has no effect.
     """
     refuse_unread(os.environ, prefix)
     path: Path | None = root.params.get("config")
@@ -147,17 +147,17 @@ class ToldCommand(click.Command):
     """A command that first prints the options that `labrys.toml` sets.
 
     Attributes:
-        finds_defaults: Whether the command finds its defaults itself, since its options depend on others.
+        finds_defaults: Whether the command finds its defaults itself, because its options depend on others.
     """
 
     finds_defaults: ClassVar[bool] = False
 
     def invoke(self, ctx: click.Context) -> Any:
         """Carries out the command."""
-        decided = from_file(ctx)
-        if decided is not None:
-            told = ", ".join(f"{key} = {name(as_written(value))}" for key, value in decided["options"].items())
-            echo(f"defaults of {name(decided['file'], most=MAX_PATH)}: {told}", err=True)
+        defaults = from_file(ctx)
+        if defaults is not None:
+            settings = ", ".join(f"{key} = {name(as_written(value))}" for key, value in defaults["options"].items())
+            echo(f"defaults of {name(defaults['file'], most=MAX_PATH)}: {settings}", err=True)
         return super().invoke(ctx)
 
 
@@ -166,14 +166,14 @@ def command_line(
 ) -> list[str]:
     """Returns the command-line words that give a command the same values again.
 
-    An option is named if its value differs from the built-in default, or if the environment or `labrys.toml` gives it any
-    value. So the words mean the same with and without them.
+    They include each option whose value differs from the built-in default, or that the environment or `labrys.toml` sets. So
+    they have the same meaning with and without these.
 
     Args:
         ctx: The command's context.
         values: The values by parameter name.
-        without: Parameters that are left out.
-        always: Parameters that are named whatever their value is, since something else than the built-in default would decide.
+        without: Parameters to leave out.
+        always: Parameters to include with any value, because their default is not the built-in one.
     """
     words: list[str] = []
     for option in options_of(ctx.command, ctx):
@@ -187,7 +187,7 @@ def command_line(
 
 
 def spelled_out(options: Iterable[click.Option], values: Mapping[str, Any]) -> list[str]:
-    """Returns the words that give options the values that are known of them; None and unknown values are left out."""
+    """Returns the command-line words for known values of options, without None."""
     return [
         word for option in options if values.get(str(option.name)) is not None
         for word in _words(option, values[str(option.name)])
@@ -199,21 +199,20 @@ def recorded(
 ) -> tuple[dict[str, Any], list[str]]:
     """Reads the options of a command from a record, which may come from anyone.
 
-    Each value must have the type and the range of its flag. Places, such as files and names of clusters, are never
-    taken from the record.
+    Each value must have the type and the range of its flag. Places, such as files and names of clusters, are never taken from
+    the record.
 
     Args:
         options: The command's options.
-        values: What the record says, by parameter name.
+        values: The record: values by parameter name.
         places: The parameters that are not taken.
-        source: What the record is called in errors.
+        source: The name of the record in errors.
 
     Returns:
-        The value of each option by parameter name, and the flags that the record does not know; those have their built-in
-        default.
+        The value of each option by parameter name, and the flags that the record lacks. These have their built-in default.
 
     Raises:
-        InputError: The record names an option that the command does not have, or a value is none of its option's.
+        InputError: The record has an unknown option, or a value that does not fit its option.
     """
     own = {str(option.name): option for option in options}
     for key in values:
@@ -243,19 +242,19 @@ def recorded(
 
 
 def _fits(option: click.Option, value: Value) -> bool:
-    """Says whether JSON's type of a value is that of an option; click would make a text or a number of anything."""
+    """Returns whether the JSON type of a value is that of an option; click would convert almost any value."""
     if option.is_flag or isinstance(value, bool):
         return option.is_flag and isinstance(value, bool)
     if isinstance(option.type, click.types.IntParamType):
         return isinstance(value, int)
     if isinstance(option.type, click.types.FloatParamType):
-        return isinstance(value, int | float) and abs(value) <= sys.float_info.max  # nor is it no number
+        return isinstance(value, int | float) and abs(value) <= sys.float_info.max  # neither NaN nor infinite
     return isinstance(value, str)
 
 
 def as_written(value: Any) -> str:
     """Returns a value as it is written on the command line, with every digit of a number."""
-    if isinstance(value, float) and value.is_integer() and abs(value) < MOST_EXACT:
+    if isinstance(value, float) and value.is_integer() and abs(value) < MAX_EXACT:
         return str(int(value))
     return str(value)
 

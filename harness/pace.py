@@ -1,6 +1,6 @@
-"""Whether the control node kept up: how late its event loop was, and how much processor time its hypervisor took away.
+"""Measures whether the control node kept up: the delay of its event loop, and the processor time that its hypervisor took.
 
-A deadline that passes while the control node stands still says nothing about the system. docs/decisions/0012 has the rule.
+If the control node stands still during a deadline, the deadline does not count against the system (docs/decisions/0012).
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ TICK_S = 0.25
 MAX_LAG_S = 2.0
 MAX_LATE_SHARE = 0.2
 MAX_STEAL_SHARE = 0.3
-LEAST_TICKS = 500  # of a hundredth of a second of one processor; less says nothing
+MIN_TICKS = 500  # hundredths of a second of one processor; less is too short to measure
 STAT = Path("/proc/stat")
 STEAL_COLUMN = 7  # user nice system idle iowait irq softirq steal, proc(5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How the control node went through a stage of the run.
+    """The measurements of the control node in a stage of the run.
 
     Attributes:
-        seconds: How long the stage took.
-        worst_lag_s: The most that a timer of the event loop was late.
-        late_s: The seconds that its timers were late, all together.
-        steal_share: The share of processor time that the hypervisor took away, from 0 to 1; None if it is not known.
+        seconds: The duration of the stage.
+        worst_lag_s: The largest delay of a timer of the event loop.
+        late_s: The sum of the delays of all timers.
+        steal_share: The share of processor time that the hypervisor took, from 0 to 1; None if it is unknown.
     """
 
     seconds: float
@@ -44,7 +44,7 @@ class Pace:
 
     @property
     def behind(self) -> str | None:
-        """Returns why nothing that hangs on timing can be concluded from the stage; None if the control node kept up."""
+        """Returns why the timing of the stage does not count for the system; None if the control node kept up."""
         if self.worst_lag_s >= MAX_LAG_S:
             return f"its event loop stood still for {self.worst_lag_s:.1f} s"
         if self.late_s > MAX_LATE_SHARE * self.seconds:
@@ -58,21 +58,21 @@ class Pacer:
     """Measures stages of a run.
 
     Attributes:
-        stages: What was measured, by the name of the stage.
+        stages: The measurements by the name of the stage.
     """
 
     def __init__(self, ticks: Callable[[], tuple[int, int] | None] | None = None) -> None:
         """Makes a pacer.
 
         Args:
-            ticks: Returns the processor time of this machine until now and the stolen part of it; None if it is not known.
+            ticks: Returns the processor time of this machine so far and the stolen part of it; None if it is unknown.
         """
         self.stages: dict[str, Pace] = {}
         self._ticks = ticks or processor_ticks
 
     @contextlib.contextmanager
     def stage(self, name: str, clock: Clock) -> Iterator[None]:
-        """Measures what happens in the context, which has to be inside the running loop."""
+        """Measures the stage that runs in the context, inside the running loop."""
         lags: list[float] = []
         before, began_s = self._ticks(), clock.now_s()
         task = asyncio.create_task(_tick(clock, lags))
@@ -96,7 +96,7 @@ async def _tick(clock: Clock, lags: list[float]) -> None:
 
 
 def processor_ticks() -> tuple[int, int] | None:
-    """Returns the processor time of this machine since it started, and how much of it was stolen, in hundredths of a second."""
+    """Returns the processor time of this machine since its start and the stolen part, in hundredths of a second."""
     try:
         with STAT.open(encoding="ascii") as file:
             ticks = [int(word) for word in file.readline().split()[1 : STEAL_COLUMN + 2]]
@@ -106,6 +106,6 @@ def processor_ticks() -> tuple[int, int] | None:
 
 
 def _steal(before: tuple[int, int] | None, after: tuple[int, int] | None) -> float | None:
-    if before is None or after is None or after[0] - before[0] < LEAST_TICKS:
+    if before is None or after is None or after[0] - before[0] < MIN_TICKS:
         return None
     return (after[1] - before[1]) / (after[0] - before[0])

@@ -1,7 +1,6 @@
 """The types of option values from the command line, environment variables and `labrys.toml`.
 
-The law: every number has a range with two finite ends, and what is outside of it is refused when it is read. A path is one
-that the system can look at, or a sentence says why not.
+Each number has a range with two finite bounds, and a value outside is an error. A path must be accessible.
 """
 
 from __future__ import annotations
@@ -29,23 +28,23 @@ MAX_WAIT_S: Final = 86_400.0
 
 
 class Number(click.FloatRange):
-    """A number with two finite ends."""
+    """A number with two finite bounds."""
 
     def __init__(self, low: float, high: float, *, above: bool = False) -> None:
-        """Sets the ends.
+        """Sets the bounds.
 
         Args:
-            low: The least value.
-            high: The greatest.
-            above: Whether the least value itself is outside.
+            low: The lower bound.
+            high: The upper bound.
+            above: Whether the lower bound itself is excluded.
         """
         super().__init__(min=low, max=high, min_open=above)
 
     def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> float:
-        """Returns the number that a text or a number says.
+        """Returns the value as a number.
 
         Raises:
-            click.BadParameter: It is none, or outside of the range.
+            click.BadParameter: It is not a number, or out of range.
         """
         if isinstance(value, bool):
             self.fail(f"{str(value).lower()} is not a number.", param, ctx)
@@ -59,17 +58,17 @@ class Number(click.FloatRange):
 
 
 class Whole(click.IntRange):
-    """A whole number with two finite ends."""
+    """A whole number with two finite bounds."""
 
     def __init__(self, low: int, high: int) -> None:
-        """Sets the least and the greatest value."""
+        """Sets the lower and the upper bound."""
         super().__init__(min=low, max=high)
 
     def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> int:
-        """Returns the number that a text or a number says.
+        """Returns the value as a number.
 
         Raises:
-            click.BadParameter: It is none, is not whole, or is outside of the range.
+            click.BadParameter: It is not a whole number, or out of range.
         """
         if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
             self.fail(f"{str(value).lower()} is not a whole number.", param, ctx)
@@ -77,13 +76,13 @@ class Whole(click.IntRange):
 
 
 class PathType(click.Path):
-    """A path that the system can look at."""
+    """A path that is accessible."""
 
     def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> Any:
         """Returns the path.
 
         Raises:
-            click.BadParameter: It is none, or not of the kind that is asked for.
+            click.BadParameter: It is not a path, or not of this type.
         """
         if not isinstance(value, str | os.PathLike):
             self.fail(f"{value!r} is not a path.", param, ctx)
@@ -92,39 +91,39 @@ class PathType(click.Path):
         except FileNotFoundError:
             pass
         except OSError as error:
-            self.fail(f"{os.fspath(value)!r} cannot be looked at: {error.strerror}.", param, ctx)
+            self.fail(f"{os.fspath(value)!r} cannot be accessed: {error.strerror}.", param, ctx)
         except ValueError as error:
             self.fail(f"{os.fspath(value)!r} is not a path: {error}.", param, ctx)
         return super().convert(value, param, ctx)
 
 
 class PluginName(click.ParamType[str]):
-    """The name of an installed plug-in, or `module:Class` where that may be said."""
+    """The name of an installed plug-in, or `MODULE:CLASS` if `places` allows that."""
 
     def __init__(self, group: str, *, places: bool = True) -> None:
-        """Takes one of the groups of `harness.plugins`, and whether a place in a module may be said."""
+        """Takes one of the groups of `harness.plugins`, and whether `MODULE:CLASS` is allowed."""
         self.name = plugins.SINGULAR[group]
         self.group = group
         self.places = places
 
     def get_metavar(self, param: Parameter, ctx: Context) -> str:  # noqa: ARG002 - the same for all
-        """Returns the names that may be said, as the help shows them."""
+        """Returns the allowed names for the help."""
         return f"[{'|'.join([*plugins.plugins(self.group), *(['MODULE:CLASS'] if self.places else [])])}]"
 
     def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> str:
         """Returns the name.
 
         Raises:
-            click.BadParameter: There is no such plug-in, or a file of defaults names a place.
+            click.BadParameter: There is no such plug-in, or `labrys.toml` has a `MODULE:CLASS`.
         """
-        by_person = ctx is None or param is None or said_by_person(ctx, str(param.name))
+        by_user = ctx is None or param is None or given_by_user(ctx, str(param.name))
         try:
-            return plugins.find(self.group, str(value), by_place=self.places and by_person).name
+            return plugins.find(self.group, str(value), by_place=self.places and by_user).name
         except InputError as error:
             self.fail(str(error), param, ctx)
 
     def shell_complete(self, ctx: Context, param: Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
-        """Returns the installed plug-ins whose names begin like that."""
+        """Returns the installed plug-ins whose names begin with the incomplete word."""
         from click.shell_completion import CompletionItem  # noqa: PLC0415 - only a shell asks
 
         return [CompletionItem(each) for each in plugins.plugins(self.group) if each.startswith(incomplete)]
@@ -136,11 +135,11 @@ class Completed(click.ParamType[str]):
     name = "text"
 
     def __init__(self, candidates: Callable[[str], Iterable[str]] | None = None) -> None:
-        """Takes what returns the texts that an unfinished one may become; None: it is the name of a file."""
+        """Takes a function that returns texts for an incomplete word; None if the text is the name of a file."""
         self.candidates = candidates
 
     def shell_complete(self, ctx: Context, param: Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
-        """Returns the texts that begin with what is typed; files where there are none."""
+        """Returns the texts that begin with the incomplete word, or lets the shell complete files."""
         from click.shell_completion import CompletionItem  # noqa: PLC0415 - only a shell asks
 
         texts = [] if self.candidates is None else self.candidates(incomplete)
@@ -149,10 +148,10 @@ class Completed(click.ParamType[str]):
 
 
 class SuiteFile(PathType):
-    """The file of a suite, or a folder of regressions; a shell completes those in the working folder and in `suites/`."""
+    """The file of a suite, or a folder of regressions. A shell completes those in the working folder and in `suites/`."""
 
     def shell_complete(self, ctx: Context, param: Parameter, incomplete: str) -> list[CompletionItem]:
-        """Returns the files that begin like that."""
+        """Returns the files that begin with the incomplete word."""
         from click.shell_completion import CompletionItem  # noqa: PLC0415 - only a shell asks
 
         patterns = ("suites/*.toml", "*.toml", "regressions", "regressions/*/")
@@ -161,21 +160,21 @@ class SuiteFile(PathType):
         return found or super().shell_complete(ctx, param, incomplete)
 
 
-def said_by_person(ctx: Context, name: str) -> bool:
-    """Says whether an option's value is from the command line or a variable, not from the file of defaults."""
+def given_by_user(ctx: Context, name: str) -> bool:
+    """Returns whether an option's value is from the command line or a variable, and not from `labrys.toml`."""
     return ctx.get_parameter_source(name) is not ParameterSource.DEFAULT_MAP
 
 
 def existing_file() -> PathType:
-    """Returns the type of a file that is there."""
+    """Returns the type of an existing file."""
     return PathType(exists=True, dir_okay=False, path_type=Path)
 
 
 def existing_folder() -> PathType:
-    """Returns the type of a folder that is there."""
+    """Returns the type of an existing folder."""
     return PathType(exists=True, file_okay=False, path_type=Path)
 
 
 def folder() -> PathType:
-    """Returns the type of a folder that is there or can be made."""
+    """Returns the type of a folder that exists or can be made."""
     return PathType(file_okay=False, path_type=Path)

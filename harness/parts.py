@@ -1,9 +1,8 @@
 """The parts of a run's verdict that do not depend on the workload.
 
-Each part is a pure function of what was recorded, says one sentence with numbers, and claims no more than was seen. A run
-that tested nothing is `unknown` with the reason, never `valid`: that is what `faults-effective`, `progress` and `completed`
-are for. A part that a test should have and that could not be produced is `unknown` with the reason. A part that a test cannot
-have is left out, and `completed` names it with the reason.
+Each part is a pure function of the records of the run. Its reason is a sentence with numbers, and claims only observed facts. A
+run that tested nothing is `unknown` and never `valid`, by the parts `faults-effective`, `progress` and `completed`. A part that
+could not be produced is `unknown`. A part that a test cannot have is left out, and the reason of `completed` names it.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ EXCEPTION_ERROR = "exception"
 CONTROL_NODE = "control-node"
 REPLICAS_EQUAL = "replicas-equal"
 
-# The parts of any run, whatever its workload is. They say nothing about what the operations on a key mean.
+# The parts that do not depend on the workload, nor on the meaning of the operations on a key.
 OF_ANY_RUN = frozenset(
     {
         "replicas-equal", "recovered", "faults-effective", "progress", "client-errors", "log-patterns", "completed",
@@ -46,11 +45,11 @@ OF_ANY_RUN = frozenset(
 
 
 def faults_effective(faults: Sequence[FaultRecord], plan: Sequence[PlannedFault]) -> Part:
-    """Says whether every kind of fault that the run asked for was seen to take effect at least once.
+    """Returns the part `faults-effective`: whether each planned kind of fault has a proven effect at least once.
 
     Args:
-        faults: What became of each fault that began.
-        plan: All faults that the run asked for.
+        faults: The record of each fault that began.
+        plan: All planned faults.
     """
     name = "faults-effective"
     if not plan:
@@ -63,16 +62,16 @@ def faults_effective(faults: Sequence[FaultRecord], plan: Sequence[PlannedFault]
         first = next((fault for fault in faults if fault.planned.kind == idle[0]), None)
         proof = first.proof if first else None
         why = headline((first.error if first else None) or (proof.reason if proof else "it never began"))
-        reason = f"No {' and no '.join(idle)} was seen to take effect: {why}"
+        reason = f"No {' and no '.join(idle)} has a proven effect: {why}"
         return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
     total = f"{effective.total()} of {len(plan)}"
-    return Part(name=name, verdict=Verdict.VALID, reason=f"{total} faults were seen to take effect.", details=details)
+    return Part(name=name, verdict=Verdict.VALID, reason=f"{total} faults have a proven effect.", details=details)
 
 
 def progress(operations: Iterable[Operation], faults: Sequence[FaultRecord], recovery: Recovery | None) -> Part:
-    """Says whether clients got answers at all, while faults were on, and after the last one was healed.
+    """Returns the part `progress`: whether operations succeeded at all, during faults, and after the last fault.
 
-    After a restart of every node the final reads say nothing of what the faults have left, so they count only without one.
+    Final reads after a restart of all nodes do not count, because the restart may hide the consequences of the faults.
     """
     name = "progress"
     last_heal_ns = max((fault.end_ns for fault in faults), default=0)
@@ -93,30 +92,30 @@ def progress(operations: Iterable[Operation], faults: Sequence[FaultRecord], rec
     elif faults and not after:
         reason = "No operation succeeded after the last fault was healed, so its consequences were not observed."
     else:
-        seen = f", {during} of them while a fault was on and {after} after the last one" if faults else ""
-        return Part(name=name, verdict=Verdict.VALID, reason=f"{total} operations succeeded{seen}.", details=details)
+        when = f", {during} of them while a fault was on and {after} after the last one" if faults else ""
+        return Part(name=name, verdict=Verdict.VALID, reason=f"{total} operations succeeded{when}.", details=details)
     return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
 
 
 def recovered(recovery: Recovery | None, pace: Pace | None = None) -> Part:
-    """Says whether the system worked again within the deadline after everything was healed.
+    """Returns the part `recovered`: whether the system worked again within the deadline after healing.
 
-    A deadline that passed while the control node was behind says nothing about the system, so it is unknown.
+    If the control node was behind, a missed deadline is unknown and not invalid.
 
     Args:
-        recovery: How the system came back.
-        pace: Whether the control node kept up meanwhile; None if it is not known.
+        recovery: The recovery of the system; None if the run ended before.
+        pace: The measurements of the control node in the same stage; None if there are none.
     """
     part = _recovered(recovery)
     behind = pace.behind if pace is not None else None
     if part.verdict is not Verdict.INVALID or behind is None:
         return part
-    reason = f"{part.reason} The control node was behind meanwhile, so this is no finding: {behind}."
+    reason = f"{part.reason} The control node was behind at that time, so this is not a finding: {behind}."
     return replace(part, verdict=Verdict.UNKNOWN, reason=reason)
 
 
 def control_node(paces: Mapping[str, Pace]) -> Part:
-    """Says whether the control node kept up; an extra, because what hangs on timing looks at it by itself."""
+    """Returns the extra part `control-node`: whether the control node kept up. Parts that depend on timing check it, too."""
     behind = [f"in the stage {stage}, {pace.behind}" for stage, pace in paces.items() if pace.behind]
     details = {stage: asdict(pace) for stage, pace in paces.items()}
     if behind:
@@ -150,7 +149,7 @@ def _recovered(recovery: Recovery | None) -> Part:
 
 
 def replicas_equal(replicas: Replicas | None) -> Part:
-    """Says whether the replicas held the same state wherever two were seen at one applied index, with clients at rest."""
+    """Returns the part `replicas-equal`: whether replicas at the same applied index have the same state."""
     name = REPLICAS_EQUAL
     if replicas is None:
         return Part(name=name, verdict=Verdict.UNKNOWN, reason="The run ended before its replicas were compared.")
@@ -162,19 +161,20 @@ def replicas_equal(replicas: Replicas | None) -> Part:
     }
     apart = _apart(replicas)
     if replicas.differing:
-        reason = f"Replicas differ at the same applied index in {replicas.differing_keys} keys; {_told(replicas.differing[0])}."
+        first = _difference(replicas.differing[0])
+        reason = f"Replicas differ at the same applied index in {replicas.differing_keys} keys; {first}."
         return Part(name=name, verdict=Verdict.INVALID, reason=f"{reason}{apart}", details=details)
     index = replicas.largest
     if index is None:
-        reason = f"No two replicas were seen at one applied index in {replicas.seconds:.0f} s.{apart}"
+        reason = f"No two replicas were at the same applied index in {replicas.seconds:.0f} s.{apart}"
         return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
-    equal = f"{len(replicas.compared[index])} replicas hold the same {replicas.keys} keys at applied index {index}."
+    equal = f"{len(replicas.compared[index])} replicas have the same {replicas.keys} keys at applied index {index}."
     verdict = Verdict.UNKNOWN if apart else Verdict.VALID
     return Part(name=name, verdict=verdict, reason=f"{equal}{apart}", details=details)
 
 
 def _apart(replicas: Replicas) -> str:
-    """Names the nodes that were not compared with the largest group, and where they were; empty if there are none."""
+    """Returns a sentence with the nodes outside the largest group and their indexes; empty if there are none."""
     largest = () if replicas.largest is None else replicas.compared[replicas.largest]
     apart = ", ".join(
         f"{node} ({'no answer' if index is None else f'at index {index}'})"
@@ -184,14 +184,14 @@ def _apart(replicas: Replicas) -> str:
     return f" Not compared{' with them' if largest else ''}: {apart}." if apart else ""
 
 
-def _told(difference: Difference) -> str:
-    held = [f"{node} holds {value!r}" for node, value in difference.values.items()]
-    held += [f"{node} lacks it" for node in difference.lacking]
-    return f"{difference.key} at index {difference.applied_index}: {', '.join(held)}"
+def _difference(difference: Difference) -> str:
+    clauses = [f"{node} has {value!r}" for node, value in difference.values.items()]
+    clauses += [f"{node} lacks it" for node in difference.lacking]
+    return f"{difference.key} at index {difference.applied_index}: {', '.join(clauses)}"
 
 
 def client_errors(operations: Iterable[Operation]) -> Part:
-    """Says whether every error that clients met was one they know how to type."""
+    """Returns the part `client-errors`: whether the clients handled every error."""
     name = "client-errors"
     codes: Counter[str] = Counter()
     untyped: list[str] = []
@@ -205,18 +205,18 @@ def client_errors(operations: Iterable[Operation]) -> Part:
     details = {"codes": dict(codes.most_common()), "untyped": untyped}
     if untyped:
         reason = (
-            f"{codes[EXCEPTION_ERROR]} operations ended in an exception that the client does not type: {untyped[0]}"
+            f"{codes[EXCEPTION_ERROR]} operations ended with an exception that the client does not handle: {untyped[0]}"
         )
         return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
     total = sum(codes.values())
-    return Part(name=name, verdict=Verdict.VALID, reason=f"All {total} errors are of known kinds.", details=details)
+    return Part(name=name, verdict=Verdict.VALID, reason=f"The clients handled all {total} errors.", details=details)
 
 
 def log_patterns(logs: Mapping[str, Sequence[Path]], patterns: Sequence[str], nodes: Sequence[str]) -> Part:
-    """Searches the collected node logs for lines that a healthy node never writes, whatever faults it met.
+    """Returns the part `log-patterns`: whether a log has lines that a healthy node never writes, even under faults.
 
     Args:
-        logs: Node to its log files; a node whose logs could not be collected is not in it.
+        logs: Node to its log files, without nodes whose logs could not be collected.
         patterns: Regular expressions of such lines, at least one.
         nodes: All nodes.
     """
@@ -259,14 +259,14 @@ def log_patterns(logs: Mapping[str, Sequence[Path]], patterns: Sequence[str], no
 def completed(
     *, interrupted: bool, error: str | None, seconds: float, planned_s: float, left_out: Mapping[str, str]
 ) -> Part:
-    """Says whether the run went through all of its phases, and which parts of a verdict its test cannot have.
+    """Returns the part `completed`: whether the run went through all phases. Its reason also names the parts that are left out.
 
     Args:
         interrupted: Whether a person ended the run early.
-        error: What broke the run off; None if nothing did.
-        seconds: How long the workload ran.
-        planned_s: How long it should have run.
-        left_out: Name of a part to why the test cannot have it.
+        error: The error that broke the run off; None if there is none.
+        seconds: The duration of the workload.
+        planned_s: The planned duration.
+        left_out: For each part that the test cannot have, the reason.
     """
     name = "completed"
     details = {"seconds": seconds, "planned_seconds": planned_s, "left_out": dict(left_out)}
@@ -288,9 +288,7 @@ def of_run(test: Test, result: RunResult, operations: Sequence[Operation]) -> li
     names = [node.name for node in test.cluster.nodes]
     found = _of_workload(test, operations, observed)
     left_out = {} if test.final_reads else {"final-reads": "the test does not ask for them"}
-    has_replicas = any(
-        part.name == REPLICAS_EQUAL for part in found
-    )  # the workload compared them by what they answered
+    has_replicas = any(part.name == REPLICAS_EQUAL for part in found)  # the workload compared them by their answers
     if not (test.system.dumps_replicas or has_replicas):
         left_out[REPLICAS_EQUAL] = f"{test.system.name} does not dump its replicas"
     elif len(names) == 1:
@@ -306,7 +304,7 @@ def of_run(test: Test, result: RunResult, operations: Sequence[Operation]) -> li
     if patterns:
         found.append(log_patterns(result.logs, patterns, names))
     else:
-        left_out["log-patterns"] = f"{test.system.name} names no fatal log lines"
+        left_out["log-patterns"] = f"{test.system.name} defines no fatal log lines"
     found.append(
         completed(
             interrupted=result.interrupted,
@@ -322,7 +320,7 @@ def of_run(test: Test, result: RunResult, operations: Sequence[Operation]) -> li
 
 
 def _of_workload(test: Test, operations: Sequence[Operation], observed: Observed) -> list[Part]:
-    """Returns the workload's parts; one unknown part with the reason where a client's answer cannot be judged."""
+    """Returns the parts of the workload; one unknown part if the operations cannot be judged."""
     try:
         return list(test.workload.check(operations, observed))
     except LabrysError as error:

@@ -1,4 +1,4 @@
-"""Makes foreign text safe to show: on a terminal, which obeys control characters, and in XML, which forbids them.
+"""Makes foreign text safe for a terminal, which obeys control characters, and for XML, which forbids them.
 
 Names, values, logs and answers are foreign text. A control character can steer a terminal. An invisible or bidirectional
 character can make a text look like another. A line break in a name can forge a line of Labrys. Each of them is shown as its
@@ -22,12 +22,12 @@ _CONTROL_OR_BREAK = re.compile(rf"[\t\n{_HIDDEN}]")
 
 
 def plain(text: str) -> str:
-    """Returns `text` with every character that is hidden or steers, but tab and line feed, shown as its escape sequence."""
+    """Returns `text` with escape sequences for hidden and control characters, except tab and line feed."""
     return _CONTROL.sub(_escape, text)
 
 
 def one_line(text: str) -> str:
-    """Returns a sentence fit to be shown, its line breaks and runs of spaces made single spaces."""
+    """Returns a text as one safe line, with single spaces in place of line breaks and runs of spaces."""
     return plain(" ".join(text.split()))
 
 
@@ -41,7 +41,7 @@ def name(text: str, most: int = MAX_NAME) -> str:
 
 
 def message(text: str) -> str:
-    """Returns the text of an error, safe to show. Lines after the first are indented, so none looks like one of ours."""
+    """Returns the safe text of an error. Later lines are indented, so that none looks like a line of Labrys."""
     return re.sub(r"\n(?!  )", "\n  ", plain(text))
 
 

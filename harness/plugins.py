@@ -1,10 +1,10 @@
-"""Finds systems, workloads, kinds of faults and models: Labrys' own and those of other packages, all in the same way.
+"""Finds systems, workloads, kinds of faults and models, those of Labrys and those of other packages, in the same way.
 
-A package lists its plug-ins in its metadata, as entry points of the groups below; Labrys' own pyproject.toml is the example. So
+A package lists its plug-ins in its metadata, as entry points of the groups below; pyproject.toml of Labrys is the example. So
 names are known without an import, and a plug-in is imported when a command selects it. A plug-in that cannot be imported
 affects no other: the error names the plug-in and its package.
 
-`module:Name` is an object in an importable module, without any packaging. Only a person may give such a name. A name from a
+`module:Name` is an object in an importable module, without any packaging. Only the user may give such a name. A name from a
 file is only looked up among the entry points.
 """
 
@@ -39,10 +39,10 @@ class Plugin:
 
     Attributes:
         group: One of the groups above.
-        name: As on the command line.
+        name: Its name on the command line.
         place: `module:attribute`.
-        package: The package of the entry point; None if a person gave the place.
-        rivals: Other packages with a plug-in of the same name; if there are any, it cannot be selected.
+        package: The package of the entry point; None if the user gave the place.
+        rivals: Other packages with a plug-in of the same name; with a rival, it cannot be selected.
     """
 
     group: str
@@ -52,10 +52,10 @@ class Plugin:
     rivals: tuple[str, ...] = ()
 
     def load(self) -> Any:
-        """Imports it.
+        """Imports the plug-in, and returns its object.
 
         Raises:
-            InputError: It cannot be imported, or another package has one of this name; the message names package and error.
+            InputError: It cannot be imported, or has rivals; the message has the packages and the error.
         """
         if self.rivals:
             raise InputError(
@@ -67,19 +67,16 @@ class Plugin:
             found: Any = importlib.import_module(module)
             for part in attribute.split("."):
                 found = getattr(found, part)
-        except (
-            Exception,
-            SystemExit,
-        ) as error:  # a script that ends itself must not end Labrys, with a verdict's exit code
+        except (Exception, SystemExit) as error:  # a module that calls `sys.exit` must not end Labrys
             whose = f" of the package {plain_name(self.package)}" if self.package else ""
             raise InputError(
                 f"the {SINGULAR[self.group]} {plain_name(self.name)}{whose} cannot be loaded from {plain_name(self.place)}: "
-                f"{type(error).__name__}: {plain_name(sentence(error), most=MAX_ERROR)}{self._way_out(error)}"
+                f"{type(error).__name__}: {plain_name(sentence(error), most=MAX_ERROR)}{self._remedy(error)}"
             ) from error
         return found
 
-    def _way_out(self, error: BaseException) -> str:
-        """Returns what to do about a place that cannot be loaded; nothing where a package says the place."""
+    def _remedy(self, error: BaseException) -> str:
+        """Returns what to do if a place of the user cannot be loaded; empty for the place of a package."""
         if self.package is not None:
             return ""
         module, _, attribute = self.place.partition(PLACE_SEPARATOR)
@@ -96,10 +93,10 @@ class Plugin:
 
 @functools.cache
 def plugins(group: str) -> Mapping[str, Plugin]:
-    """Returns what installed packages have in a group, by name; imports nothing.
+    """Returns the plug-ins of a group in all installed packages, by name; imports none.
 
     Raises:
-        InputError: There is none, since Labrys is not installed.
+        InputError: There is none, because Labrys is not installed.
     """
     from importlib import metadata  # noqa: PLC0415 - slow to import, and most checks name no plug-in
 
@@ -113,7 +110,7 @@ def plugins(group: str) -> Mapping[str, Plugin]:
             found[point.name] = replace(known, rivals=(*known.rivals, package))
     if not found:
         raise InputError(
-            f"no installed package has a {SINGULAR[group]}, and labrys itself has some; "
+            f"no installed package has a {SINGULAR[group]}, not even labrys itself; "
             "install labrys again, e.g. with `make setup`"
         )
     return dict(sorted(found.items()))
@@ -125,10 +122,10 @@ def find(group: str, name: str, *, by_place: bool = False) -> Plugin:
     Args:
         group: One of the groups above.
         name: Its name.
-        by_place: Whether a person gives the name, and so may give `module:attribute` too.
+        by_place: Whether the user gives the name, so that it may be `module:attribute`.
 
     Raises:
-        InputError: There is none of this name; with a suggestion.
+        InputError: There is none of this name; the message has a suggestion.
     """
     known = plugins(group)
     if name in known:
@@ -136,12 +133,12 @@ def find(group: str, name: str, *, by_place: bool = False) -> Plugin:
     if PLACE_SEPARATOR in name:
         if not by_place:
             raise InputError(
-                f"the {SINGULAR[group]} {plain_name(name)} is a place in a module, which labrys never takes from a file; "
+                f"the {SINGULAR[group]} {plain_name(name)} is a MODULE:CLASS, which labrys never takes from a file; "
                 "name it on the command line"
             )
         here = str(Path.cwd())
         if here not in sys.path:
-            sys.path.append(here)  # a module of the person's own lies in the working folder
+            sys.path.append(here)  # the user's own modules are in the working folder
         return Plugin(group=group, name=name, place=name, package=None)
     raise InputError(f"unknown {SINGULAR[group]} {plain_name(name)}. {did_you_mean(name, known)}")
 

@@ -1,15 +1,13 @@
-"""The end of the process of a command: its exit code, whatever happens to its output.
+"""Ends the process of a command with the right exit code, even if its output is lost.
 
 Invariants:
 
-- Exit code 1 means an invalid verdict. Python's own 1 never leaves the process: an unhandled exception, a
-  failed import and a library that calls `sys.exit` all end with 255.
-- Lost output never raises an exception where it is written, so a command always reaches its verdict. At the end, lost output
-turns
-  0 into 255, and the other stream reports the loss. Every other code stays: nothing masks a definite failure.
+- Exit code 1 means an invalid verdict. An unhandled exception, a failed import, and a library that calls `sys.exit` all end
+  with 255, and never with Python's own 1.
+- Lost output raises no exception where it is written, so a command always reaches its verdict. At the end, lost output turns 0
+  into 255, and the other stream reports the loss. Every other code stays, so that nothing hides a definite failure.
 - SIGTERM and SIGHUP end a command as Ctrl-C does. A signal that the parent ignores, as with `nohup`, stays ignored. A signal
-that
-  arrives while Python cannot raise an exception, in a callback of its own, is sent again.
+  that arrives while Python cannot raise an exception, in a callback of its own, is sent again.
 
 This module and its imports need only the standard library, so that it can report any other failed import.
 """
@@ -36,17 +34,17 @@ if TYPE_CHECKING:
 
     from _typeshed import ReadableBuffer
 
-COMMAND_MODULE = "cli"  # by name: no room imports the module that composes all rooms
+COMMAND_MODULE = "cli"  # by name, because no room may import it
 LARGEST_CODE = 255
 AGAIN_S = 0.05
 
 
 class _Output(io.RawIOBase):
-    """A standard stream that never raises: it records its first failure, and drops all later output.
+    """A standard stream that never raises. It records its first failure, and drops all later output.
 
     Attributes:
-        failure: Why output is lost; None if no output is lost.
-        written: How many bytes were written.
+        failure: The reason why output is lost; None if none is lost.
+        written: The number of written bytes.
     """
 
     def __init__(self, fd: int | None) -> None:
@@ -54,7 +52,7 @@ class _Output(io.RawIOBase):
         self.failure: str | None = None
         self.written = 0
         self._fd = fd
-        self._again = b""  # what was written, and will be given again, because a signal hid that
+        self._again = b""  # bytes that were written before a signal, and that the caller will write again
 
     def writable(self) -> bool:
         return True
@@ -88,17 +86,17 @@ class _Output(io.RawIOBase):
                 self.written += counts[0]
                 self._again = bytes(memoryview(data)[: counts[0]])
             else:
-                self.failure = "the command was interrupted"  # whoever does not read must not hold up the end
+                self.failure = "the command was interrupted"  # a reader that does not read must not delay the end
             raise
         self.written += counts[0]
         return counts[0]
 
 
 def _write(fd: int, data: ReadableBuffer, counts: list[int]) -> None:
-    """Writes some bytes and notes how many; waits for a reader even where the stream does not block by itself."""
+    """Writes some bytes and appends their number to `counts`; waits for the reader even if the stream does not block."""
     while not counts:
         try:
-            # One call, so that no signal comes between the write and the note of it.
+            # One call, so that no signal comes between the write and its count.
             counts.extend(map(os.write, [fd], [data]))
         except BlockingIOError:
             select.select([], [fd], [])
@@ -122,24 +120,24 @@ def end_with(command: Callable[[], int]) -> NoReturn:
     """
     own = sys.stdout is sys.__stdout__ and sys.stderr is sys.__stderr__
     code = int(ExitCode.INTERRUPTED)
-    # A signal that comes while an error is being told interrupts that; the code is that of an interruption then.
+    # A signal may interrupt the report of an error; then the exit code is that of an interruption.
     with contextlib.suppress(KeyboardInterrupt):
         if own:
             _keep_streams()
-            sys.unraisablehook = _not_lost
+            sys.unraisablehook = _resend_signal
         _on_signals(_ENDING)
         code = _carry_out(command)
     if own:
         _on_signals(dict.fromkeys(_ENDING, _leaving(code)))
     with contextlib.suppress(KeyboardInterrupt):
-        if _tell_losses(code) and code == ExitCode.VALID:
+        if _report_losses(code) and code == ExitCode.VALID:
             code = int(ExitCode.INTERNAL)
     sys.exit(code)
 
 
 def say(text: str) -> None:
-    """Says something to a person: on standard error, or on standard output if that alone is left and nothing stands there."""
-    with contextlib.suppress(Exception):  # a stream that is not ours may be closed
+    """Prints a text on standard error; on standard output if standard error is lost and standard output is empty."""
+    with contextlib.suppress(Exception):  # a stream of the caller may be closed
         _print(sys.stderr, text)
     out, err = _output(sys.stdout), _output(sys.stderr)
     if out is None or err is None or err.failure is None:
@@ -162,23 +160,23 @@ def _carry_out(command: Callable[[], int]) -> int:
         return int(error.exit_code)
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
-    except SystemExit as left:
-        if left.code in {None, 0}:
+    except SystemExit as end:
+        if end.code in {None, 0}:
             return ExitCode.VALID
         say(
-            f"labrys: expected a command to end with a verdict or an error; something left the process with {left.code}"
+            f"labrys: expected a verdict or an error at the end of the command, but a module called sys.exit({end.code!r})"
         )
         return ExitCode.INTERNAL
-    except BaseException as error:  # noqa: BLE001 - a panic of the kernel is no Exception, and no verdict either
+    except BaseException as error:  # noqa: BLE001 - a panic of the Rust kernel is no Exception
         say(in_full(error))
         return ExitCode.INTERNAL
     return code if 0 <= code <= LARGEST_CODE else ExitCode.INTERNAL
 
 
 def _interruptible(command: Callable[[], int]) -> int:
-    """Carries out a command; an interruption is one also where Python 3.11 hides it.
+    """Carries out a command, and raises an interruption that Python 3.11 hides.
 
-    What a signal raises while a class is made, e.g. during an import, comes as a RuntimeError from it.
+    If a signal arrives while Python makes a class, e.g. during an import, its exception is the cause of a RuntimeError.
     """
     try:
         return command()
@@ -189,15 +187,15 @@ def _interruptible(command: Callable[[], int]) -> int:
 
 
 def in_full(error: BaseException) -> str:
-    """Returns the traceback of a mistake of our own."""
+    """Returns the traceback of a bug in Labrys."""
     try:
         return "".join(traceback.format_exception(error)).rstrip()
     except Exception:  # noqa: BLE001 - memory may be short
         return f"labrys: {type(error).__name__}"
 
 
-def _tell_losses(code: int) -> bool:
-    """Writes the buffered output, and reports lost output. Returns whether output is lost."""
+def _report_losses(code: int) -> bool:
+    """Writes the buffered output, and reports lost output; returns whether output is lost."""
     reasons = {}
     for name, stream in (("standard output", sys.stdout), ("standard error", sys.stderr)):
         output = _output(stream)
@@ -205,14 +203,14 @@ def _tell_losses(code: int) -> bool:
             stream.flush()
             if output.failure is not None:
                 reasons[name] = output.failure
-    then = "the exit code is 255 in place of 0" if code == ExitCode.VALID else f"the exit code {code} stands"
+    then = "the exit code is 255 instead of 0" if code == ExitCode.VALID else f"the exit code stays {code}"
     for name, reason in reasons.items():
         say(f"labrys: {name} could not be written, and output is lost: {reason}; {then}")
     return bool(reasons)
 
 
 def _keep_streams() -> None:
-    """Puts streams that never raise in the place of the standard ones."""
+    """Replaces the standard streams by streams that never raise."""
     for fd in range(3):
         _fill(fd)
     for name in ("stdout", "stderr"):
@@ -232,7 +230,7 @@ def _keep_streams() -> None:
 
 
 def _fill(fd: int) -> None:
-    """Opens a standard stream that is closed as nothing; else the next file that is opened would be taken for it."""
+    """Opens /dev/null for a closed standard stream; else the next opened file would get its number."""
     try:
         os.fstat(fd)
     except OSError:
@@ -255,10 +253,10 @@ def _on_signals(handlers: Mapping[signal.Signals, Callable[..., object]]) -> Non
             signal.signal(number, handler)
 
 
-def _not_lost(lost: sys.UnraisableHookArgs) -> None:
-    """Sends a signal again whose exception Python could not raise, e.g. in a callback of a lock of its import system.
+def _resend_signal(lost: sys.UnraisableHookArgs) -> None:
+    """Sends a signal again if Python could not raise its exception, e.g. in a callback of a lock of its import system.
 
-    It is sent a moment later, by a thread: what is raised here is ignored, too.
+    A thread sends it a moment later, because Python ignores an exception here, too.
     """
     if not isinstance(lost.exc_value, KeyboardInterrupt):
         sys.__unraisablehook__(lost)
@@ -270,7 +268,7 @@ def _not_lost(lost: sys.UnraisableHookArgs) -> None:
 
 
 def _leaving(code: int) -> Callable[..., object]:
-    """Returns what a signal does that comes when the exit code is known: the process ends with that code at once."""
+    """Returns a signal handler that ends the process at once with a known exit code."""
     return lambda *_: os._exit(code)
 
 

@@ -1,4 +1,4 @@
-"""How often something happens, from a number of runs: confidence intervals, and a sequential test."""
+"""Estimates a proportion from a number of runs: confidence intervals, and a sequential test."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _Z = 1.959964  # the quantile of the normal distribution for a confidence of 95 
 
 
 def interval(hits: int, runs: int) -> tuple[float, float]:
-    """Returns the interval that holds the true part with a confidence of 95 %, where the number of runs was fixed before.
+    """Returns the confidence interval (95 %) of the proportion of hits, if the number of runs was fixed before.
 
-    It is Wilson's score interval (E. B. Wilson, "Probable inference, the law of succession, and statistical inference", 1927),
-    which also holds for few hits and few runs.
+    Algorithm: Wilson's score interval (E. B. Wilson, "Probable inference, the law of succession, and statistical inference",
+    1927), which is also right for few hits and few runs.
     """
     if not runs:
         return 0.0, 1.0
@@ -24,14 +24,14 @@ def interval(hits: int, runs: int) -> tuple[float, float]:
 
 
 def interval_of_first_hit(runs: int) -> tuple[float, float]:
-    """Returns the interval that holds the true part with a confidence of 95 %, where the runs ended with the first hit.
+    """Returns the confidence interval (95 %) of the proportion of hits, if the runs ended with the first hit.
 
-    `interval` would be wrong there, since chance decides the number of runs. The number of runs up to the first hit has a
-    geometric distribution. The ends are those parts for which so few runs, or so many, have a chance of 2.5 % (C. J. Clopper
-    and E. S. Pearson, "The use of confidence or fiducial limits", 1934, for this distribution).
+    `interval` is wrong here, because chance decides the number of runs. This number has a geometric distribution. For the
+    proportions at the ends of the interval, so few runs, or so many, have a probability of 2.5 % (C. J. Clopper and
+    E. S. Pearson, "The use of confidence or fiducial limits", 1934, for this distribution).
 
     Args:
-        runs: The number of runs, the last of which was the hit; 1 or more.
+        runs: The number of runs including the hit; 1 or more.
     """
     tail = (1 - CONFIDENCE) / 2
     high = 1.0 if runs == 1 else 1 - tail ** (1 / (runs - 1))
@@ -43,14 +43,14 @@ class SequentialTest:
     """Decides from as few runs as possible whether hits are frequent or rare.
 
     Source: A. Wald, "Sequential tests of statistical hypotheses" (1945): the sequential probability ratio test for a
-    proportion. If the true part is `frequent` or more, the test says "rare" with a chance of at most `misses`. If it is `rare`
-    or less, it says "frequent" with a chance of at most `false`.
+    proportion. If the true proportion is `frequent` or more, the test decides for rare with a probability of at most `misses`.
+    If it is `rare` or less, the test decides for frequent with a probability of at most `false`.
 
     Attributes:
-        frequent: The part of hits that is looked for.
-        rare: The part of hits, below `frequent`, that does not count.
-        false: The chance to take a rare hit for a frequent one.
-        misses: The chance to take a frequent hit for a rare one.
+        frequent: The proportion from which hits count as frequent.
+        rare: The proportion, below `frequent`, up to which hits count as rare.
+        false: The probability to take rare hits for frequent ones.
+        misses: The probability to take frequent hits for rare ones.
         hits: The hits so far.
         runs: The runs so far.
     """
@@ -66,14 +66,14 @@ class SequentialTest:
         if not 0 < self.rare < self.frequent < 1:
             raise ValueError(f"expected 0 < rare < frequent < 1, not {self.rare:g} and {self.frequent:g}")
 
-    def told(self, *, hit: bool) -> None:
-        """Takes the result of a run."""
+    def add(self, *, hit: bool) -> None:
+        """Adds the result of a run."""
         self.runs += 1
         self.hits += hit
 
     @property
     def decided(self) -> bool | None:
-        """Returns True where hits are frequent, False where they are rare, None where more runs are needed."""
+        """Returns True if hits are frequent, False if they are rare, None if more runs are needed."""
         ratio = self.hits * math.log(self.frequent / self.rare)
         ratio += (self.runs - self.hits) * math.log((1 - self.frequent) / (1 - self.rare))
         if ratio >= math.log((1 - self.misses) / self.false):

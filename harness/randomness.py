@@ -1,8 +1,8 @@
-"""One root seed, many independent streams.
+"""Random streams, all drawn from one root seed.
 
-Every consumer of chance draws from its own stream, named by what it is for ("worker/3", "nemesis"). A new consumer
-therefore never shifts the draws of another, and the same seed gives the same operations and faults in every process:
-`random.Random` seeded with a string hashes it by SHA-512, which, unlike `hash()`, does not depend on the interpreter's run.
+Each consumer has its own stream with a name such as `worker/3` or `nemesis`. So a new consumer never changes the draws of
+another. The same seed gives the same operations and faults in every process: `random.Random` hashes a string seed by SHA-512,
+which is the same in each process, unlike `hash()`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ SEED_BITS = 63
 
 
 def stream(seed: int, name: str) -> random.Random:
-    """Returns the stream of draws that belongs to `name` under the root `seed`."""
+    """Returns the random stream `name` of a root seed."""
     return random.Random(f"{seed}/{name}")  # noqa: S311 - reproducible on purpose
 
 
 def fresh_seed() -> int:
-    """Draws a root seed from the operating system, for a run that was given none."""
+    """Returns a root seed from the operating system, for a run without a given seed."""
     return secrets.randbits(SEED_BITS)
 
 
@@ -28,6 +28,6 @@ def repeat_seed(seed: int, number: int) -> int:
 
     Args:
         seed: The seed of the first run.
-        number: Which run it is, from 1. The others are drawn from the stream `repeat/NUMBER`.
+        number: The number of the run, from 1. The seeds of all runs but the first come from the stream `repeat/NUMBER`.
     """
     return seed if number == 1 else stream(seed, f"repeat/{number}").getrandbits(SEED_BITS)

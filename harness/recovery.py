@@ -1,7 +1,7 @@
 """The wait for recovery after healing.
 
-The wait is bounded and does not abort a run. A system that works again only after its nodes were restarted, or not at all, is
-a finding, recorded as `Recovery` and judged as a part of the verdict.
+The wait is bounded and does not abort a run. It is a finding if a system works again only after a restart of its nodes, or not
+at all. `Recovery` records this, and a part of the verdict judges it.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovery:
-    """How the system came back after everything was healed.
+    """The recovery of the system after healing.
 
     Attributes:
-        seconds: From healing until it worked, or until the last wait gave up.
-        restarted: Whether every node had to be restarted, because the first wait ended without success.
-        first_error: What was missing at the end of the first wait; None if it succeeded.
-        error: What was missing at the end of the last wait; None if the system works.
+        seconds: The time from healing until the system worked, or until the end of the last wait.
+        restarted: Whether all nodes were restarted, because the system did not work at the end of the first wait.
+        first_error: The error at the end of the first wait; None if the system worked.
+        error: The error at the end of the last wait; None if the system worked.
     """
 
     seconds: float
@@ -39,7 +39,7 @@ class Recovery:
 
 
 async def recover(system: System, nodes: Sequence[Node], *, timeout_s: float, clock: Clock) -> Recovery:
-    """Waits until the system works; if it does not in time, restarts every node and waits once more."""
+    """Waits until the system works. After the time limit, restarts all nodes and waits once more."""
     start_s = clock.now_s()
     first_error = await _ready(system, nodes, timeout_s)
     if first_error is None:

@@ -1,8 +1,8 @@
-"""The comparison of the replicas, with clients at rest.
+"""Compares the replicas, with clients at rest.
 
-Two replicas that have applied the same entries of one log hold the same state, or one of them is wrong. So every group of
-nodes that was seen at one applied index is compared, whether or not the others have come so far: a node that lags does not hide
-two that differ. Nodes that are not at one index are dumped again, for a bounded time, because those that lag may catch up.
+Replicas that have applied the same entries of a log must have the same state. So Labrys compares each group of nodes at the
+same applied index, and a node that lags does not hide two that differ. If not all nodes are at the same index, Labrys dumps
+them again for a bounded time, because lagging nodes may catch up.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ MAX_DIFFERING = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """A key that replicas hold differently at one applied index.
+    """A key with different values in replicas at the same applied index.
 
     Attributes:
         applied_index: The index.
         key: The key.
-        values: Node to its value, of those that hold the key. A node whose state changed while its index did not is named
-            again for each other state, as in `n1 (state 2)`.
-        lacking: The nodes that do not hold the key.
+        values: The value of each node that has the key. If the state of a node changes at the same index, each further state
+            has an entry of its own, as in `n1 (state 2)`.
+        lacking: The nodes that do not have the key.
     """
 
     applied_index: int
@@ -49,15 +49,15 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replicas:
-    """What a comparison of the replicas saw.
+    """The result of a comparison of the replicas.
 
     Attributes:
-        applied: Each node's applied index when last seen; None where it never answered.
-        compared: Applied index to the nodes that were seen at it, for each index with two nodes or more.
+        applied: The last applied index of each node; None if it never answered.
+        compared: For each index with two nodes or more, the nodes at this index.
         keys: The number of keys at the index with the most nodes.
-        differing: The first of the keys that differ at one index.
-        differing_keys: How many keys differ, each counted once for each index.
-        seconds: How long the comparison took.
+        differing: The first keys that differ, at most `MAX_DIFFERING`.
+        differing_keys: The number of keys that differ, counted for each index.
+        seconds: The duration of the comparison.
     """
 
     applied: Mapping[str, int | None]
@@ -69,12 +69,12 @@ class Replicas:
 
     @property
     def largest(self) -> int | None:
-        """Returns the index at which the most nodes were seen, the later one of equals; None if none had two."""
+        """Returns the index with the most nodes, the largest of equals; None if no index has two nodes."""
         return max(self.compared, key=lambda index: (len(self.compared[index]), index), default=None)
 
 
 async def compare_replicas(system: System, nodes: Sequence[Node], *, clock: Clock) -> Replicas:
-    """Dumps all replicas, for a bounded time until all were seen at one applied index, and compares them."""
+    """Dumps all replicas until all were at one applied index or the time is over, and compares them."""
     start_s = clock.now_s()
     dumps = Dumps()
     names = [node.name for node in nodes]
@@ -89,14 +89,14 @@ async def compare_replicas(system: System, nodes: Sequence[Node], *, clock: Cloc
 
 
 class Dumps:
-    """States of replicas, by applied index. Equal states at one index are kept once, so that many dumps stay small."""
+    """States of replicas, by applied index. Equal states at one index are stored once, so that many dumps stay small."""
 
     def __init__(self) -> None:
         self._at: dict[int, list[ReplicaState]] = {}
         self._applied: dict[str, int] = {}
 
     def add(self, state: ReplicaState) -> None:
-        """Takes one dump."""
+        """Adds one dump."""
         self._applied[state.node] = state.applied_index
         group = self._at.setdefault(state.applied_index, [])
         for known in group:
@@ -107,7 +107,7 @@ class Dumps:
         group.append(state)
 
     def met(self, names: Iterable[str]) -> bool:
-        """Returns whether all these nodes were seen at one applied index."""
+        """Returns whether all these nodes were at one applied index."""
         wanted = set(names)
         return any(wanted <= {state.node for state in group} for group in self._at.values())
 
@@ -116,7 +116,7 @@ class Dumps:
 
         Args:
             names: All nodes, in order.
-            seconds: How long the dumps took.
+            seconds: The duration of the dumps.
         """
         nodes_at = {index: list(dict.fromkeys(state.node for state in group)) for index, group in self._at.items()}
         first: list[Difference] = []
@@ -138,7 +138,7 @@ class Dumps:
 
 
 def _differences(index: int, group: Sequence[ReplicaState]) -> list[Difference]:
-    """Returns the keys that are not the same in all states of a group, which all belong to one applied index."""
+    """Returns the keys that differ between the states of a group at one applied index."""
     if all(state.state is group[0].state for state in group):
         return []
     labels: dict[str, ReplicaState] = {}
@@ -162,7 +162,7 @@ def _equal(one: Mapping[str, Value], other: Mapping[str, Value]) -> bool:
 
 
 def _same(one: Value, other: Value) -> bool:
-    """Returns whether two values are the same JSON, in which `1` is neither `true` nor `1.0`."""
+    """Returns whether two values are the same JSON; `1` differs from `true` and from `1.0`."""
     if type(one) is type(other) and isinstance(one, int | str | None):
         return bool(one == other)
     return _text(one) == _text(other)

@@ -1,10 +1,15 @@
-"""One run of a test, from bare nodes to a recorded history.
+"""Carries out one run of a test, from bare nodes to a recorded history.
 
-The road is: heal what an earlier run may have left, install, start, then the workload and the faults together, then heal,
-wait for recovery, read every key once more through each node, compare the replicas, collect the logs, stop. The nodes are
-watched from the workload's start until the replicas were compared. Healing, the logs, and stopping happen also after an
-interruption, an error, or with a dead node; what was recorded until then is kept and can be judged. Nothing here knows a
-system, a fault or a workload: it only knows their protocols.
+The phases are:
+
+1. Heal faults of earlier runs, install, start.
+2. Run the workload and the faults at the same time.
+3. Heal, wait for recovery, read every key through each node, and compare the replicas.
+4. Collect the logs, and stop the system.
+
+The watch polls the nodes from the start of the workload until the comparison of the replicas. After an interruption, an error,
+or the loss of a node, the run still heals, collects the logs, and stops, and the history so far can be judged. This module
+depends only on the protocols of systems, faults and workloads.
 """
 
 from __future__ import annotations
@@ -53,26 +58,26 @@ FINAL_CONCURRENCY = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Test:
-    """Everything that is needed to run once.
+    """All that a run needs.
 
     Attributes:
         seed: The root seed.
-        cluster: Where the nodes are.
-        system: What runs on them.
-        workload: What clients do.
-        nemesis: What carries out the plan.
+        cluster: The cluster with the nodes.
+        system: The system under test.
+        workload: The workload of the clients.
+        nemesis: The nemesis that carries out the plan.
         plan: The faults, in the order of their start.
-        load: Closed or open loop, and how many.
-        time_limit_s: How long the workload runs.
-        operation_timeout_s: After this an operation is `info`, and its client is abandoned.
-        ready_timeout_s: How long the system may take to serve after its start, in seconds, on nodes of normal speed.
-        recovery_timeout_s: How long it may take after healing; and once more after a restart.
-        final_reads: Whether every key is read after recovery, through each node where the system allows it.
-        final_reads_timeout_s: How long the final reads through one node may take.
-        lead_timeout_s: How long a node may take to become the leader for its final reads, where it has to be.
+        load: The closed or open loop, with its size.
+        time_limit_s: The duration of the workload.
+        operation_timeout_s: The time after which an operation is `info`, and its client is abandoned.
+        ready_timeout_s: The time limit for the system to serve after its start, in seconds, on nodes of normal speed.
+        recovery_timeout_s: The time limit for the system to serve after healing, and again after a restart.
+        final_reads: Whether to read every key after recovery, through each node that the system allows.
+        final_reads_timeout_s: The time limit for the final reads through one node.
+        lead_timeout_s: The time limit for a node to become the leader, if its final reads need that.
     """
 
-    __test__ = False  # not a test class, whatever its name says
+    __test__ = False  # not a test class of pytest
 
     seed: int
     cluster: Cluster
@@ -92,23 +97,23 @@ class Test:
 
 @dataclass(slots=True, kw_only=True)
 class RunResult:
-    """What a run left, beside its history. Filled as the run goes on, so that it is true whenever the run ends.
+    """The outcome of a run beside its history. It is filled during the run, so that it is right even if the run breaks off.
 
     Attributes:
-        faults: What became of each planned fault that was begun.
-        sightings: What the nodes said about themselves, until the replicas were compared.
-        positions: How far the nodes had applied the log in the same time.
-        recovery: None if the run ended before.
-        replicas: None if the run ended before, or the system does not dump replicas.
-        final_reads: What came of the final reads; None if the test did not ask for them.
-        shed: Arrivals of an open loop that were not made because its cap of operations in flight was reached.
+        faults: The record of each fault that began.
+        sightings: The reports of the nodes about themselves, until the comparison of the replicas.
+        positions: The applied indexes of the nodes in the same time.
+        recovery: The recovery; None if the run ended before.
+        replicas: The comparison of the replicas; None if the run ended before, or the system does not dump replicas.
+        final_reads: The results of the final reads; None if the test has none.
+        shed: Arrivals of an open loop without an operation, because their node had its maximum in flight.
         logs: Node to the collected log files.
-        problems: Things that went wrong beside the test itself, e.g. a log that could not be fetched.
+        problems: Errors that do not break the run off, e.g. a log that could not be collected.
         interrupted: Whether a signal ended the workload early.
-        error: What broke the run off; None if nothing did.
-        ready_s: Seconds from the run's start until the system served.
-        workload_s: Seconds the workload ran.
-        paces: Whether the control node kept up, in the stages `workload` and `recovery`.
+        error: The error that broke the run off; None if there is none.
+        ready_s: The time from the start of the run until the system served; None if the run ended before.
+        workload_s: The duration of the workload.
+        paces: The measurements of the control node in the stages `workload` and `recovery`.
     """
 
     faults: list[FaultRecord] = field(default_factory=list)
@@ -128,39 +133,39 @@ class RunResult:
 
 
 class Observer(Protocol):
-    """Is told how a run goes on; shows it to a person. Called from the run's loop; must not block."""
+    """Shows the progress of a run. The run's loop calls its methods, which must not block."""
 
     def phase(self, text: str) -> None:
-        """A new phase begins."""
+        """Is called when a phase begins."""
         ...
 
     def workload_began(self, watch: Watch, clock: Clock) -> None:
-        """The workload begins; `watch` tells from now on who leads."""
+        """Is called when the workload begins; from now on, `watch` has the leader."""
         ...
 
     def problem(self, text: str) -> None:
-        """Something went wrong that does not end the run."""
+        """Is called for an error that does not end the run, and for the error that does."""
         ...
 
 
 def run(test: Test, *, history: Recorder, logs_dir: Path, observer: Observer) -> RunResult:
     """Runs a test once.
 
-    The first SIGINT, SIGTERM or SIGHUP ends the workload and goes on with healing, logs and stopping. A second one leaves at
-    once, still healing.
+    The first SIGINT, SIGTERM or SIGHUP ends the workload, and the run continues with healing, logs and stopping. After a second
+    signal, it heals and ends at once.
 
     Args:
-        test: What to run.
-        history: Where operations are recorded while the run goes on; stays open.
-        logs_dir: Gets one directory of logs for each node.
-        observer: Is told about phases and problems.
+        test: The test.
+        history: Records the operations during the run; stays open.
+        logs_dir: The folder for the logs; each node has a folder in it.
+        observer: Shows the progress.
 
     Returns:
-        What the run left. An error in the middle is in `RunResult.error`, not raised.
+        The outcome. An error after the set-up is in `RunResult.error`, and is not raised.
 
     Raises:
-        LabrysError: The system could not be installed or started, so there is nothing to judge. Nodes are healed, logs are
-            collected and processes are stopped before.
+        LabrysError: The system could not be installed or started, so there is no history. The nodes were healed, the logs
+            collected and the processes stopped before.
         KeyboardInterrupt: A second signal came.
     """
     with test.cluster.entered():
@@ -170,7 +175,7 @@ def run(test: Test, *, history: Recorder, logs_dir: Path, observer: Observer) ->
 
 
 async def go(test: Test, *, history: Recorder, logs_dir: Path, observer: Observer) -> RunResult:
-    """Does what `run` does, in the running loop and from where the thread is; simulations use it in virtual time."""
+    """Runs a test like `run`, in the running loop and in the thread's network namespace."""
     return await _Run(test=test, history=history, logs_dir=logs_dir, observer=observer).go()
 
 
@@ -199,7 +204,7 @@ class _Run:
                     await self._kept(self._work)
                     await self._heal()
                     if not self.stop.is_set() and self.result.error is None:
-                        await self._kept(self._look_again)
+                        await self._kept(self._observe_recovery)
                 finally:
                     await self._stop_watching()
             except asyncio.CancelledError:
@@ -213,7 +218,7 @@ class _Run:
         return self.result
 
     async def _kept(self, stage: Callable[[], Awaitable[None]]) -> None:
-        """Carries out a stage of the run; an error in it ends the run, but not what is kept of it."""
+        """Carries out a stage of the run. An error in it ends the run, and the result so far stays."""
         try:
             await stage()
         except LabrysError as error:
@@ -228,7 +233,7 @@ class _Run:
 
     @contextlib.contextmanager
     def _signals(self, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
-        """Turns the first signal into `stop`, the second into a cancellation."""
+        """Turns the first signal into `stop`, and the second into a cancellation."""
         task = asyncio.current_task()
 
         def on_signal() -> None:
@@ -246,7 +251,7 @@ class _Run:
             return
         before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
         if before[signal.SIGHUP] is signal.SIG_IGN:
-            del before[signal.SIGHUP]  # `nohup` asks for a run that outlives its terminal
+            del before[signal.SIGHUP]  # under `nohup`, a run outlives its terminal
         for number in before:
             loop.add_signal_handler(number, on_signal)
         try:
@@ -283,7 +288,7 @@ class _Run:
         test = self.test
         planned = f"{len(test.plan)} faults planned"
         self.observer.phase(f"workload {test.workload.name} for {test.time_limit_s:g} s, {planned}")
-        # From here on time is the history's: its zero is the workload's start.
+        # From here on, time is that of the history: 0 is the start of the workload.
         self.clock = Clock(asyncio.get_running_loop())
         watch = Watch(system=test.system, nodes=self.nodes, clock=self.clock)
         self.result.sightings, self.result.positions = watch.sightings, watch.positions
@@ -320,7 +325,7 @@ class _Run:
         if self.watching is None:
             return
         self.watching.cancel()
-        # Its own error, if it had one, must not hide another.
+        # An error of the watch must not hide another error.
         (ended,) = await asyncio.gather(self.watching, return_exceptions=True)
         if isinstance(ended, Exception):
             self._problem(f"watching the nodes ended early: {type(ended).__name__}: {ended}")
@@ -334,9 +339,9 @@ class _Run:
         try:
             await asyncio.wait_for(self.test.nemesis.heal(), slowed(HEAL_TIMEOUT_S))
         except (LabrysError, TimeoutError) as error:
-            self._problem(f"healing did not end well; `labrys cluster heal` tries again: {error}")
+            self._problem(f"healing failed; `labrys cluster heal` tries again: {error}")
 
-    async def _look_again(self) -> None:
+    async def _observe_recovery(self) -> None:
         test = self.test
         self.observer.phase("waiting for recovery")
         timeout_s = test.recovery_timeout_s
@@ -349,12 +354,12 @@ class _Run:
                 )
             return
         if test.final_reads:
-            await self._read_again()
+            await self._read_finally()
         if test.system.dumps_replicas and not self.stop.is_set():
             self.observer.phase("comparing replicas")
             self.result.replicas = await compare_replicas(test.system, self.nodes, clock=self.clock)
 
-    async def _read_again(self) -> None:
+    async def _read_finally(self) -> None:
         system = self.test.system
         self.observer.phase("final reads")
         reads = read_nodes(
@@ -421,4 +426,4 @@ class _Run:
         try:
             await self.test.nemesis.release()
         except LabrysError as error:
-            self._problem(f"what the faults needed could not be taken away: {error}")
+            self._problem(f"the preparations for the faults could not be removed: {error}")

@@ -1,9 +1,11 @@
-"""Carries out a fault plan: begins each fault at its time, has it proved, ends it at its time, and records what became of it.
+"""Carries out a plan of faults: begins, proves and ends each fault at its time, and records it.
 
-The laws. A fault that was begun is ended, also if its beginning failed half-way, and also when the run stops early; then all
-open ones are ended at once. Whatever goes wrong with a fault is in its record and never stops the run. Nothing waits without a
-bound. In the history each fault leaves two events `start-<kind>` and two `stop-<kind>`, before and after the commands, as
-Jepsen's do; the effect lies somewhere between the two.
+Invariants:
+
+- Each fault that begins also ends, even if its start fails. If the run stops early, all open faults end at once.
+- An error of a fault is in its record, and never stops the run. All waits are bounded.
+- In the history, each fault has two events `start-<kind>` and two `stop-<kind>`, before and after the commands, as in Jepsen.
+  The effect begins between the first two, and ends between the last two.
 """
 
 from __future__ import annotations
@@ -45,21 +47,21 @@ async def conduct(
     """Carries out a plan.
 
     Args:
-        plan: The faults; each has a task of its own, so they may overlap.
-        nemesis: What breaks and heals.
-        clock: The run's clock; the plan's times count from its zero.
-        history: Gets the events.
-        stop: When set, open faults are ended and no other is begun.
-        records: Gets each record when its fault is over, so that they are there even if this is cancelled.
+        plan: The faults, which may overlap.
+        nemesis: Injects and heals the faults.
+        clock: The run's clock; the times of the plan count from its 0.
+        history: Records the events.
+        stop: When set, open faults end, and no other fault begins.
+        records: Gets each record when its fault is over, so that a cancellation loses none.
 
     Returns:
-        The records of all faults that were begun, in the order of the plan.
+        The records of all faults that began, in the order of the plan.
     """
     finished = [] if records is None else records
     tasks = [
         asyncio.create_task(_Performance(fault, nemesis, clock, history, stop).carry_out(finished)) for fault in plan
     ]
-    # Waits for all, whatever happens to one; a cancellation reaches each of them.
+    # Waits for all, even if one fails; a cancellation reaches each of them.
     for outcome in await asyncio.gather(*tasks, return_exceptions=True):
         if isinstance(outcome, BaseException):
             raise outcome
@@ -89,15 +91,15 @@ class _Performance:
             return
         start_ns = self._note({}, begins=True)
         try:
-            begun = await self._attempt("beginning", self._nemesis.begin(fault), slowed(BEGIN_TIMEOUT_S))
+            begun = await self._attempt("start", self._nemesis.begin(fault), slowed(BEGIN_TIMEOUT_S))
             if begun is not None:
                 await self._after_begin(begun)
             await self._until(fault.end_s)
             self._note({}, begins=False)
-            measured = await self._attempt("ending", self._nemesis.end(fault), slowed(END_TIMEOUT_S))
+            measured = await self._attempt("end", self._nemesis.end(fault), slowed(END_TIMEOUT_S))
             self._proof = measured if begun is not None and measured is not None else self._proof
         except asyncio.CancelledError:
-            self._errors.append("the run was left before this fault was over")
+            self._errors.append("the run ended before this fault was over")
             raise
         finally:
             proof = self._proof
@@ -121,14 +123,14 @@ class _Performance:
         self._note({}, begins=True)
         self._proof = Proof(effective=False, reason="The effect was not measured before the fault ended.")
         left_s = self._fault.end_s - self._clock.now_s()
-        proof = await self._attempt("proving", self._nemesis.prove(self._fault), max(left_s, 0.0), until_stop=True)
+        proof = await self._attempt("proof", self._nemesis.prove(self._fault), max(left_s, 0.0), until_stop=True)
         if proof is not None:
             self._proof = proof
 
     async def _attempt(
-        self, doing: str, work: Coroutine[Any, Any, T], timeout_s: float, *, until_stop: bool = False
+        self, action: str, work: Coroutine[Any, Any, T], timeout_s: float, *, until_stop: bool = False
     ) -> T | None:
-        """Awaits the nemesis for a bounded time; what goes wrong is kept for the record."""
+        """Awaits the nemesis for a bounded time, and keeps errors for the record."""
         task = asyncio.create_task(work)
         waits_for: list[asyncio.Task[Any]] = [task]
         if until_stop:
@@ -137,10 +139,10 @@ class _Performance:
             await asyncio.wait(waits_for, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
             if task.done() and not task.cancelled():
                 return task.result()
-            how = "was cut short by the end of the run" if self._stop.is_set() else f"was not done in {timeout_s:g} s"
-            self._errors.append(f"{doing} it {how}")
+            how = "was cut short by the end of the run" if self._stop.is_set() else f"took longer than {timeout_s:g} s"
+            self._errors.append(f"its {action} {how}")
         except Exception as error:  # noqa: BLE001 - kept for the record; a fault never stops the run
-            self._errors.append(f"{doing} it failed: {_described(error)}")
+            self._errors.append(f"its {action} failed: {_described(error)}")
         finally:
             for waiting in waits_for:
                 waiting.cancel()

@@ -1,11 +1,11 @@
-"""Chooses things by their names with an expression, as pytest's `-k` does.
+"""Selects names with an expression, as pytest's `-k` does.
 
     expression = and_part { "or" and_part }
     and_part   = not_part { "and" not_part }
     not_part   = "not" not_part | "(" expression ")" | WORD
 
-A WORD is any text without spaces and round brackets. It stands for each name that has it in it; case does not matter. So
-`partitions and not raft-log` chooses `partitions[nemesis=bridge,read-mode=read-index]`.
+A WORD is any text without spaces and parentheses. It matches each name that contains it; case does not matter. So
+`partitions and not raft-log` selects `partitions[nemesis=bridge,read-mode=read-index]`.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
     Selection: TypeAlias = Callable[[str], bool]
     _Reader: TypeAlias = Callable[[str, Sequence[str]], tuple[Selection, Sequence[str]]]
 
-MAX_WORDS = 200  # which also bounds the depth of brackets
+MAX_WORDS = 200  # also a limit for nested parentheses
 _WORDS = re.compile(r"[()]|[^\s()]+")
 _OPERATORS = frozenset({"and", "or", "not", "(", ")"})
 
 
 def read_selection(text: str) -> Selection:
-    """Returns what says of a name whether it is chosen.
+    """Returns a function that takes a name, and returns whether the expression selects it.
 
     Raises:
-        InputError: The expression is not of the grammar.
+        InputError: The expression does not fit the grammar.
     """
     words = _WORDS.findall(text)
     if len(words) > MAX_WORDS:
-        raise InputError(f"an expression has at most {MAX_WORDS} words, and this one has {len(words)}")
-    chosen, rest = _either(text, words)
+        raise InputError(f"expected an expression of at most {MAX_WORDS} words, found {len(words)}")
+    selects, rest = _either(text, words)
     if rest:
-        raise _wrong(text, f"did not expect {name(rest[0])!r}")
-    return lambda candidate: chosen(candidate.casefold())
+        raise _wrong(text, f"unexpected {name(rest[0])!r}")
+    return lambda candidate: selects(candidate.casefold())
 
 
 def _either(text: str, words: Sequence[str]) -> tuple[Selection, Sequence[str]]:
@@ -54,7 +54,7 @@ def _both(text: str, words: Sequence[str]) -> tuple[Selection, Sequence[str]]:
 
 
 def _parts(text: str, words: Sequence[str], read: _Reader, operator: str) -> tuple[list[Selection], Sequence[str]]:
-    """Reads parts with an operator between them."""
+    """Reads parts with an operator between them; returns the parts and the rest of the words."""
     first, rest = read(text, words)
     parts = [first]
     while rest and rest[0] == operator:
@@ -82,4 +82,4 @@ def _one(text: str, words: Sequence[str]) -> tuple[Selection, Sequence[str]]:
 
 
 def _wrong(text: str, why: str) -> InputError:
-    return InputError(f"{name(text)!r} is no expression such as 'kill and not (bridge or pause)': {why}")
+    return InputError(f"{name(text)!r} is not an expression such as 'kill and not (bridge or pause)': {why}")

@@ -1,7 +1,7 @@
-"""Runs a generator through the real interpreter in virtual time, against clients that are a function.
+"""Runs a generator through the real interpreter in virtual time, against a function in place of clients.
 
-For authors of generators and workloads: a simulated hour takes moments, nothing is random that a seed does not say, and whole
-sequences of events can be asserted.
+It is for tests of generators and workloads. A simulated hour takes milliseconds, and the seed determines all random numbers,
+so a test can compare whole sequences of events.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ def simulate(
     """Runs a generator to its end and returns all events.
 
     Args:
-        generator: What decides the operations.
+        generator: Chooses the operations.
         load: Closed loop or open loop; by default three workers.
         nodes: The number of nodes, named `n1`, `n2`, ...
-        latency_s: How long each operation takes, or a function of process and invocation that says it.
-        respond: What comes back, as a function of process and invocation; by default all succeed with their own argument.
+        latency_s: The duration of an operation, or a function of process and invocation that returns it.
+        respond: A function of process and invocation that returns the outcome; by default `Ok` with the argument.
         timeout_s: The time-out of an operation.
-        stop_s: When the run is stopped; None lets the generator end.
+        stop_s: The time at which the run stops; None if the generator ends it.
         seed: The root seed.
     """
     _, ops = drive_virtually(
@@ -81,7 +81,7 @@ def drive_virtually(
     first_process: int = 0,
     history: Recorder | None = None,
 ) -> tuple[DriveResult, list[Op]]:
-    """Drives clients of one's own in virtual time; arguments as in `simulate` and `harness.interpreter.drive`."""
+    """Drives given clients in virtual time; arguments as in `simulate` and `harness.interpreter.drive`."""
     recorder = MemoryHistory() if history is None else history
 
     async def main() -> DriveResult:
@@ -121,4 +121,4 @@ class _Client:
         return self._respond(self._process, invocation)
 
     async def close(self) -> None:
-        """A function needs no closing."""
+        """Does nothing."""

@@ -1,4 +1,4 @@
-"""Suggestions for a name that does not exist."""
+"""Suggestions for an unknown name."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Returns the tail of an error sentence about an unknown name: the nearest known one, or all of them.
+    """Returns a suggestion for an error about an unknown name: the nearest known name, or all known names.
 
     Args:
-        name: What was given.
-        known: What would have been understood.
+        name: The unknown name.
+        known: The known names.
 
     Returns:
         E.g. `Did you mean 'pause'?`, or `Known are: kill, pause.`

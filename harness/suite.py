@@ -1,6 +1,6 @@
 """Suites: many tests from one file, each run as a command of its own.
 
-A suite file is TOML. `[defaults]` holds options of `labrys test`; each `[[test]]` overrides them, and every option with a list
+A suite file is TOML. `[defaults]` has options of `labrys test`; each `[[test]]` overrides them, and every option with a list
 as its value is a dimension of a matrix:
 
     name = "nightly"
@@ -19,22 +19,20 @@ as its value is a dimension of a matrix:
     read-mode = "unsafe"
     expect = "invalid"
 
-That is nine cases. A case's seed is drawn from the suite's seed and the case's own name, so adding a case shifts no other. A
-definite failure decides over an error of the tool, that over an unknown, and that over valid.
+These are nine cases. The seed of a case is drawn from the seed of the suite and the name of the case, so a new case changes no
+other. The worst case decides the exit code, in the order invalid, error, unknown, valid.
 
-A negative control of a fault adds `expect-during-fault = true`: it passes only if a violation was seen during or after a fault,
-so a system that is wrong without any fault does not pass for a fault that works.
+Further keys of a test:
 
-`known-failures = ["recovered=invalid"]` lets a suite tell what is new in a system with a known defect: parts of the verdict
-that are named there may come out like that, and the summary says that they did.
+- `expect-during-fault = true`: a negative control passes only if a violation was seen during or after a fault. A violation
+  before all faults is not enough.
+- `known-failures = ["recovered=invalid"]`: the suite does not count these parts of the verdict, because of a known bug. The
+  summary shows that the case failed as known.
+- `at-least = 1` with `repeat = 5`: one case of five runs, which passes if at least one of them ends as expected.
+- `thresholds = ["p99_ms < 200", "availability > 0.9"]`: limits for numbers of the run; `harness.thresholds` has the grammar. A
+  case that crosses one fails with any verdict. If the control node was behind, it is unknown whether the case passes.
 
-`at-least = 1` beside `repeat = 5` makes one case of five runs, which passes if at least one of them ends as expected.
-
-A folder is a suite of regressions: each of its TOML files has tests as above, and a plan is named from the file's own folder.
-
-`thresholds = ["p99_ms < 200", "availability > 0.9"]` demands numbers of a run beside its verdict; `harness.thresholds` has the
-grammar. A case whose run crosses one has failed, whatever its verdict is. If the control node of the run was behind, it is
-unknown whether the case passes.
+A folder is a suite of regressions: each of its TOML files has tests as above, and paths of plans are relative to the file.
 """
 
 from __future__ import annotations
@@ -87,14 +85,14 @@ class Case:
         test: The name of the `[[test]]` it comes from.
         options: The options of `labrys test`, by long name without dashes in front, in the order of the file.
         seed: The root seed.
-        expect: The verdict that is a success; a negative control expects `invalid`.
-        known_failures: Parts of the verdict, `name=verdict`, that may come out like that without failing the suite.
-        expect_during_fault: Whether a violation must be seen during or after a fault.
+        expect: The expected verdict; a negative control expects `invalid`.
+        known_failures: Parts with their verdicts, `name=verdict`, that do not fail the case.
+        expect_during_fault: Whether a violation must be during or after a fault.
         expect_parts: The parts of the verdict that must be invalid.
-        thresholds: What is demanded of the run's numbers.
-        runs: How many runs the case has, each with a seed of its own.
-        at_least: How many of them must end as expected.
-        repetition: Which repetition of its combination it is, from 1; None if the combination runs once.
+        thresholds: The limits for numbers of the run.
+        runs: The number of runs, each with its own seed.
+        at_least: The minimum number of runs that must end as expected.
+        repetition: The number of the repetition of its combination, from 1; None if the combination runs once.
     """
 
     name: str
@@ -117,7 +115,7 @@ class Case:
 
     @property
     def expectation(self) -> Expectation:
-        """Returns what is expected of its run."""
+        """Returns the expectation for its run."""
         return Expectation(
             verdict=self.expect,
             during_fault=self.expect_during_fault,
@@ -141,19 +139,19 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseResult:
-    """What became of a case.
+    """The result of a case.
 
     Attributes:
         case: The case.
-        exit_code: How its command ended.
-        reason: The verdict's sentence, or the end of its errors.
-        seconds: How long it took.
-        run: The run's folder; None if it did not get that far.
-        failures: The parts that decide its verdict and are not valid, `name=verdict`.
-        left_out: The kinds of faults that were asked for by `all` and are not in the plan.
-        fault_violations: How many violations were seen during or after a fault; None if the results do not say.
-        crossed: A sentence for each threshold that the run does not keep.
-        behind: The sentence that says that the control node was behind; None if it kept up.
+        exit_code: The exit code of its command.
+        reason: The reason of the verdict, or the end of the error output.
+        seconds: Its duration.
+        run: The folder of the run; None if there is none.
+        failures: The parts that count for its verdict and are not valid, `name=verdict`.
+        left_out: The kinds of faults that `all` asked for and that are not in the plan.
+        fault_violations: The number of violations during or after a fault; None if it is unknown.
+        crossed: A sentence for each crossed threshold.
+        behind: The reason of the part `control-node` if the control node was behind; None if it kept up.
     """
 
     case: Case
@@ -174,26 +172,26 @@ class CaseResult:
 
     @property
     def outcome(self) -> Outcome | None:
-        """Returns how its verdict came out beside the expected one; None if it has none."""
+        """Returns the outcome of its verdict beside the expected one; None without a verdict."""
         if self.verdict is None:
             return None
         return self.case.expectation.outcome(self.verdict, self.failures, self.fault_violations)
 
     @property
     def failed_as_known(self) -> bool:
-        """Returns whether it is not valid, and only by what is known to fail."""
+        """Returns whether it is not valid, and only by known failures."""
         return self.outcome is Outcome.KNOWN
 
     @property
     def passed(self) -> bool:
-        """Returns whether the verdict is the expected one, or known to fail like that, and no threshold is crossed."""
+        """Returns whether the verdict is as expected or a known failure, and no threshold is crossed."""
         return not self.crossed and self.outcome in {Outcome.EXPECTED, Outcome.KNOWN}
 
     @property
     def undecided(self) -> bool:
-        """Returns whether it is not known if the case passes: by its verdict, or because its control node was behind.
+        """Returns whether the result is unknown: by its verdict, or because its control node was behind.
 
-        A threshold that is crossed says nothing about the system if the control node was behind.
+        A crossed threshold does not count against the system if the control node was behind.
         """
         if self.outcome is Outcome.UNDECIDED:
             return self.behind is not None or not self.crossed
@@ -202,16 +200,16 @@ class CaseResult:
 
     @property
     def without_fault(self) -> str | None:
-        """Returns why an invalid verdict is not shown to be the fault's doing; None if it is, or if that is not asked for."""
+        """Returns why an invalid verdict does not count: no violation was seen during or after a fault; None if it counts."""
         if not self.case.expect_during_fault or self.verdict is not Verdict.INVALID:
             return None
         if self.fault_violations is None:
-            return "invalid, but its results do not say whether a violation was seen during or after a fault"
+            return "invalid, but it is unknown whether a violation was seen during or after a fault"
         return None if self.fault_violations > 0 else "invalid, but no violation was seen during or after a fault"
 
     @property
     def without_parts(self) -> str | None:
-        """Returns which parts should be invalid and are not; None if there is none."""
+        """Returns why an invalid verdict does not count: an expected part is not invalid; None if it counts."""
         lacking = sorted(part for part in self.case.expect_parts if f"{part}={Verdict.INVALID}" not in self.failures)
         if not lacking or self.verdict is not Verdict.INVALID:
             return None
@@ -219,7 +217,7 @@ class CaseResult:
 
     @property
     def why(self) -> str:
-        """Returns the case's sentence: the verdict's, after what makes an expected verdict fail."""
+        """Returns the reason of the verdict, after why it does not count or which threshold it crosses."""
         if self.without_fault or self.without_parts:
             return f"{self.without_fault or self.without_parts}: {self.reason}"
         if not self.crossed:
@@ -242,7 +240,7 @@ class Suite:
     Attributes:
         name: The suite's name.
         seed: Its root seed.
-        cases: In the order in which they run.
+        cases: The cases, in the order of their runs.
     """
 
     name: str
@@ -250,20 +248,20 @@ class Suite:
     cases: Sequence[Case]
 
     def case_of(self, case: Case) -> SuiteCase:
-        """Returns what the run of a case is told of it."""
+        """Returns the record of a case for its run."""
         return SuiteCase(suite=self.name, case=case.name, line=case.line, expectation=case.expectation)
 
 
 def load_suite(path: Path, *, seed: int, known: KnownOptions) -> Suite:
-    """Reads a suite's file, or a folder of regressions, and spells out its cases.
+    """Reads the file of a suite, or a folder of regressions, and returns all cases.
 
     Args:
         path: The file or the folder.
         seed: The suite's root seed.
-        known: Returns the long names of all options that a case can have, given its own ones.
+        known: Returns the long names of all options that a case can have, from the options that it has.
 
     Raises:
-        InputError: A file cannot be read, or says something that is not understood.
+        InputError: A file cannot be read, or is not a valid suite.
     """
     is_folder = path.is_dir()
     files = sorted(path.glob("*.toml")) if is_folder else [path]
@@ -276,10 +274,10 @@ def load_suite(path: Path, *, seed: int, known: KnownOptions) -> Suite:
     for file in files:
         document = read_toml(file)
         if is_folder and "name" in document:
-            raise InputError(f"{file}: name is of no use here; the suite is named {name!r} as its folder is")
+            raise InputError(f"{file}: remove `name`; a suite of a folder has the name of the folder, {name!r}")
         name = document.get("name", name)
         for where, table in _tests(file, document):
-            own = _beside(file, table) if is_folder else table
+            own = _with_plan_paths(file, table) if is_folder else table
             cases += _cases(where, own, seed=seed, known=known, room=MAX_CASES - len(cases))
     if not _is_name(name):
         raise InputError(f"{path}: name takes {NAME_RULE}, not {shown(name)}")
@@ -290,7 +288,7 @@ def load_suite(path: Path, *, seed: int, known: KnownOptions) -> Suite:
 
 
 def _tests(path: Path, document: Mapping[str, Any]) -> Iterable[tuple[str, Mapping[str, Any]]]:
-    """Yields the tests of a file, each with its place in words and with the defaults of the file."""
+    """Yields the tests of a file, each with its place for messages, and with the defaults of the file."""
     for key in document:
         if key not in TOP_KEYS:
             raise InputError(f"{path}: unknown key {key!r}. {did_you_mean(key, TOP_KEYS)}")
@@ -302,8 +300,8 @@ def _tests(path: Path, document: Mapping[str, Any]) -> Iterable[tuple[str, Mappi
         yield f"{path}: test {number}", {**defaults, **test}
 
 
-def _beside(file: Path, table: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Returns a test of a regression, whose plans are named from the folder of its file."""
+def _with_plan_paths(file: Path, table: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns a test with the paths of its plans, which are relative to the folder of its file."""
     plan = table.get(PLAN)
     if isinstance(plan, str):
         return {**table, PLAN: str(file.parent / plan)}
@@ -327,9 +325,9 @@ def _cases(where: str, table: Mapping[str, Any], *, seed: int, known: KnownOptio
     at_least = None
     if AT_LEAST in table:
         at_least = _whole(f"{where} ({name})", table, AT_LEAST, 1, repeat)
-        beside = [key for key in (DURING_FAULT, KNOWN_FAILURES, THRESHOLDS) if table.get(key)]
-        if beside:
-            raise InputError(f"{where} ({name}): {AT_LEAST} counts verdicts only, so it does not go with {beside[0]}")
+        others = [key for key in (DURING_FAULT, KNOWN_FAILURES, THRESHOLDS) if table.get(key)]
+        if others:
+            raise InputError(f"{where} ({name}): {AT_LEAST} counts verdicts only, so it does not go with {others[0]}")
     own_seed = _whole(f"{where} ({name})", table, "seed", 0, MAX_SEED) if "seed" in table else None
     options = {key: value for key, value in table.items() if key not in OWN_KEYS}
     for key, value in options.items():
@@ -339,7 +337,7 @@ def _cases(where: str, table: Mapping[str, Any], *, seed: int, known: KnownOptio
             raise InputError(f"{where} ({name}): {key} takes a value or a list of values, not {shown(value)}")
         if value == []:
             raise InputError(
-                f"{where} ({name}): {key} has an empty list, which makes no case; give it a value or drop it"
+                f"{where} ({name}): {key} has an empty list, which gives no case; give it a value or remove it"
             )
     dimensions = [key for key, value in options.items() if isinstance(value, list)]
     if repeat * math.prod(len(options[key]) for key in dimensions) > room:
@@ -370,7 +368,7 @@ def _cases(where: str, table: Mapping[str, Any], *, seed: int, known: KnownOptio
 
 
 def _whole(where: str, table: Mapping[str, Any], key: str, low: int, high: int) -> int:
-    """Returns a whole number of a test; `low` where the key is missing."""
+    """Returns a whole number of a test; `low` if the key is missing."""
     value = table.get(key, low)
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
         raise InputError(f"{where}: {key} takes a whole number from {low} to {high}, not {shown(value)}")
@@ -383,12 +381,14 @@ def _refuse_unknown(where: str, options: Mapping[str, Any], known: KnownOptions)
     for key in options:
         if key not in names or key == "seed":
             with_these = " and ".join(f"the {which} {shown(options[which])}" for which in CHOOSING if which in options)
-            said = f" with {with_these}" if with_these else ""
-            raise InputError(f"{where}: `labrys test` has no option {key!r} here{said}. {did_you_mean(key, names)}")
+            condition = f" with {with_these}" if with_these else ""
+            raise InputError(
+                f"{where}: `labrys test` has no option {key!r} here{condition}. {did_you_mean(key, names)}"
+            )
 
 
 def _expected(where: str, table: Mapping[str, Any]) -> tuple[Verdict, bool, frozenset[str]]:
-    """Reads what a test is expected to end with, whether in a fault, and what is known to fail."""
+    """Reads the expected verdict of a test, whether it must be in or after a fault, and the known failures."""
     try:
         expect = Verdict(table.get("expect", Verdict.VALID))
     except (ValueError, TypeError):
@@ -407,7 +407,7 @@ def _expected(where: str, table: Mapping[str, Any]) -> tuple[Verdict, bool, froz
 
 
 def _expected_parts(where: str, table: Mapping[str, Any], expect: Verdict) -> frozenset[str]:
-    """Reads by which parts a test is expected to be invalid."""
+    """Reads the parts of the verdict that must be invalid."""
     parts = table.get(EXPECT_PARTS, [])
     if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
         raise InputError(f'{where}: {EXPECT_PARTS} takes a list such as ["linearizable"], not {shown(parts)}')
@@ -417,7 +417,7 @@ def _expected_parts(where: str, table: Mapping[str, Any], expect: Verdict) -> fr
 
 
 def _thresholds(where: str, table: Mapping[str, Any]) -> tuple[Threshold, ...]:
-    """Reads what a test demands of the numbers of its runs."""
+    """Reads the thresholds of a test."""
     texts = table.get(THRESHOLDS, [])
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise InputError(f'{where}: {THRESHOLDS} takes a list such as ["p99_ms < 200"], not {shown(texts)}')
@@ -430,7 +430,7 @@ def _thresholds(where: str, table: Mapping[str, Any]) -> tuple[Threshold, ...]:
 def exit_code(results: Iterable[CaseResult]) -> ExitCode:
     """Returns the exit code of a suite.
 
-    An unexpected verdict or a crossed threshold decides over an error of the tool, that over an unknown, that over valid.
+    The worst case decides: an unexpected verdict or a crossed threshold, then an error, then an unknown, then valid.
     """
     failed = [result for result in results if not result.passed]
     definite = [result for result in failed if not result.undecided]

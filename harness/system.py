@@ -35,10 +35,10 @@ class NodeStatus:
     Attributes:
         node: The node's name.
         role: `leader`, `follower`, `candidate`, or another name of the system.
-        term: The node's term or epoch; None where the system has none.
-        leader: The name of the node it believes to lead; None if it knows none.
-        applied_index: The last log entry its state machine has applied; None where there is no log.
-        committed_index: The last entry it knows to be committed.
+        term: The node's term or epoch; None if the system has none.
+        leader: The name of the node that it believes to be the leader; None if it knows none.
+        applied_index: The last log entry that its state machine has applied; None if there is no log.
+        committed_index: The last entry that it knows to be committed.
         details: Further figures, for the report.
         process: The role of the reporting process, e.g. `broker`; None if a node has one process that can lead.
     """
@@ -77,7 +77,7 @@ class Program:
         package: The Debian package that has it.
         purpose: Its purpose, e.g. `running DLedger`.
         least_version: The minimum major version; None if any version works.
-        version_pattern: A regular expression whose first group is the major version in what `NAME -version` writes.
+        version_pattern: A regular expression whose first group is the major version in the output of `NAME -version`.
         build_only: Whether only a machine that builds the system needs it.
     """
 
@@ -95,26 +95,26 @@ class System(abc.ABC):
     Labrys finds a system by an entry point of the group `labrys.systems`. Its name is `name`, and its object is the class. The
     class is called with the cluster, its `Options` and the name of the workload.
 
-    Methods with a `role` act on the process of that role, or on all processes of the node where it is None.
+    Methods with a `role` act on the process of that role, or on all processes of the node if it is None.
 
     Attributes:
-        name: As on the command line, e.g. `dledger`.
+        name: Its name on the command line, e.g. `dledger`.
         summary: A description in one line.
         simulated: Whether it runs only in the simulator; see `clusters.sim.system`.
         Options: The frozen dataclass of its options; see `harness.declare`.
-        serves: Workload name to how its functions map to the system's operations, in one line.
+        serves: For each workload that it supports: the operations of the system for its functions, in one line.
         programs: The programs that it needs on its nodes, for `labrys doctor`.
         dumps_replicas: Whether `replica` can dump a replica's state.
-        answers: Codes of `fail` errors that a working system gives as an answer, e.g. of a compare-and-set that does not match;
-            availability counts them as answered.
-        refusals: Codes of `fail` errors by which a node names the node to ask instead. Availability counts them apart: they
-            are neither answers nor outages.
-        reads_need_leader: Whether a node answers reads only while it leads. Where it is False, the final reads go through
-            every node as it is.
-        moves_leadership: Whether `lead` can move the leadership to a node. Where reads need a leader and it cannot be moved,
-            the final reads go through the node that leads.
-        cluster: Where the nodes are.
-        options: How the system is configured: an object of `Options`.
+        answers: Codes of `fail` errors that are answers of a working system, e.g. of a compare-and-set that does not match.
+            They count for the availability.
+        refusals: Codes of `fail` errors by which a node names another node. For the availability, they are neither answers nor
+            outages.
+        reads_need_leader: Whether a node answers reads only while it leads. If False, the final reads go through every node
+            as it is.
+        moves_leadership: Whether `lead` can move the leadership to a node. If it cannot and reads need the leader, the final
+            reads go through the leader only.
+        cluster: The cluster with the nodes.
+        options: An object of `Options`.
         workload: The name of the workload that it serves.
     """
 
@@ -137,9 +137,9 @@ class System(abc.ABC):
 
     @classmethod
     def roles(cls, nodes: Sequence[str], options: Any, workload: str) -> Mapping[str, Sequence[str]]:
-        """Returns the nodes of each role, without contacting a node. Plans are drawn with it.
+        """Returns the nodes of each role, and contacts no node. Plans are drawn with them.
 
-        The default calls `processes` for nodes without a machine. A system that needs its real nodes for this overrides it.
+        The default calls `processes` for nodes without machines. A system that needs real nodes for this overrides it.
 
         Args:
             nodes: The names of all nodes, in order.
@@ -147,49 +147,49 @@ class System(abc.ABC):
             workload: The name of the workload.
 
         Returns:
-            Role to the names of its nodes, in the order of the processes' start.
+            For each role, the names of its nodes, in the order of the processes' start.
         """
         paper = Paper(nodes)
         return nodes_by_role(cls(cast("Cluster", paper), options, workload), paper.nodes)
 
     def versions(self) -> Mapping[str, str]:
-        """Returns the versions of what is tested, e.g. `{"dledger": "0.4.0"}`, for the record."""
+        """Returns the versions of the tested software, e.g. `{"dledger": "0.4.0"}`."""
         return {}
 
     @abc.abstractmethod
     def processes(self, node: Node) -> Sequence[Daemon]:
-        """Returns the processes that `node` runs, in the order of their start; must not touch the node."""
+        """Returns the processes that `node` runs, in the order of their start; must not contact the node."""
 
     @abc.abstractmethod
     def install(self, node: Node) -> None:
-        """Puts everything the system needs on `node`; quick when it is already there."""
+        """Installs the system on `node`; returns quickly if it is installed."""
 
     @abc.abstractmethod
     def wait_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
-        """Waits until the nodes serve requests together (with a leader, where there is one).
+        """Waits until the nodes serve requests together, with a leader if the system has one.
 
         Raises:
-            InfrastructureError: They do not at the deadline; the message shows the last log lines of the failing nodes.
+            InfrastructureError: They do not at the deadline; the message has the last log lines of the failing nodes.
         """
 
     async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
-        """Does what `wait_ready` does, without blocking the loop; this is what a run calls."""
+        """Calls `wait_ready` without blocking the loop. A run calls this method."""
         await asyncio.to_thread(self.wait_ready, nodes, timeout_s)
 
     @abc.abstractmethod
     def client(self, process: int, node: Node, *, pinned: bool = False) -> Client:
-        """Returns the client of `process`, placed at `node`.
+        """Returns the client of `process` at `node`.
 
         Args:
-            process: The process it works for.
-            node: The node to which it first connects, and under which its operations are recorded.
-            pinned: Whether it must never leave its node, whatever the system's routing says (final reads).
+            process: The process of the client.
+            node: The node to which it connects first; the history records its operations with this node.
+            pinned: Whether it must ask only this node, even if the system names another one (final reads).
         """
 
     def start(self, node: Node, role: str | None = None) -> None:
-        """Starts the processes in their order; returns when they were launched. Does nothing to one that already runs.
+        """Starts the processes in their order, and returns when they run. Does nothing for one that already runs.
 
-        Where the node has a file `harness.daemon.ENVIRONMENT`, they get the variables that its lines set.
+        If the node has a file `harness.daemon.ENVIRONMENT`, they get the variables in it.
         """
         for daemon in self._of(node, role):
             daemon.start(self.cluster.remote(node))
@@ -199,7 +199,7 @@ class System(abc.ABC):
         self.kill(node, role)
 
     def kill(self, node: Node, role: str | None = None) -> None:
-        """Ends the processes with SIGKILL, the last one first. Does nothing to one that does not run."""
+        """Ends the processes with SIGKILL, the last one first. Does nothing for one that does not run."""
         for daemon in reversed(self._of(node, role)):
             daemon.kill(self.cluster.remote(node))
 
@@ -207,26 +207,26 @@ class System(abc.ABC):
         """Stops the processes with SIGSTOP.
 
         Raises:
-            CommandFailed: One does not run.
+            CommandFailed: One of them does not run.
         """
         for daemon in self._of(node, role):
             daemon.pause(self.cluster.remote(node))
 
     def resume(self, node: Node, role: str | None = None) -> None:
-        """Continues stopped processes with SIGCONT. Does nothing to one that does not run."""
+        """Continues stopped processes with SIGCONT. Does nothing for one that does not run."""
         for daemon in self._of(node, role):
             daemon.resume(self.cluster.remote(node))
 
     def process_states(self, node: Node, role: str | None = None) -> Mapping[str, tuple[int, str] | None]:
-        """Reads the processes from the kernel of the node, not from a pid file alone.
+        """Reads the states of the processes from the kernel of the node, and not from a pid file.
 
         Returns:
-            Role to pid and state letter as in /proc/PID/stat (`T` is stopped), or None where there is no such process.
+            For each role, the pid and the state letter as in /proc/PID/stat (`T` is stopped); None if it does not run.
         """
         return states(self.cluster.remote(node), self._of(node, role))
 
     def process_state(self, node: Node, role: str | None = None) -> tuple[int, str] | None:
-        """Reads one process likewise.
+        """Reads the state of one process; see `process_states`.
 
         Raises:
             InputError: The node runs several processes, and the role is not named.
@@ -240,15 +240,15 @@ class System(abc.ABC):
             daemon.wipe(self.cluster.remote(node))
 
     def log_files(self, node: Node, role: str | None = None) -> Sequence[str]:
-        """Returns the absolute paths of the logs on `node`; not each is always there."""
+        """Returns the absolute paths of the logs on `node`; some may not exist."""
         return list(dict.fromkeys(path for daemon in self._of(node, role) for path in daemon.log_files))
 
     def fatal_log_patterns(self) -> Sequence[str]:
-        """Returns regular expressions of log lines that a healthy node never writes, whatever faults it met."""
+        """Returns regular expressions of log lines that a healthy node never writes, even under faults."""
         return ()
 
     def data_dir(self, node: Node, role: str | None = None) -> str:
-        """Returns the absolute path of the directory that holds what must survive a crash of a process.
+        """Returns the absolute path of the directory with the data that must survive a crash of a process.
 
         Raises:
             InputError: The node runs several processes, and the role is not named.
@@ -260,12 +260,12 @@ class System(abc.ABC):
         daemons = (daemon for node in self.cluster.nodes for daemon in self._of(node, role))
         return list(dict.fromkeys(port for daemon in daemons for port in daemon.ports))
 
-    async def status(self, node: Node, timeout_s: float) -> NodeStatus | None:  # noqa: ARG002 - for those who can tell
+    async def status(self, node: Node, timeout_s: float) -> NodeStatus | None:  # noqa: ARG002 - for systems that have a status
         """Asks `node` for its status; None if it does not answer in time, or has none."""
         return None
 
     async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
-        """Asks every process of `node` that can lead for its status, one status for each process.
+        """Asks every process of `node` that can lead for its status; returns one status for each.
 
         Processes that do not answer in time are left out. The first status is that of `status`.
         """
@@ -275,12 +275,12 @@ class System(abc.ABC):
     async def lead(self, node: Node, timeout_s: float) -> bool:  # noqa: ARG002
         """Tries to make `node` the leader, with bounded retries, and returns whether it now leads.
 
-        Returns False at once where `moves_leadership` is False.
+        Returns False at once if `moves_leadership` is False.
         """
         return False
 
     async def replica(self, node: Node, timeout_s: float) -> ReplicaState | None:  # noqa: ARG002
-        """Dumps the state of `node`; None if it does not answer in time, or cannot tell just now."""
+        """Dumps the state of `node`; None if it does not answer in time, or has no dump now."""
         return None
 
     def _of(self, node: Node, role: str | None) -> Sequence[Daemon]:
@@ -298,7 +298,7 @@ class System(abc.ABC):
 
 
 def nodes_by_role(system: System, nodes: Iterable[Node]) -> dict[str, tuple[str, ...]]:
-    """Returns which of the nodes run a process of each role."""
+    """Returns the names of the nodes that run a process of each role."""
     found: dict[str, tuple[str, ...]] = {}
     for node in nodes:
         for daemon in system.processes(node):

@@ -1,7 +1,7 @@
-"""The one way to a terminal: whatever is written there has no control character but our own colours.
+"""The only module that writes to a terminal. The output has no control characters except the colours of Labrys.
 
-Text of others is in names, values, paths, errors and logs, so every text is escaped here, where it leaves, and no caller can
-forget it. Strings are never read as markup: `[nemesis=bridge]` is a name, not a style.
+Names, values, paths, errors and logs have foreign text. This module escapes every text, so that no caller can forget it. A
+string is never markup: `[nemesis=bridge]` is a name, not a style.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.segment import Segment
 
-PIPE_WIDTH = 100_000  # wider than any line that is written
+PIPE_WIDTH = 100_000  # wider than any line
 
 
 def echo(text: object = "", *, err: bool = False) -> None:
@@ -28,15 +28,15 @@ def echo(text: object = "", *, err: bool = False) -> None:
 
 
 def open_console(*, stderr: bool = True, **settings: Any) -> Console:
-    """Returns a console of rich that shows all strings as they are, escaped, without markup, emoji or highlighting.
+    """Returns a console of rich that escapes all strings, without markup, emoji or highlighting.
 
-    Only a terminal has a width. Elsewhere, in a pipe or a file, a sentence stays one line, however long it is.
+    Only a terminal has a width. In a pipe or a file, each sentence stays on one line.
     """
     from rich.console import Console  # noqa: PLC0415 - slow to import, and `--help` does not need it
     from rich.segment import Segment  # noqa: PLC0415
 
     class PlainConsole(Console):
-        """Escapes what is rendered; colours are added after that."""
+        """Escapes the rendered text; colours are added after that."""
 
         def render(self, *args: Any, **kwargs: Any) -> Iterable[Segment]:
             for segment in super().render(*args, **kwargs):
@@ -49,12 +49,12 @@ def open_console(*, stderr: bool = True, **settings: Any) -> Console:
 
 
 def annotation(level: str, title: str, text: str) -> str:
-    """Returns a line that GitHub Actions shows beside a build.
+    """Returns an annotation: a line that GitHub Actions shows beside a build.
 
     Args:
         level: `error`, `warning` or `notice`.
         title: Its title.
-        text: What it says; its line breaks stay.
+        text: Its text; line breaks stay.
     """
     escapes = (("%", "%25"), ("\r", "%0D"), ("\n", "%0A"))
     for sign, escape in escapes:
@@ -64,7 +64,7 @@ def annotation(level: str, title: str, text: str) -> str:
 
 
 class PlainFormatter(logging.Formatter):
-    """Formats what is logged as text that a terminal can show; a log is read there too."""
+    """Formats log records as text that is safe for a terminal."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Returns the line, with its traceback if it has one."""

@@ -1,10 +1,10 @@
-"""Thresholds: what a suite demands of a run's numbers, beside its verdict.
+"""Thresholds: limits of a suite for the numbers of a run.
 
     threshold  = [ FUNCTION "." ] MEASURE COMPARISON NUMBER
     COMPARISON = "<" | "<=" | ">" | ">=" | "==" | "!="
 
-For example `p99_ms < 200`, `read.p99_ms < 50`, `availability > 0.9`. No text of a suite's file is evaluated as code. A run that
-did not measure a number crosses every threshold for it, so a run that measured nothing keeps none.
+For example `p99_ms < 200`, `read.p99_ms < 50`, `availability > 0.9`. No text of a suite's file is evaluated as code. If a run
+has no measurement for a threshold, it crosses the threshold.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from harness.suggest import did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-# Each measure, and what it is; latencies can be asked of one function.
+# Each measure with its meaning. A latency can be that of one function.
 MEASURES: Mapping[str, str] = MappingProxyType(
     {
         "availability": "answered operations, as a share from 0 to 1",
@@ -59,12 +59,12 @@ _THRESHOLD = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Threshold:
-    """One demand.
+    """One threshold.
 
     Attributes:
-        function: The function whose latency is meant; None: all.
+        function: The function of the latency; None for all functions.
         measure: A name of `MEASURES`.
-        comparison: How the measured number has to compare with the limit.
+        comparison: The comparison of the measured number with the limit.
         limit: The limit.
     """
 
@@ -78,14 +78,14 @@ class Threshold:
 
     @property
     def subject(self) -> str:
-        """Returns what is measured, e.g. `read.p99_ms`."""
+        """Returns the name of the measured number, e.g. `read.p99_ms`."""
         return self.measure if self.function is None else f"{self.function}.{self.measure}"
 
     def crossed_by(self, measured: float | None) -> str | None:
-        """Returns the sentence of a run that does not keep it; None for a run that does.
+        """Returns a sentence if a run crosses it, else None.
 
         Args:
-            measured: What the run measured; None if it did not.
+            measured: The measured number; None if there is none.
         """
         if measured is None:
             return f"{self}: the run did not measure {self.subject}"
@@ -96,14 +96,14 @@ def read_threshold(text: str) -> Threshold:
     """Reads one threshold.
 
     Raises:
-        InputError: It is not of the grammar, or its measure does not exist.
+        InputError: It does not fit the grammar, or its measure is unknown.
     """
     found = _THRESHOLD.fullmatch(text)
     if found is None:
         raise InputError(f"expected a threshold such as 'p99_ms < 200' or 'availability > 0.9', not {name(text)!r}")
     measure, function = found["measure"], found["function"]
     if measure not in MEASURES:
-        raise InputError(f"the threshold {name(text)!r} has no measure. {did_you_mean(measure, MEASURES)}")
+        raise InputError(f"the threshold {name(text)!r} has an unknown measure. {did_you_mean(measure, MEASURES)}")
     if function is not None and measure not in LATENCIES:
         raise InputError(
             f"the threshold {name(text)!r} names a function, which only {', '.join(sorted(LATENCIES))} can have"
@@ -112,11 +112,11 @@ def read_threshold(text: str) -> Threshold:
 
 
 def crossed(thresholds: Iterable[Threshold], measure: Callable[[str, str | None], float | None]) -> tuple[str, ...]:
-    """Returns a sentence for each threshold that a run does not keep.
+    """Returns a sentence for each threshold that a run crosses.
 
     Args:
-        thresholds: What is demanded.
-        measure: Returns what the run measured, by the measure's name and the function's.
+        thresholds: The thresholds.
+        measure: Returns the measured number for the name of a measure and of a function.
     """
     sentences = (each.crossed_by(measure(each.measure, each.function)) for each in thresholds)
     return tuple(sentence for sentence in sentences if sentence is not None)

@@ -1,4 +1,4 @@
-"""How many of a small unit are in a larger one."""
+"""Factors between units."""
 
 from typing import Final
 

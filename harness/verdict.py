@@ -1,9 +1,9 @@
-"""Verdicts, and how several become one.
+"""Verdicts, and the composition of several into one.
 
-A verdict is `valid`, `invalid` or `unknown`. A run's verdict is composed of named parts, and the worst one decides:
-invalid over unknown over valid. So an unknown never hides a definite failure, and a valid part never hides an unknown.
-Nothing that was judged is unknown too: a run that tested nothing has not passed. A part may be an extra: where it is unknown,
-the others decide, and the run's reason names it (`docs/decisions/0009-extra-parts.md`).
+A verdict is `valid`, `invalid` or `unknown`. A run's verdict has named parts, and the worst part decides, in the order invalid,
+unknown, valid. So an unknown never hides a definite failure, and a valid part never hides an unknown. A run without parts is
+unknown, because it tested nothing. If an extra part is unknown, the other parts decide, and the reason of the run names it
+(`docs/decisions/0009-extra-parts.md`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Verdict(enum.StrEnum):
-    """What is known about the correctness of a history, a part, or a run."""
+    """The verdict on a history, a part, or a run."""
 
     VALID = "valid"
     UNKNOWN = "unknown"
@@ -35,19 +35,19 @@ class Verdict(enum.StrEnum):
 
     @classmethod
     def from_json(cls, value: Value) -> Verdict | None:
-        """Returns the verdict that true, false, or `"unknown"` stands for; None for anything else."""
+        """Returns the verdict for true, false, or `"unknown"`; None for any other value."""
         if isinstance(value, bool):
             return cls.VALID if value else cls.INVALID
         return cls.UNKNOWN if value == "unknown" else None
 
     @property
     def severity(self) -> int:
-        """Returns how bad it is: 0 for valid, 1 for unknown, 2 for invalid."""
+        """Returns 0 for valid, 1 for unknown, 2 for invalid."""
         return {Verdict.VALID: 0, Verdict.UNKNOWN: 1, Verdict.INVALID: 2}[self]
 
     @property
     def exit_code(self) -> ExitCode:
-        """Returns the exit code a command ends with on this verdict."""
+        """Returns the exit code of a command for this verdict."""
         return {
             Verdict.VALID: ExitCode.VALID,
             Verdict.INVALID: ExitCode.INVALID,
@@ -67,12 +67,11 @@ class Part:
     Attributes:
         name: E.g. `linearizable`, `replicas-equal`, `recovered`, `faults-effective`.
         verdict: The verdict of this part.
-        reason: One sentence with the reason and numbers.
+        reason: The reason, as one sentence with numbers.
         details: JSON-like data for the sentence.
-        extra: Whether another part decides the same operations without this one. So an unknown verdict of this part is told of,
-            and leaves the run's verdict to the others.
-        counterexamples: Those of `details`, as the operations that they were made of; empty where the part was read from a
-            file.
+        extra: Whether another part decides the same operations. If so, an unknown verdict of this part does not count for the
+            run's verdict.
+        counterexamples: The counterexamples of `details`, with their operations; empty if the part was read from a file.
     """
 
     name: str
@@ -84,5 +83,5 @@ class Part:
 
     @property
     def decides(self) -> bool:
-        """Whether the run's verdict depends on it."""
+        """Returns whether the run's verdict depends on it."""
         return not (self.extra and self.verdict is Verdict.UNKNOWN)

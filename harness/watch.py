@@ -49,7 +49,7 @@ class Sighting:
 
     @property
     def last_ns(self) -> int:
-        """Returns the last time at which this is known to have been seen."""
+        """Returns the time of the last poll that saw it."""
         return self.time_ns if self.until_ns is None else self.until_ns
 
 
@@ -81,7 +81,7 @@ class Watch:
         self._clock = clock
         self._last: dict[str, int] = {}  # node to the place of its newest sighting
         self._polls = 0
-        self._stride = 1  # of so many polls, one has its positions kept
+        self._stride = 1  # the watch keeps the positions of one in so many polls
         self._times_ns: list[int] = []
         self._applied: dict[str, list[int | None]] = {node.name: [] for node in nodes}
         self.sightings: list[Sighting] = []
@@ -92,9 +92,9 @@ class Watch:
         while True:
             due_s = self._clock.now_s() + INTERVAL_S
             answers = await asyncio.gather(*(self._ask(node) for node in self._nodes))
-            # All nodes were asked at once, so a poll has one time: that of its last answer, not of the wait for silent ones.
-            told_ns = [time_ns for time_ns, status in answers if status is not None]
-            time_ns = max(told_ns or [time_ns for time_ns, _ in answers])
+            # The time of a poll is that of its last answer, without the wait for silent nodes.
+            answered_ns = [time_ns for time_ns, status in answers if status is not None]
+            time_ns = max(answered_ns or [time_ns for time_ns, _ in answers])
             statuses = {node.name: status for node, (_, status) in zip(self._nodes, answers, strict=True)}
             for name, status in statuses.items():
                 self._note(name, status, time_ns)
@@ -102,7 +102,7 @@ class Watch:
             await self._clock.sleep_until_s(due_s)
 
     def leader(self) -> tuple[str, int | None] | None:
-        """Returns the node that says it leads in the highest term, and that term, as last seen."""
+        """Returns the node that claims to lead in the highest term, and this term, by the last sightings."""
         latest = leader_of(map(self.sightings.__getitem__, list(self._last.values())))
         return None if latest is None else (latest.node, latest.term)
 
@@ -111,14 +111,14 @@ class Watch:
         return self._clock.now_ns(), status
 
     def _note(self, name: str, status: NodeStatus | None, time_ns: int) -> None:
-        said = (None, None, None) if status is None else (status.role, status.term, status.leader)
+        state = (None, None, None) if status is None else (status.role, status.term, status.leader)
         place = self._last.get(name)
         if place is not None:
             before = self.sightings[place]
-            if (before.role, before.term, before.leader) == said:
+            if (before.role, before.term, before.leader) == state:
                 self.sightings[place] = replace(before, until_ns=time_ns)
                 return
-        role, term, leader = said
+        role, term, leader = state
         self._last[name] = len(self.sightings)
         self.sightings.append(
             Sighting(time_ns=time_ns, node=name, role=role, term=term, leader=leader, until_ns=time_ns)

@@ -1,4 +1,4 @@
-"""What a run needs to know about a workload: its operations during the faults, and its last ones after healing."""
+"""The interface of a workload: its operations, its final reads, and its check."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class Workload(Protocol):
     The class is called with its `Options`.
 
     Attributes:
-        name: As on the command line, e.g. `register`.
+        name: Its name on the command line, e.g. `register`.
         summary: A description in one line.
         Options: The frozen dataclass of its options; see `harness.declare`.
         functions: The functions of the clients, each with its argument and its result in one line.
-        model: The name of the model that decides each key if there is only a history, as in `labrys check`;
-            None: the workload is a `checker.judging.Judge` and decides it itself.
+        model: The name of the model that decides each key if there is only a history, as in `labrys check`; None if the
+            workload is a `checker.judging.Judge`, which decides it.
     """
 
     @property
@@ -63,26 +63,26 @@ class Workload(Protocol):
     def model(self) -> str | None: ...  # noqa: D102
 
     def generator(self, *, seed: int, streams: int) -> Generator:
-        """Returns the generator of the run's main phase, fresh.
+        """Returns a fresh generator for the main phase of the run.
 
         Args:
             seed: The run's root seed.
-            streams: How many op streams ask it: workers in a closed loop, nodes in an open loop. Stream `i` draws from
-                `stream(seed, f"worker/{i}")`, whatever the others do.
+            streams: The number of op streams that ask it: workers in a closed loop, nodes in an open loop. Stream `i` draws
+                only from `stream(seed, f"worker/{i}")`.
         """
         ...
 
     def describe_streams(self, *, seed: int, streams: int, count: int) -> Value:
-        """Returns the first `count` operations of each stream as JSON-like data: the same for the same seed, byte for byte."""
+        """Returns the first `count` operations of each stream as JSON-like data, byte for byte the same for the same seed."""
         ...
 
     def final_generator(self, *, history: Sequence[Op], node: Node) -> Generator:
-        """Returns the reads of every key that the run touched, to be asked of `node` after healing."""
+        """Returns a generator of reads of every key of the run, for `node` after healing."""
         ...
 
     def check(self, operations: Sequence[Operation], observed: Observed) -> Sequence[Part]:
-        """Decides the client operations of a whole run, final phase included.
+        """Judges the client operations of a whole run, with the final reads.
 
-        A part that the test should have and that could not be produced is `unknown` with the reason, never left out.
+        A part that could not be produced is `unknown` with the reason, and is not left out.
         """
         ...

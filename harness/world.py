@@ -1,8 +1,8 @@
-"""A simulated world, as the harness and the faults see it: nodes that exist in virtual time only.
+"""The interface of a simulated world for the harness and the faults: nodes that exist in virtual time only.
 
-A cluster that is simulated has an attribute `world` (`SimulatedCluster`). A run then takes place in that world's time, and
-faults have their effect there and not over SSH. The law: whatever changes the world comes from the run's seed, so that the same
-seed and options give the same history.
+A simulated cluster has an attribute `world` (`SimulatedCluster`). Its run uses the time of the world, and faults have their
+effect in the world and not over SSH. All changes of the world follow from the run's seed, so that the same seed and options
+give the same history.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ Pair: TypeAlias = "tuple[str, str]"  # from a node to a node
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disturbance:
-    """What happens to packets on their way, each by itself.
+    """A disturbance of packets, independent for each packet.
 
     Attributes:
-        lose: The part that is lost.
-        duplicate: The part that arrives twice.
-        damage: The part with a wrong checksum, which the receiver drops.
-        delay_ns: How much later they arrive.
-        jitter_ns: How much that varies: the standard deviation.
-        hurry: The part that is not delayed, and so overtakes others.
+        lose: The share that is lost.
+        duplicate: The share that arrives twice.
+        damage: The share with a wrong checksum, which the receiver drops.
+        delay_ns: The mean delay.
+        jitter_ns: The standard deviation of the delay.
+        hurry: The share without delay, which overtakes others.
     """
 
     lose: float = 0.0
@@ -47,8 +47,8 @@ class Arrival:
     """A probe that arrived.
 
     Attributes:
-        number: Which of the probes of its pair it was, from 0.
-        delay_ns: How long it took.
+        number: The number of the probe of its pair, from 0.
+        delay_ns: Its delay.
         damaged: Whether its checksum was wrong.
     """
 
@@ -59,13 +59,13 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changed:
-    """What damage did to a simulated file, read back from it.
+    """The damage of a simulated file, read back from the file.
 
     Attributes:
         file: Its absolute path.
         before_bytes: Its size before.
         after_bytes: Its size after.
-        places: The places of bytes that differ now.
+        places: The positions of the changed bytes.
     """
 
     file: str
@@ -76,12 +76,12 @@ class Changed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lost:
-    """What a power loss took away on one node.
+    """The data that a power loss took on one node.
 
     Attributes:
-        files: How many files there were.
-        changed: How many of them are shorter, different or gone.
-        bytes: By how many bytes the files are shorter in all.
+        files: The number of files.
+        changed: The number of files that are shorter, different or gone.
+        bytes: The number of lost bytes in all files.
     """
 
     files: int
@@ -90,7 +90,7 @@ class Lost:
 
 
 class World(Protocol):
-    """What a nemesis can do to a simulated world, and what it can look at. Nodes are named; `key` says whose rule it is."""
+    """The actions and measurements of a nemesis in a simulated world. `key` is the number of the fault that owns a rule."""
 
     def run(self, main: Coroutine[Any, Any, T]) -> T:
         """Runs `main` to its end in the world's time. A world runs once."""
@@ -105,56 +105,56 @@ class World(Protocol):
         ...
 
     def mend(self, key: int) -> None:
-        """Takes away what `cut` and `disturb` have set up under a key. Does nothing if there is nothing."""
+        """Removes the rules of `cut` and `disturb` with a key. Does nothing if there are none."""
         ...
 
     def dropped(self, key: int) -> Mapping[Pair, int]:
-        """Returns how many packets a cut has dropped so far, by pair; also after it was mended."""
+        """Returns the number of packets that a cut has dropped so far, by pair; also after `mend`."""
         ...
 
     async def probe(self, pairs: Iterable[Pair], *, count: int, wait_s: float) -> Mapping[Pair, Sequence[Arrival]]:
-        """Sends packets through the network, and returns what arrived in `wait_s`, in the order of arrival.
+        """Sends packets through the network, and returns those that arrived in `wait_s`, in the order of arrival.
 
-        Nodes answer probes by themselves; whether a process runs there plays no part.
+        A node answers probes even if no process runs there.
         """
         ...
 
     def handled(self, node: str) -> int:
-        """Returns how many messages and timers the processes of a node have handled since the world's beginning."""
+        """Returns the number of messages and timers that the processes of a node have handled so far."""
         ...
 
     def listens(self, node: str) -> bool:
-        """Says whether a process of the node would take a request."""
+        """Returns whether a process of the node accepts requests."""
         ...
 
     def ahead_ns(self, node: str) -> int:
-        """Returns how far a node's wall clock is ahead of the true time."""
+        """Returns the lead of a node's wall clock over the true time."""
         ...
 
     def set_clock(self, node: str, *, ahead_ns: int, period_ns: int | None = None) -> None:
-        """Sets a node's wall clock aside; with a period, to and fro, and each for so long."""
+        """Moves a node's wall clock; with a period, forward and back again, each for this time."""
         ...
 
     def fill_disk(self, node: str, *, full: bool) -> None:
-        """Fills a node's disk, or makes room again."""
+        """Fills a node's disk, or frees it again."""
         ...
 
     def disk_takes(self, node: str) -> bool:
-        """Says whether a node's disk takes a small file, by writing and removing one."""
+        """Writes and removes a small file on a node's disk; returns whether that worked."""
         ...
 
     def lose_power(self, node: str) -> Lost:
-        """Takes away what was written to a node's disk and not synced. Its process must not run."""
+        """Removes all unsynced data from a node's disk. Its process must not run."""
         ...
 
     def truncate_file(self, node: str, *, pattern: str, pick: float, amount: int) -> Changed:
-        """Cuts the last written bytes off one file on a node's disk.
+        """Removes the last written bytes of one file on a node's disk.
 
         Args:
             node: The node.
-            pattern: A pattern of file names, as a shell has them.
-            pick: Which of the matching files that hold data, from 0 to 1.
-            amount: How many bytes.
+            pattern: A pattern of file names, as in a shell.
+            pick: The choice among the matching files with data, from 0 to 1.
+            amount: The number of bytes.
 
         Raises:
             NodeError: No file with data matches.
@@ -166,7 +166,7 @@ class World(Protocol):
         ...
 
     def heal(self) -> None:
-        """Mends the network, sets the clocks right, makes room on the disks, and lets paused processes go on. Idempotent."""
+        """Heals the network, the clocks and the disks, and continues paused processes. Idempotent."""
         ...
 
 
@@ -177,5 +177,5 @@ class SimulatedCluster(Protocol):
 
 
 def world_of(cluster: Cluster) -> World | None:
-    """Returns the world of a cluster that is simulated; None for all others."""
+    """Returns the world of a simulated cluster; None for other clusters."""
     return cast("World | None", getattr(cluster, "world", None))

@@ -80,7 +80,7 @@ def _column(run: Run) -> dict[tuple[int, str], str]:
     add({"operations": f"{_number(_part(results, 'counts').get('operations')):,.0f}"})
     latency = [(f, _part(_part(results, "latency"), f)) for f, _ in listed(results, "latency")]
     add({f"{f} {q.removesuffix('_ms')}": _ms(told.get(q)) for f, told in latency for q in QUANTILES})
-    add({"faults seen to take effect": _effective(results)})
+    add({"faults with a proven effect": _effective(results)})
     add({"availability": _share(_part(results, "availability"))})
     add({"answered while faults were on": _answered(results)})
     add({"median time to sustained ok after healing": _recovery(results)})

@@ -1,10 +1,10 @@
-"""Generators made of generators, with Jepsen's names where they mean the same.
+"""Generators that combine generators, with Jepsen's names where the meaning is the same.
 
-All of them keep two rules. They pass on an operation of a part at once, so no operation is drawn and then dropped. And every
-part gets every event, of its own operations and of others.
+All of them keep two rules. They pass on an operation of a child at once, so no operation is drawn and then dropped. And each
+child gets every event, of its own operations and of others.
 
-Two differences from Jepsen are intended. Each worker goes through a sequence separately, and only `phases`, `then` and
-`synchronize` make workers wait for each other. And a part that answers `Later` never delays a part that could continue.
+There are two differences from Jepsen. Each worker goes through a sequence separately, and only `phases`, `then` and
+`synchronize` make workers wait for each other. And a child that answers `Later` never delays a child that could continue.
 """
 
 from harness.combinators.bounds import limit, once, time_limit, until_ok

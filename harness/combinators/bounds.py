@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def limit(count: int, child: Generator) -> Generator:
-    """Answers at most `count` operations of `child`, whoever asks."""
+    """Answers at most `count` operations of `child`, for all workers together."""
     return _Limit(count, child)
 
 
@@ -25,12 +25,12 @@ def once(invocation: Invocation) -> Generator:
 
 
 def time_limit(seconds: float, child: Generator) -> Generator:
-    """Answers what `child` does until `seconds` after the first question. Operations in flight may end later."""
+    """Answers as `child` does until `seconds` after the first question. Operations in flight may end later."""
     return _TimeLimit(round(seconds * NS_PER_S), child)
 
 
 def until_ok(child: Generator) -> Generator:
-    """Answers what `child` does until one of its operations was `ok`."""
+    """Answers as `child` does until one of its operations is `ok`."""
     return _UntilOk(child)
 
 

@@ -18,16 +18,19 @@ if TYPE_CHECKING:
 
 
 def mix(children: Sequence[Generator], *, seed: int, name: str, weights: Sequence[float] | None = None) -> Generator:
-    """Answers each operation from a child that is drawn anew, evenly or by weight.
+    """Answers each operation from a child that is drawn at random, evenly or by weight.
 
-    A child that has nothing for a worker any more is not drawn for it; one that answers `Later` is passed over, in favour
-    of the next that has something.
+    A child that has ended for a worker is no longer drawn for it. If the drawn child answers `Later`, the next child with an
+    operation answers instead.
 
     Args:
-        children: What to choose from.
+        children: The generators to draw from.
         seed: The run's root seed.
-        name: Names the draws: worker `i` draws from the stream `{name}/{i}`, once for each operation it gets.
-        weights: How often each child is drawn, in any unit; evenly by default.
+        name: The name of the streams: worker `i` draws from the stream `{name}/{i}`, once for each of its operations.
+        weights: The relative weight of each child; all are equal by default.
+
+    Raises:
+        InputError: The number of weights is wrong, or a weight is not above 0.
     """
     weights = [1.0] * len(children) if weights is None else list(weights)
     if len(weights) != len(children) or not children or min(weights) <= 0:
@@ -36,7 +39,7 @@ def mix(children: Sequence[Generator], *, seed: int, name: str, weights: Sequenc
 
 
 class _Choice:
-    """One worker's part of a mix."""
+    """The state of one worker in a mix."""
 
     def __init__(self, draws: random.Random, count: int) -> None:
         self.draws = draws
@@ -61,7 +64,7 @@ class _Mix:
         soonest: Later | None = None
         passed = 0
         while passed < len(live):
-            # A draw counts until an operation came of it, so that the n-th operation uses the n-th draw of its worker.
+            # A draw stays until it gives an operation, so that the n-th operation uses the n-th draw of its worker.
             if choice.drawn not in live:
                 choice.drawn = choice.draws.choices(live, [self._weights[child] for child in live])[0]
             child = live[(live.index(choice.drawn) + passed) % len(live)]
@@ -82,7 +85,7 @@ class _Mix:
 
 
 def sooner(one: Later, other: Later) -> Later:
-    """Returns when to ask again if either of two has to be asked again then."""
+    """Returns one `Later` for two generators: the earlier time, and an event if one of them waits for it."""
     or_event = one.or_event or other.or_event or one.at_ns is None or other.at_ns is None
     times = [later.at_ns for later in (one, other) if later.at_ns is not None]
     changed = one.changed or other.changed

@@ -1,4 +1,4 @@
-"""Independent keys: one small history for each, so that checking stays cheap and every key is contended for."""
+"""Independent keys: each has a small history, so that checking stays cheap and each key has contention."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ if TYPE_CHECKING:
 def independent(keys: Iterable[str], workers_per_key: int, make: Callable[[str], Generator]) -> Generator:
     """Lets groups of workers work on one key after the other.
 
-    The workers are divided into groups. Each group takes the next key that no group has had, works on it until its generator
-    has nothing any more, and takes another, until there are none. Worker by worker: who has ended a key goes on to the group's
-    next one while others may still wait for an answer, so a slow node does not hold up the rest.
+    The workers are divided into groups. Each group takes the next unused key, works on it until its generator ends, and takes
+    another one. A worker goes on to the next key of its group without waiting for the others, so a slow node does not delay
+    them.
 
     Args:
-        keys: The keys; each is used once. May be endless.
-        workers_per_key: The size of a group; the last one may be smaller.
+        keys: The keys, which may be endless; each is used once.
+        workers_per_key: The size of a group; the last group may be smaller.
         make: Makes the generator of a key. Its operations get the key.
+
+    Raises:
+        InputError: `workers_per_key` is below 1.
     """
     if workers_per_key < 1:
         raise InputError(f"a key needs at least one worker, not {workers_per_key}")
@@ -32,7 +35,7 @@ def independent(keys: Iterable[str], workers_per_key: int, make: Callable[[str],
 
 
 class _Group:
-    """Workers who share keys."""
+    """Workers that share keys."""
 
     def __init__(self, members: frozenset[int]) -> None:
         self.members = members

@@ -20,12 +20,12 @@ MAX_EMPTY = 1000
 
 
 def concat(*children: Generator) -> Generator:
-    """Answers from the first child, then from the second, and so on. Each worker goes on by itself, without waiting."""
+    """Answers from the first child, then from the second, and so on. Workers do not wait for each other."""
     return _Concat(iter(children))
 
 
 def cycle(make: Callable[[], Generator]) -> Generator:
-    """Answers from a fresh child again and again. Each worker goes on by itself, without waiting."""
+    """Answers from a fresh child again and again. Workers do not wait for each other."""
 
     def fresh() -> Iterator[Generator]:
         while True:
@@ -35,35 +35,35 @@ def cycle(make: Callable[[], Generator]) -> Generator:
 
 
 def phases(*children: Generator) -> Generator:
-    """Answers from one child after the other, each beginning when all workers have ended the one before.
+    """Answers from one child after the other. A child begins when the one before has ended for all workers.
 
-    A child has ended when it has nothing any more for any worker, and its operations have been answered.
+    A child has ended when it has no more operation for any worker, and all its operations are complete.
     """
     return _Phases(children)
 
 
 def then(first: Generator, second: Generator) -> Generator:
-    """Answers from `first`, and from `second` when all workers have ended it: two phases."""
+    """Answers from `first`, and from `second` when `first` has ended for all workers."""
     return phases(first, second)
 
 
 def synchronize(child: Generator) -> Generator:
-    """Waits until all workers have come here and nothing in the whole run is in flight, then answers what `child` does."""
+    """Waits until all workers ask and no operation of the run is in flight, then answers as `child` does."""
     return _Synchronize(child)
 
 
 def sleep(seconds: float) -> Generator:
-    """Answers nothing until `seconds` after the first question, and then that it has ended."""
+    """Answers `Later` until `seconds` after the first question, and then ends."""
     return _Sleep(round(seconds * NS_PER_S))
 
 
 def _now_for_all(asker: Asker) -> Later:
-    """Lets everyone ask again at once: what comes now is new to those who wait."""
+    """Lets all workers ask again at once, because the answers for waiting workers changed."""
     return Later(asker.now_ns, changed=True)
 
 
 class _Concat:
-    """Children that some worker still needs, with the place of each worker among them."""
+    """The children that some worker still needs, and the place of each worker among them."""
 
     def __init__(self, children: Iterator[Generator]) -> None:
         self._coming = children
@@ -158,4 +158,4 @@ class _Sleep:
         return Later(self._until_ns) if asker.now_ns < self._until_ns else None
 
     def told(self, event: Op) -> None:
-        """Nothing ends a sleep but time."""
+        """Does nothing: only time ends a sleep."""

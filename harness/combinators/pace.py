@@ -1,7 +1,7 @@
-"""How fast operations follow each other, over all workers together.
+"""The pace of operations, over all workers together.
 
-The gap to the next operation is counted from when the last one was due, so that a small lateness does not slow the pace; but an
-operation that is later than a whole gap is followed by one at once at most, never by a burst.
+A gap counts from the time at which the last operation was due, so a small delay does not slow the pace. After a delay longer
+than a gap, at most one operation follows at once, and never a burst.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ if TYPE_CHECKING:
 
 
 def stagger(mean_gap_s: float, child: Generator, *, seed: int, name: str = "stagger") -> Generator:
-    """Lets operations of `child` follow each other at gaps drawn evenly between 0 and twice the mean."""
+    """Spaces the operations of `child` by random gaps, uniform between 0 and twice the mean."""
     draws = stream(seed, name)
     return _Paced(lambda: draws.uniform(0, 2 * _positive(mean_gap_s)), child)
 
 
 def poisson(rate_per_s: float, child: Generator, *, seed: int, name: str = "poisson") -> Generator:
-    """Lets operations of `child` follow each other as a Poisson process does: at exponential gaps.
+    """Spaces the operations of `child` by exponential gaps, as a Poisson process does.
 
-    Workers that wait for their answers slow it down; an open loop (`harness.load`) is not slowed.
+    Workers that wait for answers slow it down. An open loop (`harness.load`) does not slow down.
     """
     draws = stream(seed, name)
     return _Paced(lambda: draws.expovariate(_positive(rate_per_s)), child)
 
 
 def delay(gap_s: float, child: Generator) -> Generator:
-    """Lets operations of `child` follow each other at equal gaps."""
+    """Spaces the operations of `child` by equal gaps."""
     return _Paced(lambda: _positive(gap_s), child)
 
 
 def _positive(number: float) -> float:
     if not number > 0:
-        raise InputError(f"a gap or a rate has to be above 0, not {number}")
+        raise InputError(f"a gap or a rate must be above 0, not {number}")
     return number
 
 

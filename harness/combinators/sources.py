@@ -1,4 +1,4 @@
-"""Where operations come from: the leaves of a tree of generators."""
+"""Generators without children: the leaves of a tree of generators."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def repeat(invocation: Invocation) -> Generator:
 
 
 def sequence(invocations: Iterable[Invocation]) -> Generator:
-    """Answers the operations in order, whoever asks, until there are no more."""
+    """Answers the operations in order, for all workers together, until there are no more."""
     return _Sequence(iter(invocations))
 
 
 def from_function(function: Callable[[Asker], Answer]) -> Generator:
-    """Answers what a function says."""
+    """Answers the result of a function."""
     return _FromFunction(function)
 
 
@@ -34,7 +34,7 @@ class _FromFunction:
         return self._function(asker)
 
     def told(self, event: Op) -> None:
-        """A function has no memory."""
+        """Does nothing: the function gets no events."""
 
 
 class _Sequence:
@@ -45,4 +45,4 @@ class _Sequence:
         return next(self._invocations, None)
 
     def told(self, event: Op) -> None:
-        """A sequence does not depend on what comes back."""
+        """Does nothing: the sequence does not depend on results."""

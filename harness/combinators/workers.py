@@ -1,4 +1,4 @@
-"""Which workers a generator serves."""
+"""Generators that serve some of the workers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def on_workers(workers: Collection[int], child: Generator) -> Generator:
-    """Serves only these workers, by number; the others get nothing."""
+    """Serves only the workers with these numbers; for the others it has ended."""
     return _OnWorkers(frozenset(workers), child)
 
 
@@ -24,9 +24,12 @@ def reserve(*ranges: tuple[int, Generator], default: Generator) -> Generator:
     """Gives the first workers to the first generator, the next ones to the next, and the rest to `default`.
 
     Args:
-        *ranges: How many workers, and what serves them. They are counted among those that come to this generator, so that a
-            reserve inside of another divides the workers of its own part.
-        default: Serves all others.
+        *ranges: A number of workers, and their generator. Only workers of this generator count, so a reserve inside another
+            one divides the workers of its own part.
+        default: The generator of all other workers.
+
+    Raises:
+        InputError: A number of workers is below 1.
     """
     if any(count < 1 for count, _ in ranges):
         raise InputError("each part of a reserve needs at least one worker")
@@ -39,7 +42,7 @@ def each_worker(make: Callable[[], Generator]) -> Generator:
 
 
 def each_process(make: Callable[[], Generator]) -> Generator:
-    """Gives each process a fresh generator of its own; so a worker whose process ended by an `info` gets another one."""
+    """Gives each process a fresh generator of its own, so a worker gets another one after an `info`."""
     return _EachProcess(make)
 
 
@@ -61,7 +64,7 @@ class _Reserve:
     def __init__(self, ranges: Sequence[tuple[int, Generator]], default: Generator) -> None:
         self._ends = list(accumulate(count for count, _ in ranges))
         self._children = [child for _, child in ranges] + [default]
-        # For those who may come (all workers, as a rule): who belongs to which child, with whom.
+        # For each set of workers (usually one, of all workers): worker to its child, and to the workers of that child.
         self._parts: dict[frozenset[int], dict[int, tuple[Generator, frozenset[int]]]] = {}
 
     def ask(self, asker: Asker) -> Answer:
@@ -79,7 +82,7 @@ class _Reserve:
         order = sorted(workers)
         if self._ends and self._ends[-1] > len(order):
             raise InputError(
-                f"a reserve of {self._ends[-1]} workers was given only {len(order)}; raise the concurrency"
+                f"a reserve needs {self._ends[-1]} workers and has only {len(order)}; raise the concurrency"
             )
         starts, ends = [0, *self._ends], [*self._ends, len(order)]
         parts = {}

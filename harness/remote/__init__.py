@@ -1,4 +1,4 @@
-"""Remote shells: the control plane of a run (set-up, faults, logs). Never the path of a client's operation."""
+"""Remote shells: the control plane of a run (set-up, faults, logs). Clients never use them for operations."""
 
 from harness.remote.protocol import Remote, Result
 

@@ -1,9 +1,9 @@
-"""One command on one SSH channel: input in, output out, a status, all of it bounded.
+"""Runs one command on one SSH channel, with limits on time and output.
 
-Fabric's own runner polls, feeds standard input a character every 10 ms, joins all output so far at every chunk (quadratic),
-and stops watching the clock once it waits for the node's consent. So the channel is driven here: one thread reads what the
-command writes, one reads its errors, one feeds it if there is something to feed, and a timer closes the channel when
-everything should be over, which ends them all.
+Fabric's own runner polls, and sends standard input at one character every 10 ms. It joins all output so far at each chunk,
+which takes quadratic time, and has no time limit while it waits for the node. So this module drives the channel itself. One
+thread reads standard output, one reads standard error, and one sends standard input. At the deadline, a timer closes the
+channel, which ends all of them.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class _Pump:
             try:
                 chunk = self._receive(CHUNK_BYTES)
             except TimeoutError:
-                # An ended command's output ends with it, or somebody it started has inherited it and goes on.
+                # The output of an ended command ends, unless a process that it started has inherited it.
                 if self._channel.exit_status_ready():
                     silent_since_s = silent_since_s or time.monotonic()
                     if time.monotonic() - silent_since_s >= HELD_S:
@@ -85,16 +85,16 @@ class _Pump:
 
 
 def exchange(channel: paramiko.Channel, command: str, *, stdin: bytes, limit_s: float) -> Exchange:
-    """Runs `command` on a fresh channel and closes it.
+    """Runs a command on a fresh channel, and closes the channel.
 
     Args:
-        channel: A session that nothing was asked of yet.
-        command: For the node's login shell.
+        channel: An unused session.
+        command: A command line for the node's login shell.
         stdin: All of its standard input.
-        limit_s: When the channel is closed, whatever happens.
+        limit_s: The time after which the channel is closed in any case.
 
     Raises:
-        paramiko.SSHException, OSError, EOFError: The connection is lost, or the node refuses; unless the time was over.
+        paramiko.SSHException, OSError, EOFError: The connection is lost, or the node refuses, before the time is over.
     """
     expired = threading.Event()
 
@@ -141,7 +141,7 @@ def exchange(channel: paramiko.Channel, command: str, *, stdin: bytes, limit_s: 
 
 
 def _feed(channel: paramiko.Channel, content: bytes) -> None:
-    # The command or the connection may end before everything is read; the status says which, so this just stops.
+    # The command or the connection may end before the whole input is read; the status shows which.
     rest = memoryview(content)
     with contextlib.suppress(OSError, EOFError):
         while rest:

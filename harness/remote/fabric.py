@@ -1,19 +1,19 @@
-"""A remote shell over SSH, on fabric and paramiko, fit for many threads and dead links.
+"""A remote shell over SSH, on fabric and paramiko, for many threads and unreliable links.
 
-What the libraries leave open is closed here, each point measured against OpenSSH:
+It handles these limits of the libraries. Each point was measured against OpenSSH:
 
-- opening a connection is not thread-safe, so it happens under a lock, by whoever comes first;
-- sshd grants ten sessions on a connection (or as many as it was told), and counts those it is still closing; so a semaphore
-  admits eight, and a session that is refused is asked for again;
-- opening a channel on a dead link waits an hour by default, and keepalives are sent but their answers are not counted; so
-  channels get a time-out of their own, and TCP itself gives a dead peer up (`TCP_USER_TIMEOUT`);
-- Nagle's algorithm costs 40 ms a command, so it is off;
-- a status of -1 is a lost connection or an ended channel, and the transport tells which; a signal never looks like it, for a
-  shell on the node turns it into 128 + its number;
-- a time-out on this side ends the wait, not the remote process; so a command runs under `timeout` in a process group of its
-  own, which is killed at the deadline, whatever becomes of the connection.
+- Opening a connection is not thread-safe, so the first thread opens it under a lock.
+- By default, sshd allows ten sessions on a connection, and counts those that it still closes. So a semaphore allows eight, and
+  a refused session is tried again.
+- By default, opening a channel on a dead link waits an hour, and keepalives need no answer. So channels have their own
+  time-out, and TCP ends a connection to a dead peer (`TCP_USER_TIMEOUT`).
+- Nagle's algorithm costs 40 ms for each command, so it is off.
+- A status of -1 is a lost connection or an ended channel, and the transport shows which. A signal has another status, because
+  the shell on the node turns it into 128 + its number.
+- A time-out on this side ends the wait, and not the remote process. So a command runs under `timeout` in its own process group,
+  which is killed at the deadline even if the connection is lost.
 
-A command that starts a background process has to redirect its output: the session ends when nobody holds it open any more.
+A command that starts a background process must redirect its output, because the session ends only when its output is closed.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ REFUSED_S = 0.05
 MIN_TIMEOUT_S = 0.001  # for `timeout`, 0 is no deadline
 FRESH_S = 2.0
 PROHIBITED = 1  # SSH_OPEN_ADMINISTRATIVELY_PROHIBITED, RFC 4254 5.1
-# What paramiko says of a refusal whose reason another thread's refusal took away: it keeps one reason for a connection.
+# paramiko's text for a refusal without a reason: it keeps one reason for a connection, and another thread took it.
 REFUSED_TOO = "Unable to open channel."
 LOST = (paramiko.SSHException, OSError, EOFError)
 
-# What paramiko logs is raised here as well, in better words; without a handler Python would print it.
+# This module raises what paramiko logs. Without a handler, Python would print it.
 LOGGER = logging.getLogger("harness.remote.ssh")
 LOGGER.addHandler(logging.NullHandler())
 
@@ -72,16 +72,16 @@ WRAPPER = 'timeout -s KILL "$1" sh -c "$2"; exit $?'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """How a node is reached.
+    """The SSH endpoint of a node.
 
     Attributes:
-        host: Name or address for SSH.
-        port: Its port.
+        host: The name or address for SSH.
+        port: The port.
         user: The login; commands go through `sudo -n` unless it is root.
-        key: The private key's file.
-        known_hosts: The file with the node's host key. With neither this nor `host_key` the key is taken as it comes.
-        host_key: The node's host key itself, as `ssh-ed25519 AAAA...`; it goes before `known_hosts`.
-        proxy: A command whose input and output are the connection, e.g. `ssh -W host:22 gate`; None connects directly.
+        key: The file of the private key.
+        known_hosts: The file with the node's host key. Without this and `host_key`, any key is accepted.
+        host_key: The node's host key itself, as `ssh-ed25519 AAAA...`; it replaces `known_hosts`.
+        proxy: A command whose input and output are the connection, e.g. `ssh -W host:22 gate`; None for a direct one.
     """
 
     host: str
@@ -119,12 +119,12 @@ class FabricRemote:
         *,
         place: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
     ) -> None:
-        """Makes a shell that connects when it is first used.
+        """Makes a shell that connects on first use.
 
         Args:
             node: The node's name, for errors.
-            endpoint: How it is reached.
-            place: Entered by the thread that connects, while it connects: where the endpoint can be reached.
+            endpoint: Its SSH endpoint.
+            place: Returns a context for the connecting thread, e.g. a network namespace that reaches the endpoint.
         """
         self.node = node
         self._endpoint = endpoint
@@ -262,7 +262,7 @@ class FabricRemote:
 
     @contextlib.contextmanager
     def _session(self, what: str) -> Iterator[fabric.Connection]:
-        """Gives a place among the connection's sessions, on an open connection."""
+        """Yields an open connection, and holds one of its sessions meanwhile."""
         asked_s = time.monotonic()
         if not self._sessions.acquire(timeout=slowed(SESSION_WAIT_S)):
             raise NodeError(
@@ -275,7 +275,7 @@ class FabricRemote:
             self._sessions.release()
 
     def _channel(self, connection: fabric.Connection) -> paramiko.Channel:
-        """Opens a channel; a refusal has no effect, so it is asked for again until sshd has closed another one."""
+        """Opens a channel. A refusal has no effect, so it tries again until sshd has closed another channel."""
         deadline_s = time.monotonic() + slowed(SESSION_WAIT_S)
         while True:
             try:
@@ -298,7 +298,7 @@ class FabricRemote:
                 return self._connection
             failure = self._last_failure
             if failure is not None and failure.began_s >= asked_s and time.monotonic() < failure.ended_s + FRESH_S:
-                # Somebody has just tried while we waited; one after the other, a crowd would wait a time-out each.
+                # Another thread failed while this one waited. A second try would only wait for the same time-out.
                 raise NodeUnreachable(self.node, failure.message)
             if self._connection is not None:
                 self._connection.close()
@@ -339,20 +339,20 @@ class FabricRemote:
             connection.client.close()
             raise
         transport = connection.transport
-        if isinstance(transport.sock, socket.socket):  # a proxy is a process, which has no socket of ours
+        if isinstance(transport.sock, socket.socket):  # a proxy is a process without a socket here
             transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(slowed(DEAD_PEER_MS)))
         transport.set_keepalive(KEEPALIVE_S)
         return connection
 
     def _trust(self, client: paramiko.SSHClient) -> None:
-        """Lets the client take only the node's own host key, where it is known."""
+        """Lets the client accept only the node's own host key, if it is known."""
         endpoint = self._endpoint
         if endpoint.host_key is not None:
             name = endpoint.host if endpoint.port == 22 else f"[{endpoint.host}]:{endpoint.port}"
             entry = paramiko.hostkeys.HostKeyEntry.from_line(f"{name} {endpoint.host_key}")
             if entry is None or entry.key is None:
-                raise paramiko.SSHException(f"{endpoint.host_key!r} is no host key")
+                raise paramiko.SSHException(f"{endpoint.host_key!r} is not a host key")
             client.get_host_keys().add(name, entry.key.get_name(), entry.key)
         elif endpoint.known_hosts is not None:
             client.load_host_keys(str(endpoint.known_hosts))

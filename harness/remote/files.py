@@ -1,4 +1,4 @@
-"""Files over SFTP: replaced in one step, read while they grow, and with no doubt about which side an error is from."""
+"""Files over SFTP: replaces a file in one step, reads growing files, and separates local errors from remote ones."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def chunks(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def replace(sftp: paramiko.SFTPClient, content: Content, path: str, *, mode: int) -> None:
-    """Writes a file beside `path`, never readable by more than `mode` says, and renames it.
+    """Writes a file beside `path`, never readable beyond `mode`, and renames it.
 
-    Each chunk's answer is awaited: pipelined writes would be faster, but paramiko drops their errors.
+    It waits for the answer to each chunk. Pipelined writes would be faster, but paramiko drops their errors.
     """
     temporary = f"{path}.labrys-{secrets.token_hex(8)}"
     try:
@@ -39,13 +39,13 @@ def replace(sftp: paramiko.SFTPClient, content: Content, path: str, *, mode: int
                 file.write(chunk)
         sftp.posix_rename(temporary, path)
     except BaseException:
-        with contextlib.suppress(OSError):  # the first error is the one to tell
+        with contextlib.suppress(OSError):  # the first error is the one to raise
             sftp.remove(temporary)
         raise
 
 
 def fetch(sftp: paramiko.SFTPClient, path: str, local: Path) -> None:
-    """Copies a file here; of a file that grows meanwhile, at least what it had at the beginning.
+    """Copies a file of the node to a local path; of a growing file, at least the content at the beginning.
 
     Raises:
         InfrastructureError: The local file cannot be written.
@@ -61,7 +61,7 @@ def fetch(sftp: paramiko.SFTPClient, path: str, local: Path) -> None:
 
 @contextlib.contextmanager
 def _here(path: Path) -> Iterator[None]:
-    """Tells an error with a file of this machine from one with the node's."""
+    """Turns an OSError with a local file into an InfrastructureError."""
     try:
         yield
     except OSError as error:

@@ -1,8 +1,8 @@
-"""The contract of a remote shell.
+"""The interface of a remote shell.
 
-Every command has a deadline, and at the deadline the remote process is ended too, not only the wait for it. Commands run
-as root (through sudo where the login is not root). Every error names the node, the command, its status and its stderr. A
-lost connection is `NodeUnreachable`, never a failed command: what the command did is then unknown.
+Each command has a deadline, which also ends the remote process. Commands run as root, through sudo if the login is not root. An
+error names the node, the command, its status and its stderr. A lost connection is `NodeUnreachable` and never a failed command,
+because the effect of the command is then unknown.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ DEFAULT_TIMEOUT_S = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What a command left.
+    """The result of a command.
 
     Attributes:
-        node: Where it ran.
-        command: The command line as given.
+        node: The name of the node.
+        command: The command line.
         status: Its exit status; 128 + N if signal N ended it.
-        stdout: What it wrote, decoded as UTF-8 with replacement.
-        stderr: Likewise.
+        stdout: Its standard output, decoded as UTF-8 with replacement.
+        stderr: Its standard error, likewise.
     """
 
     node: str
@@ -53,28 +53,28 @@ class Remote(Protocol):
 
         Args:
             command: A shell command line; quote arguments with `shlex.quote`.
-            timeout_s: After this the remote process group is killed.
+            timeout_s: The time after which the remote process group is killed.
             check: Whether a status other than 0 raises.
-            stdin: Text for standard input; none means an empty input.
+            stdin: The text of standard input; None for an empty input.
 
         Raises:
             CommandFailed: `check` is set and the status is not 0.
             CommandTimeout: The deadline passed.
             NodeUnreachable: The connection is lost or cannot be made.
-            NodeError: Its output is more than can be kept, or held open by a process that it started.
+            NodeError: Its output is too large, or a process that it started holds its output open.
         """
         ...
 
     def put(self, local: Path, remote: str, *, mode: int = 0o644) -> None:
-        """Copies a local file to the absolute path `remote`, replacing it in one step (temporary file and rename)."""
+        """Copies a local file to the absolute path `remote`, and replaces that in one step (temporary file and rename)."""
         ...
 
     def write(self, remote: str, content: str, *, mode: int = 0o644) -> None:
-        """Writes a text file on the node, replacing it in one step."""
+        """Writes a text file on the node, and replaces it in one step."""
         ...
 
     def get(self, remote: str, local: Path) -> None:
-        """Copies a file of the node to the local path; of a file that grows, at least what it had at the beginning.
+        """Copies a file of the node to the local path; of a growing file, at least the content at the beginning.
 
         Raises:
             FileNotFoundError: The node has no such file.

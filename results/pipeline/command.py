@@ -9,7 +9,7 @@ import click
 
 from checker.command import BYTES_PER_MIB, MAX_MEMORY_LIMIT_MIB, MAX_TIME_LIMIT_S
 from harness.options import ToldCommand, from_file
-from harness.parameters import Number, PluginName, Whole, folder, said_by_person
+from harness.parameters import Number, PluginName, Whole, folder, given_by_user
 from harness.plugins import MODELS
 from harness.terminal import echo, open_console
 
@@ -114,7 +114,7 @@ def analyze(ctx: click.Context, /, **given: Any) -> None:
         model=given["model"],
         workload=given["workload"],
         settings=given["workload_options"],
-        by_place=said_by_person(ctx, "model" if given["model"] is not None else "workload"),
+        by_place=given_by_user(ctx, "model" if given["model"] is not None else "workload"),
     )
     if wanted.model or wanted.workload:
         wanted.of_history()  # reports its errors before anything is started

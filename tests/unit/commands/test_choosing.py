@@ -1,4 +1,4 @@
-"""Systems and workloads of other packages and of one's own modules are chosen like those of Labrys."""
+"""Systems and workloads of other packages and of the user's modules are used like those of Labrys."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Loose(Store):
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Works in an empty folder, with fresh knowledge of plug-ins before and after."""
+    """Works in an empty folder, and clears the caches of plug-ins before and after."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     plugins.plugins.cache_clear()
@@ -87,7 +87,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Installs a package with entry points, as far as `importlib.metadata` can tell."""
+    """Returns a function that makes a package with entry points for `importlib.metadata`."""
 
     def install(name: str, points: str, module: str = "") -> None:
         place = tmp_path / f"site-{name}"
@@ -104,7 +104,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., No
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    """Runs the command line in this process; returns its exit code, and what it wrote to both outputs."""
+    """Runs the command line in this process; returns its exit code, standard output and standard error."""
     with pytest.raises(SystemExit) as ended:
         cli.main(list(arguments))
     captured = capsys.readouterr()
@@ -113,7 +113,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """What a command that is refused writes to standard error, as one line."""
+    """Runs a command that is refused; returns its standard error as one line."""
     code, out, err = run(capsys, *arguments)
     assert (code, out) == (ExitCode.BAD_ARGUMENTS, "")
     assert "Traceback" not in err
@@ -121,7 +121,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 def planned(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
-    """What `labrys plan` prints."""
+    """Returns the document that `labrys plan` prints."""
     code, out, err = run(capsys, "plan", *arguments)
     assert code == ExitCode.VALID, err
     document = json.loads(out)
@@ -132,12 +132,12 @@ def planned(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, An
 def test_a_system_of_another_package_brings_its_options(
     capsys: pytest.CaptureFixture[str], package: Callable[..., None]
 ) -> None:
-    """In the help, on the command line, in the reproduce line, from the environment and in `labrys systems`."""
+    """The help, the command line, the reproduce line and `labrys systems` have them."""
     package("kvpack", "[labrys.systems]\nkv = kvpack:Store\n", MODULE)
-    _, told, _ = run(capsys, "test", "--system", "kv", "--help")
-    assert "Options of the system kv" in told
-    assert "--lease-ms" in told
-    assert "--read-mode" not in told
+    _, out, _ = run(capsys, "test", "--system", "kv", "--help")
+    assert "Options of the system kv" in out
+    assert "--lease-ms" in out
+    assert "--read-mode" not in out
     line = planned(capsys, "--system", "kv", "--seed", "1", "--lease-ms", "70", "--no-fsync")["reproduce"]
     assert line == "labrys test --seed 1 --system kv --lease-ms 70 --no-fsync"
     rows = {row["name"]: row for row in json.loads(run(capsys, "systems", "--format", "json")[1])}
@@ -152,7 +152,7 @@ def test_options_come_from_the_environment_and_the_file(
     elsewhere: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As those of Labrys do, each under the name of its flag."""
+    """Each option has the name of its flag, as those of Labrys."""
     package("kvpack", "[labrys.systems]\nkv = kvpack:Store\n", MODULE)
     (elsewhere / "labrys.toml").write_text('[test]\nsystem = "kv"\nlease-ms = 90\n')
     monkeypatch.setenv("LABRYS_TEST_FSYNC", "no")
@@ -164,7 +164,7 @@ def test_options_come_from_the_environment_and_the_file(
 def test_an_option_of_another_system_is_refused_with_its_owner(
     capsys: pytest.CaptureFixture[str], package: Callable[..., None], elsewhere: Path
 ) -> None:
-    """On the command line and in `labrys.toml`."""
+    """The option is on the command line or in `labrys.toml`."""
     package("kvpack", "[labrys.systems]\nkv = kvpack:Store\n", MODULE)
     expected = "is an option of the system kv, and this is a test of the system dledger with the workload register"
     assert f"--lease-ms {expected}" in refused(capsys, "plan", "--lease-ms", "3")
@@ -174,24 +174,24 @@ def test_an_option_of_another_system_is_refused_with_its_owner(
     assert f"[test] lease-ms {expected}" in refused(capsys, "plan")
 
 
-def test_a_broken_plugin_is_named_and_hinders_nothing_else(
+def test_a_broken_plugin_is_named_and_affects_no_other(
     capsys: pytest.CaptureFixture[str], package: Callable[..., None]
 ) -> None:
-    """With its package and its error, where it is chosen and in the list."""
+    """The error has its package and its cause, and the list of systems has the same line."""
     package("kvpack", "[labrys.systems]\nbroken = kvpack:Nothing\nkv = kvpack:Store\n", MODULE)
-    said = "the system broken of the package kvpack cannot be loaded from kvpack:Nothing: AttributeError"
-    assert said in refused(capsys, "test", "--system", "broken")
+    error = "the system broken of the package kvpack cannot be loaded from kvpack:Nothing: AttributeError"
+    assert error in refused(capsys, "test", "--system", "broken")
     assert planned(capsys, "--system", "kv", "--seed", "1")
     code, out, _ = run(capsys, "systems")
     assert code == ExitCode.VALID
-    assert said in out
+    assert error in out
     assert "a store of one's own" in out
 
 
 def test_two_plugins_of_one_name_cannot_be_chosen(
     capsys: pytest.CaptureFixture[str], package: Callable[..., None]
 ) -> None:
-    """The message names both packages; all others can be chosen."""
+    """The message names both packages; all other plug-ins work."""
     package("kvpack", "[labrys.systems]\nkv = kvpack:Store\n", MODULE)
     package("other", "[labrys.systems]\nkv = other:Store\n")
     err = refused(capsys, "plan", "--system", "kv")
@@ -212,7 +212,7 @@ def kinds():
 
 
 def test_kinds_of_faults_of_another_package(capsys: pytest.CaptureFixture[str], package: Callable[..., None]) -> None:
-    """They stand beside those of Labrys; a package that is broken is named and hinders nothing."""
+    """They work beside those of Labrys; a broken package is named and affects no other."""
     package("mischief", "[labrys.faults]\nmischief = mischief:kinds\n", MISCHIEF)
     package("wreck", "[labrys.faults]\nwreck = wreck:KINDS\n", "raise RuntimeError('no luck today')\n")
     package("odd", "[labrys.faults]\nodd = math:pi\n")
@@ -235,7 +235,7 @@ def test_kinds_of_faults_of_another_package(capsys: pytest.CaptureFixture[str], 
 def test_a_kind_that_two_packages_have_is_refused(
     capsys: pytest.CaptureFixture[str], package: Callable[..., None]
 ) -> None:
-    """Nobody can tell which is meant; all other kinds go on."""
+    """The message names both packages; all other kinds work."""
     package(
         "twin", "[labrys.faults]\ntwin = twin:KIND\n", MISCHIEF + 'KIND = Kind(name="kill", fault=Pause, target=None)\n'
     )
@@ -246,35 +246,35 @@ def test_a_kind_that_two_packages_have_is_refused(
     assert planned(capsys, "--nemesis", "pause")["plan"]["faults"]
 
 
-def test_a_class_that_is_not_done_is_refused(capsys: pytest.CaptureFixture[str], elsewhere: Path) -> None:
-    """With what it lacks, before anything is opened."""
+def test_an_abstract_class_is_refused(capsys: pytest.CaptureFixture[str], elsewhere: Path) -> None:
+    """The message names the missing methods, before a cluster is opened."""
     (elsewhere / "kvmine.py").write_text(MODULE)
-    said = refused(capsys, "plan", "--system", "kvmine:Half")
-    assert "lacks client, install, wait_ready; docs/new-system.md says what it has" in said
+    error = refused(capsys, "plan", "--system", "kvmine:Half")
+    assert "lacks client, install, wait_ready; see docs/new-system.md" in error
 
 
 def test_a_class_in_a_module_needs_no_package(capsys: pytest.CaptureFixture[str], elsewhere: Path) -> None:
-    """It is named by its place, in the working folder or wherever modules are found."""
+    """MODULE:CLASS names a class in the working folder or in an installed module."""
     (elsewhere / "kvmine.py").write_text(MODULE)
     line = planned(capsys, "--system", "kvmine:Store", "--seed", "1", "--lease-ms", "7")["reproduce"]
     assert line == "labrys test --seed 1 --system kvmine:Store --lease-ms 7"
-    assert "has an option --rate, and so has the command" in refused(capsys, "plan", "--system", "kvmine:Greedy")
-    assert "no class below harness.system.System" in refused(capsys, "plan", "--system", "kvmine:Other")
-    assert "number without two ends" in refused(capsys, "plan", "--system", "kvmine:Loose")
+    assert "and the command itself both have an option --rate" in refused(capsys, "plan", "--system", "kvmine:Greedy")
+    assert "not a subclass of harness.system.System" in refused(capsys, "plan", "--system", "kvmine:Other")
+    assert "number without bounds" in refused(capsys, "plan", "--system", "kvmine:Loose")
     assert "No module named 'nowhere'" in refused(capsys, "plan", "--system", "nowhere:Store")
 
 
 def test_a_file_of_defaults_names_no_code(capsys: pytest.CaptureFixture[str], elsewhere: Path) -> None:
-    """Whoever can write it would decide what is imported."""
+    """Otherwise the author of the file could run any code."""
     (elsewhere / "kvmine.py").write_text("raise SystemExit(7)\n")
     (elsewhere / "labrys.toml").write_text('[test]\nsystem = "kvmine:Store"\n')
-    assert "a file of defaults never decides which code runs" in refused(capsys, "plan")
+    assert "labrys never takes a MODULE:CLASS from a file" in refused(capsys, "plan")
 
 
 def test_a_system_that_cannot_serve_the_workload_is_refused(
     capsys: pytest.CaptureFixture[str], package: Callable[..., None]
 ) -> None:
-    """With what it serves, and which systems serve the workload."""
+    """The message has the workloads of the system, and the systems for the workload."""
     package("kvpack", "[labrys.workloads]\nbank = kvpack:Bank\n", BANK)
     err = refused(capsys, "plan", "--workload", "bank")
     assert "the system dledger serves register, not bank; no installed system serves bank" in err
@@ -288,8 +288,8 @@ class Bank(RegisterWorkload):
 """
 
 
-def test_a_name_that_nothing_has_is_refused_with_a_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
-    """For systems and workloads alike."""
+def test_an_unknown_name_is_refused_with_a_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
+    """Systems and workloads have suggestions."""
     assert "Did you mean 'dledger'?" in refused(capsys, "test", "--system", "dleger")
     assert "Did you mean 'register'?" in refused(capsys, "plan", "--workload", "registr")
 
@@ -297,7 +297,7 @@ def test_a_name_that_nothing_has_is_refused_with_a_suggestion(capsys: pytest.Cap
 def test_faults_aim_at_the_roles_of_a_system(
     capsys: pytest.CaptureFixture[str], package: Callable[..., None], elsewhere: Path
 ) -> None:
-    """A plan names the role; a role that the system does not run is refused with those that it runs."""
+    """A plan names the role; the error for an unknown role lists the roles of the system."""
     package("kvpack", "[labrys.systems]\nkv = kvpack:Store\n", MODULE)
     drawn = planned(capsys, "--system", "kv", "--seed", "1", "--nemesis", "kill:front,pause:back+minority")
     faults = {fault["kind"]: fault for fault in drawn["plan"]["faults"]}

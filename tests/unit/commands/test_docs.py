@@ -1,4 +1,4 @@
-"""The pages on systems and workloads of one's own show code that runs: that of the packages that `labrys new` writes."""
+"""docs/new-system.md and docs/new-workload.md show code that runs: the code of the templates of `labrys new`."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def blocks(page: str) -> list[tuple[str, str]]:
 
 
 def blocks_with(page: str, words: str) -> list[str]:
-    """Returns the code blocks of a page in which these words stand."""
+    """Returns the code blocks of a page that have these words."""
     return [text.strip() for _, text in blocks(page) if words in text]
 
 
-# Code of another package than that of the page.
-# The workload that a model judges, which another test runs.
+# The workload that a model judges. Another test runs it.
 MODELLED = blocks_with("new-workload.md", "linearizability(")
+# Code that is not in the templates.
 ELSEWHERE = {'serves = {"unique-ids": "generate is POST /ids"}', *MODELLED}
 
 
@@ -46,7 +46,7 @@ def test_the_code_of_a_page_is_that_of_the_template(page: str, kind: str) -> Non
 
 @pytest.mark.parametrize("page", ["new-system.md", "new-workload.md"])
 def test_the_commands_of_a_page_are_those_of_the_package(page: str) -> None:
-    """Every `labrys` line of the page that is not `new` stands in the template's README too, or is shown by a test."""
+    """Each `labrys test` line of the page is in the template's README too."""
     kind = page.removeprefix("new-").removesuffix(".md")
     readme = (ROOT / "commands" / "templates" / kind / "README.md").read_text()
     shell = [line for language, text in blocks(page) if language == "sh" for line in text.splitlines()]
@@ -60,7 +60,7 @@ def test_the_commands_of_a_page_are_those_of_the_package(page: str) -> None:
 def test_the_fault_of_the_page_is_found(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is listed, explained and planned; an integration test makes it on real nodes."""
+    """The lists and the plan have it; an integration test injects it on real nodes."""
     install_slow_faults(tmp_path, monkeypatch)
     monkeypatch.chdir(tmp_path)
     try:
@@ -77,7 +77,7 @@ def test_the_fault_of_the_page_is_found(
 
 
 def test_a_workload_that_a_model_judges_returns_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The page's `check` runs with the model that docs/checker.md shows."""
+    """The page's `check` runs with the model of docs/checker.md."""
     (code,) = MODELLED
     (model,) = re.findall(
         r"```python\n([^`]*class MaxRegister.*?)```", (ROOT / "docs" / "checker.md").read_text(), re.DOTALL
@@ -85,7 +85,7 @@ def test_a_workload_that_a_model_judges_returns_its_parts(tmp_path: Path, monkey
     (tmp_path / "maximum.py").write_text(model)
     monkeypatch.syspath_prepend(str(tmp_path))
     made: dict[str, Any] = {"linearizability": linearizability}
-    exec(f"class Made:\n    {code}", made)  # noqa: S102 - it is a page of ours
+    exec(f"class Made:\n    {code}", made)  # noqa: S102 - the code of our own page
     history = [
         operation(0, "max", 5, 0, 1, None),
         operation(1, "read", None, 2, 3, 0),

@@ -1,6 +1,6 @@
-"""docs/failing-seed.md and the beginning of docs/tutorial.md: every command in them is carried out, in the simulator.
+"""Carries out every command of docs/failing-seed.md and of the beginning of docs/tutorial.md, in the simulator.
 
-The numbers of their outputs are those of one version. What has to stay true is what each command ends with, and what it shows.
+The numbers in the outputs may change from version to version. The exit codes and the words may not.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ DOCS = Path(__file__).parents[3] / "docs"
 
 @pytest.fixture(autouse=True)
 def without_plots(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leaves out the plots of reports, which take most of the time and which other tests look at."""
+    """Leaves out the plots of reports, which take most of the time; other tests check them."""
     monkeypatch.setattr("results.report.plots_of", lambda _: {})
 
 
@@ -30,18 +30,18 @@ def commands(page: str, *, until: str = "") -> list[str]:
 
 
 def carried_out(line: str, capsys: pytest.CaptureFixture[str], *more: str) -> tuple[int, str]:
-    """Carries out a line of a page; returns the exit code and all that it said."""
+    """Carries out a line of a page; returns the exit code and the output."""
     labrys, *words = shlex.split(line)
     assert labrys == "labrys"
     code = cli.invoke([*words, *more])
-    said = capsys.readouterr()
-    return code, said.out + said.err
+    captured = capsys.readouterr()
+    return code, captured.out + captured.err
 
 
 def test_the_way_from_a_red_build_to_a_cause(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each step of the page ends as it says, and the next step finds what it left."""
+    """Each step ends as the page says, and the next step uses its files."""
     monkeypatch.chdir(tmp_path)
     expected = [
         (1, ["linearizable", "✗ invalid"]),
@@ -62,9 +62,9 @@ def test_the_way_from_a_red_build_to_a_cause(
     lines = commands("failing-seed.md")
     assert len(lines) == len(expected)
     for line, (code, parts) in zip(lines, expected, strict=True):
-        found, said = carried_out(line, capsys)
-        assert found == code, said
-        assert [part for part in parts if part not in said] == [], said
+        found, output = carried_out(line, capsys)
+        assert found == code, output
+        assert [part for part in parts if part not in output] == [], output
     test = (tmp_path / "regressions" / "halves.toml").read_text()
     assert 'expect-parts = ["linearizable"]' in test
     assert (tmp_path / "store" / "latest" / "report.html").is_file()
@@ -73,23 +73,23 @@ def test_the_way_from_a_red_build_to_a_cause(
 def test_the_tutorial_begins_with_a_bug(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No root, no Java: the planted bug is found and explained, and the correct version is not accused."""
+    """Without root and Java, the hunt finds the planted bug, and no run of the correct version is invalid."""
     monkeypatch.chdir(tmp_path)
     hunt, explain, correct = commands("tutorial.md", until="## 2.")
-    code, said = carried_out(hunt, capsys, "--jobs", "1")
-    assert (code, " is invalid: " in said, "report     " in said) == (1, True, True), said
-    code, said = carried_out(explain, capsys)
-    assert (code, "last entries on the key" in said) == (0, True), said
+    code, output = carried_out(hunt, capsys, "--jobs", "1")
+    assert (code, " is invalid: " in output, "report     " in output) == (1, True, True), output
+    code, output = carried_out(explain, capsys)
+    assert (code, "last entries on the key" in output) == (0, True), output
     page = (tmp_path / "store" / "latest" / "report.html").read_text()
     assert "What happened, in order" in page
     assert "A cell has the last index" in page
-    code, said = carried_out(correct, capsys, "--jobs", "1")
-    assert (code, ": 0 invalid, 4 valid" in said) == (0, True), said
+    code, output = carried_out(correct, capsys, "--jobs", "1")
+    assert (code, ": 0 invalid, 4 valid" in output) == (0, True), output
 
 
 @pytest.mark.parametrize("page", ["failing-seed.md", "tutorial.md", "simulator.md"])
-def test_each_command_of_a_page_is_understood(page: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Those that need nodes, too: `labrys` knows the command and its options."""
+def test_each_command_of_a_page_is_valid(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also for commands that need nodes, `labrys` has the command and its options."""
     text = "\n".join(commands(page)).replace("\\\n", "")
     for line in text.splitlines():
         words = shlex.split(line.removeprefix("sudo "), comments=True)

@@ -1,4 +1,4 @@
-"""`labrys new` writes whole packages, and refuses names that cannot be."""
+"""`labrys new` writes whole packages, and refuses names that are not allowed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def new(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
-    """Runs the command; returns its exit code and all that it wrote."""
+    """Runs the command; returns its exit code and its output."""
     with pytest.raises(SystemExit) as ended:
         cli.main(["new", *arguments])
     captured = capsys.readouterr()
@@ -29,9 +29,9 @@ def new(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
 def test_the_tests_of_a_new_package_pass_at_once(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, kind: str, suffix: str
 ) -> None:
-    """Under its own name, of which the template's name is nowhere left."""
-    code, said = new(capsys, kind, "my-own-1", "--into", str(tmp_path))
-    assert code == ExitCode.VALID, said
+    """The name of the template is nowhere in the package."""
+    code, output = new(capsys, kind, "my-own-1", "--into", str(tmp_path))
+    assert code == ExitCode.VALID, output
     package = tmp_path / "my-own-1"
     for path in package.rglob("*.*"):
         text = path.read_text() if path.is_file() else ""
@@ -62,12 +62,12 @@ def test_the_tests_of_a_new_package_pass_at_once(
         ("there", "exists already; choose another name, or another folder with --into"),
     ],
 )
-def test_a_name_that_cannot_be_is_refused(
+def test_a_name_that_is_not_allowed_is_refused(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str, message: str
 ) -> None:
-    """With what would do; nothing is written."""
+    """The message has the expected form, and no file is written."""
     (tmp_path / "there").mkdir()
-    code, said = new(capsys, "system", "--into", str(tmp_path), name)
+    code, output = new(capsys, "system", "--into", str(tmp_path), name)
     assert code == ExitCode.BAD_ARGUMENTS
-    assert message in said
+    assert message in output
     assert [path.name for path in tmp_path.rglob("*")] == ["there"]

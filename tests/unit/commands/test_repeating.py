@@ -1,4 +1,4 @@
-"""A repeated test: seeds that follow from the first, k of N, the worst run's exit code, and a page that links the runs."""
+"""A repeated test: its seeds, the number of invalid runs, the worst run's exit code, and the page with links to the runs."""
 
 from __future__ import annotations
 
@@ -27,30 +27,35 @@ FORGETS = ("--nemesis", "power-loss:n1", "--fault-on", "1-2", "--fault-off", "1-
 
 
 def session(verdict: Verdict, *, interrupted: bool = False) -> Session:
-    """Returns what a run with a verdict left."""
+    """Returns the outcome of a run with a verdict."""
     parts = {"linearizable": {"valid": verdict.as_json}}
     document = {"valid": verdict.as_json, "reason": "Because.", "parts": parts}
-    left = SimpleNamespace(run=SimpleNamespace(path="r"), document=document, interrupted=interrupted, error=None)
-    return cast("Session", left)
+    outcome = SimpleNamespace(run=SimpleNamespace(path="r"), document=document, interrupted=interrupted, error=None)
+    return cast("Session", outcome)
 
 
-def tally(came: Sequence[Verdict | Exception], *, until_fail: bool = False) -> Tally:
-    """Repeats a test whose runs come out like that."""
-    left = iter(came)
+def tally(outcomes: Sequence[Verdict | Exception], *, until_fail: bool = False) -> Tally:
+    """Repeats a test whose runs have these verdicts or errors."""
+    remaining = iter(outcomes)
 
     def carry_out(_: int) -> Session:
-        found = next(left)
+        found = next(remaining)
         if isinstance(found, Exception):
             raise found
         return session(found)
 
     return repeat(
-        carry_out, range(len(came)), asked=len(came), until_fail=until_fail, reproduce=str, told=lambda _: None
+        carry_out,
+        range(len(outcomes)),
+        asked=len(outcomes),
+        until_fail=until_fail,
+        reproduce=str,
+        on_run=lambda _: None,
     )
 
 
 def test_seeds_follow_from_the_first() -> None:
-    """The first run has the seed itself; more runs begin with the same ones."""
+    """The first run has the seed itself, and each run has another one."""
     assert [repeat_seed(7, number) for number in (1, 2, 3)] == [7, repeat_seed(7, 2), repeat_seed(7, 3)]
     assert len({repeat_seed(7, number) for number in range(1, 100)}) == 99
 
@@ -59,7 +64,7 @@ V, X, U, E = Verdict.VALID, Verdict.INVALID, Verdict.UNKNOWN, InfrastructureErro
 
 
 @pytest.mark.parametrize(
-    ("came", "code", "told"),
+    ("outcomes", "code", "sentence"),
     [
         ([V, X, V, V, X], ExitCode.INVALID, "2 of 5 runs are invalid: 11.8% to 76.9% with 95 % confidence (Wilson"),
         ([V, V], ExitCode.VALID, "0 of 2 runs are invalid"),
@@ -68,14 +73,14 @@ V, X, U, E = Verdict.VALID, Verdict.INVALID, Verdict.UNKNOWN, InfrastructureErro
         ([X, E, U], ExitCode.INVALID, "Not counted: 1 unknown, 1 broken off."),
     ],
 )
-def test_the_worst_run_decides(came: list[Verdict | Exception], code: ExitCode, told: str) -> None:
-    """Invalid goes before an error, and that before unknown; only valid and invalid runs are counted."""
-    found = tally(came)
-    assert (found.exit_code, told in found.describe()) == (code, True), found.describe()
+def test_the_worst_run_decides(outcomes: list[Verdict | Exception], code: ExitCode, sentence: str) -> None:
+    """The order is invalid, error, unknown, valid. Only valid and invalid runs are counted."""
+    found = tally(outcomes)
+    assert (found.exit_code, sentence in found.describe()) == (code, True), found.describe()
 
 
 def test_until_fail_stops_at_the_first_invalid_run() -> None:
-    """The interval takes account of it: with the second of two runs, a part of one half is likely."""
+    """The interval is that of runs which end with the first hit."""
     found = tally([V, X, V], until_fail=True)
     assert [run.verdict for run in found.runs] == [V, X]
     assert found.interval == pytest.approx((0.0126, 0.975), abs=0.001)
@@ -84,21 +89,21 @@ def test_until_fail_stops_at_the_first_invalid_run() -> None:
 
 
 def test_an_interruption_ends_it() -> None:
-    """What was known until then counts, and the code is 130."""
+    """The finished runs count, and the exit code is 130."""
     found = tally([V, InterruptedEarly("no"), X])
     assert (len(found.runs), found.exit_code) == (1, ExitCode.INTERRUPTED)
     assert "Interrupted; 2 of 3 runs are left." in found.describe()
 
 
-def test_a_test_that_cannot_be_had_is_refused() -> None:
-    """The first run shows it; a seed without room for its faults is an error of its run only."""
+def test_bad_options_are_refused_at_the_first_run() -> None:
+    """At a later run, such an error affects only that run."""
     with pytest.raises(InputError, match="no such"):
         tally([InputError("no such"), V])
     assert tally([V, InputError("no room")]).exit_code is ExitCode.INTERNAL
 
 
-def test_the_page_escapes_what_a_system_says(tmp_path: Path) -> None:
-    """A reason may hold anything; the link leads to the report."""
+def test_the_page_escapes_foreign_text(tmp_path: Path) -> None:
+    """A reason may have any text; the link leads to the report."""
     folder = RepeatFolder.create(tmp_path, "t", datetime(2026, 1, 1, tzinfo=UTC))
     document: dict[str, Any] = {
         "counts": {"runs": 1, "invalid": 1, "valid": 0, "unknown": 0, "error": 0}, "test": "t", "valid": False, "asked": 1,
@@ -114,13 +119,13 @@ def test_the_page_escapes_what_a_system_says(tmp_path: Path) -> None:
 
 
 def test_runs_in_the_simulator(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each run has a report, and the page links them; the first run is that of the seed alone."""
+    """Each run has a report, and the page has links to them; the first run has the given seed."""
     words = ["test", *TOY, *FORGETS, "--seed", "1", "--store", str(tmp_path)]
     assert cli.invoke([*words, "--repeat", "2", "--format", "json"]) == 1
-    told = json.loads(capsys.readouterr().out)
-    assert [run["seed"] for run in told["runs"]] == ["1", str(repeat_seed(1, 2))]
-    assert told["counts"]["invalid"] >= 1
-    assert all((tmp_path / run["run"] / "report.html").is_file() for run in told["runs"])
+    document = json.loads(capsys.readouterr().out)
+    assert [run["seed"] for run in document["runs"]] == ["1", str(repeat_seed(1, 2))]
+    assert document["counts"]["invalid"] >= 1
+    assert all((tmp_path / run["run"] / "report.html").is_file() for run in document["runs"])
     (page,) = tmp_path.glob("repeats/*/*/index.html")
     assert page.read_text().count("report.html") == 2
     with pytest.raises(InputError, match="same seed are the same run"):
@@ -129,7 +134,7 @@ def test_runs_in_the_simulator(tmp_path: Path, capsys: pytest.CaptureFixture[str
         cli.invoke([*words, "--until-fail"])
 
 
-def test_a_run_knows_nothing_of_the_others() -> None:
-    """A repetition has what its line in the table shows."""
+def test_a_tally_with_an_error_has_no_verdict() -> None:
+    """Its only run broke off."""
     run = Repetition(number=1, seed=1, verdict=None, reason="", invalid=(), seconds=0.0, run=None, reproduce="")
     assert Tally(runs=[run], asked=1, until_fail=False, interrupted=False).verdict is None

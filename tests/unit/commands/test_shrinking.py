@@ -1,4 +1,4 @@
-"""A run is made smaller step by step, and never into one that does not find the same."""
+"""Shrinking makes a run smaller step by step, and each result is still invalid."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from commands.regressions import toml_lines
-from commands.shrinking import LEAST_FAULT_S, Candidate, shrink, shrinkable, steps
+from commands.shrinking import MIN_FAULT_S, Candidate, shrink, shrinkable, steps
 from commands.shrinking_by_chance import Chance, confirmed
 from harness.faults import PlannedFault
 from harness.randomness import stream
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def fault(place: int, kind: str, *targets: str) -> PlannedFault:
-    """Returns a fault of four seconds that begins after five times its place."""
+    """Returns a fault of 4 s that begins at 5 s times its place, plus 1 s."""
     return PlannedFault(id=place, kind=kind, target=targets, start_s=5.0 * place + 1, end_s=5.0 * place + 5)
 
 
@@ -30,18 +30,18 @@ WHOLE = Candidate(
 
 
 def test_only_what_matters_is_left() -> None:
-    """Where a pause of n3 alone brings the finding, it is all that is left, as short as can be, in a short run."""
+    """If a pause of n3 alone has the finding, the result has a short pause in a short run and nothing else."""
     best = shrink(WHOLE, lambda each: any(fault.kind == "pause" for fault in each.faults), enough=lambda: False)
     (left,) = best.faults
     assert (left.kind, left.target, left.id) == ("pause", ("n3",), 0)
-    assert left.end_s - left.start_s < 2 * LEAST_FAULT_S
+    assert left.end_s - left.start_s < 2 * MIN_FAULT_S
     assert left.start_s < 1
     assert best.time_limit_s < 2
     assert best.options == {"rate": 0.625, "max_in_flight": 1, "hot_keys": 1, "hot_share": 1.0}
 
 
 def test_targets_are_left_out_one_by_one() -> None:
-    """Where a kill of n2 is needed, n1 is left alone."""
+    """If the finding needs a kill of n2, the result does not kill n1."""
 
     def needs_n2(each: Candidate) -> bool:
         return any(fault.kind == "kill" and "n2" in fault.target for fault in each.faults)
@@ -50,8 +50,8 @@ def test_targets_are_left_out_one_by_one() -> None:
     assert left.target == ("n2",)
 
 
-def test_what_never_finds_it_stays_as_it_was() -> None:
-    """If no smaller run has the finding, each step was tried once, and the run is left alone."""
+def test_a_run_that_cannot_be_smaller_stays_the_same() -> None:
+    """If no smaller run has the finding, each step is tried once."""
     tried: list[Candidate] = []
 
     def never(each: Candidate) -> bool:
@@ -63,12 +63,12 @@ def test_what_never_finds_it_stays_as_it_was() -> None:
 
 
 def test_a_budget_ends_the_search() -> None:
-    """What was found until then is kept."""
+    """The result is the smallest candidate so far."""
     assert shrink(WHOLE, lambda _: True, enough=lambda: True) == WHOLE
 
 
 def test_fewer_clients_and_keys_are_tried_one_by_one() -> None:
-    """Where two workers and three keys are needed, so many are left."""
+    """If the finding needs two workers and three keys, the result has these."""
     whole = replace(WHOLE, faults=(), options={"concurrency": 10, "keys": 12})
     best = shrink(
         whole, lambda each: each.options["concurrency"] >= 2 and each.options["keys"] >= 3, enough=lambda: False
@@ -77,14 +77,14 @@ def test_fewer_clients_and_keys_are_tried_one_by_one() -> None:
 
 
 def test_the_load_and_the_objects_can_be_made_smaller() -> None:
-    """A closed loop has workers, an open one a rate; a workload says how many objects it has."""
+    """A closed loop has workers, an open loop has a rate, and a workload has numbers of objects."""
     options = {"load_kind": "open", "rate": 5.0, "max_in_flight": 100, "hot_keys": 2, "hot_share": 0.5, "nodes": 5}
     assert shrinkable(options, workers=0) == {"rate": 5.0, "max_in_flight": 100, "hot_keys": 2, "hot_share": 0.5}
     assert shrinkable({"load_kind": "closed", "locks": 3}, workers=10) == {"concurrency": 10, "locks": 3}
 
 
 def by_chance(part: float, stream_name: str) -> tuple[Chance, bool, bool]:
-    """Begins with a run that finds something in eight of ten runs, and decides a candidate that does so in `part`."""
+    """Begins with a run that is invalid in 80 % of its runs, and decides a candidate that is invalid in `part` of them."""
     random = stream(5, stream_name)
     chance = Chance()
     assert chance.begin(lambda: random.random() < 0.8, enough=lambda: False)
@@ -92,7 +92,7 @@ def by_chance(part: float, stream_name: str) -> tuple[Chance, bool, bool]:
 
 
 def test_chance_is_decided_by_a_sequential_test() -> None:
-    """A candidate that finds it as often is mostly taken, one that hardly does is mostly not, and few runs are needed."""
+    """It takes most candidates that are invalid as often, few that are seldom invalid, and needs few runs."""
     often = [by_chance(0.8, f"often/{number}") for number in range(200)]
     seldom = [by_chance(0.05, f"seldom/{number}") for number in range(200)]
     assert sum(taken for _, taken, _ in often) > 185
@@ -101,37 +101,37 @@ def test_chance_is_decided_by_a_sequential_test() -> None:
     assert "A sequential test decided 1 steps" in often[0][0].describe()
 
 
-def test_a_finding_that_never_comes_back_is_not_made_smaller() -> None:
-    """After twelve runs without it, there is nothing to make smaller; a budget ends it earlier."""
+def test_a_run_that_is_never_invalid_again_is_not_made_smaller() -> None:
+    """The search ends after twelve runs, or earlier if the time is over."""
     chance = Chance()
     assert not chance.begin(lambda: False, enough=lambda: False)
     assert chance.runs_before == 12
     assert not Chance().begin(lambda: True, enough=lambda: True)
 
 
-def test_what_was_not_decided_is_not_taken() -> None:
-    """The sentence says that the time ended before."""
+def test_an_undecided_step_is_not_taken() -> None:
+    """The description names the end of the time."""
     chance = Chance(hits_before=3, runs_before=3)
     assert not chance.decides(lambda: True, enough=lambda: True)
     assert "ended before 1 step was decided" in chance.describe()
 
 
-def test_a_step_that_was_taken_by_luck_is_taken_back() -> None:
-    """Further runs show it, and the one before stands; without time, the smallest is the result and the sentence says so."""
+def test_a_step_that_was_taken_by_luck_is_undone() -> None:
+    """The candidate before it is the result. If the time is over, the smallest candidate is the result."""
     taken = [replace(WHOLE, time_limit_s=limit_s) for limit_s in (30.0, 20.0, 10.0)]
 
     def last(finds: Callable[[Candidate], bool], *, enough: bool = False) -> tuple[float, str]:
-        best, told = confirmed(taken, finds, frequent=0.5, enough=lambda: enough)
-        return best.time_limit_s, told
+        best, text = confirmed(taken, finds, frequent=0.5, enough=lambda: enough)
+        return best.time_limit_s, text
 
     assert last(lambda _: True)[0] == 10
-    limit_s, told = last(lambda each: each.time_limit_s > 15)
+    limit_s, text = last(lambda each: each.time_limit_s > 15)
     assert limit_s == 20
-    assert told.startswith("Too few further runs were invalid after the last 1 steps, so they were undone.")
-    assert "5 of 5 further runs: 57% to 100%" in told
+    assert text.startswith("Too few further runs were invalid after the last 1 steps, so they were undone.")
+    assert "5 of 5 further runs: 57% to 100%" in text
     assert last(lambda _: False)[0] == 30
-    told = last(lambda _: True, enough=True)[1]
-    assert told == "The result was invalid in 0 of 0 further runs; then the time was over."
+    text = last(lambda _: True, enough=True)[1]
+    assert text == "The result was invalid in 0 of 0 further runs; then the time was over."
 
 
 @pytest.mark.parametrize(
@@ -143,12 +143,12 @@ def test_a_step_that_was_taken_by_luck_is_taken_back() -> None:
     ],
 )
 def test_options_become_lines_of_toml(words: list[str], lines: list[str]) -> None:
-    """A suite's file says the same as the command line."""
+    """A suite file has the same options as the command line."""
     assert [*toml_lines(words)] == lines
 
 
 def test_steps_stay_within_the_run() -> None:
-    """No step lets a fault outlast its run, takes all targets, or makes a fault without time; ids are dense."""
+    """Each fault of a step has targets, a positive duration, and ends within the run; ids are consecutive."""
     for each in (*steps(WHOLE), *steps(replace(WHOLE, options={}))):
         assert [fault.id for fault in each.faults] == list(range(len(each.faults)))
         assert all(fault.target and fault.start_s < fault.end_s <= each.time_limit_s for fault in each.faults)

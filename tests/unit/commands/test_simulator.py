@@ -1,4 +1,4 @@
-"""`labrys test --cluster sim`: the same seed gives the same bytes, and a planted mistake is found."""
+"""`labrys test --cluster sim`: the same seed gives the same bytes, and a planted bug is found."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ FAULTS = (
 
 
 def _bytes(path: Path, words: Sequence[str], hash_seed: str) -> tuple[str, bytes]:
-    said = subprocess.run(
+    finished = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(path), *words],
         check=True, capture_output=True, text=True, cwd=Path(__file__).parents[3],
         env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(sys.path)},
     )  # fmt: skip
-    return said.stdout, path.read_bytes()
+    return finished.stdout, path.read_bytes()
 
 
 @pytest.mark.parametrize("system", ["tests.toy_register:ToyRegisters", "clusters.systems.sim_raft.system:SimRaft"])
@@ -56,13 +56,13 @@ def test_the_same_seed_gives_the_same_bytes(system: str, tmp_path: Path) -> None
 
 
 def test_another_seed_gives_another_history() -> None:
-    """The seed decides the operations and the network."""
+    """The seed determines the operations and the network."""
     one, other = trials(*TOY, seeds=range(1, 3))
     assert one.operations != other.operations
 
 
-def test_a_mistake_is_found() -> None:
-    """Writes that are acknowledged before they are synced are lost by a power loss of n1, and the history shows it."""
+def test_a_planted_bug_is_found() -> None:
+    """The system acknowledges writes before it syncs them, so a power loss of n1 loses them."""
     power = ("--nemesis", "power-loss:n1", "--fault-on", "1-2", "--fault-off", "1-2")
     assert trial(*TOY, *power).blamed == ()
     found = trial(*TOY, *power, "--forgets")
@@ -79,6 +79,6 @@ def test_a_mistake_is_found() -> None:
     ],
 )
 def test_a_system_in_the_wrong_place_is_refused(words: Sequence[str], sentence: str) -> None:
-    """The sentence says where it runs, or which system runs there."""
+    """The error names the right cluster, or the systems for this one."""
     with pytest.raises(InputError, match=sentence):
         trial(*words)

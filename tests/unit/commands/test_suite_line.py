@@ -1,4 +1,4 @@
-"""The command line of `labrys suite`: what it lists, refuses, and writes to standard output."""
+"""The command line of `labrys suite`: its lists, its errors, and its standard output."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ expect = "invalid"
 
 @pytest.fixture(autouse=True)
 def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Works in a folder that has a suite and no more."""
+    """Works in a folder that has only a suite file."""
     monkeypatch.chdir(tmp_path)
     file = tmp_path / "short.toml"
     file.write_text(SUITE)
@@ -35,7 +35,7 @@ def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    """Runs `labrys suite` on the suite; returns its exit code, and what it wrote to both outputs."""
+    """Runs `labrys suite` on the suite; returns its exit code, standard output and standard error."""
     with pytest.raises(SystemExit) as ended:
         cli.main(["suite", "short.toml", "--seed", "7", *arguments])
     captured = capsys.readouterr()
@@ -44,7 +44,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 
 def test_a_dry_run_lists_the_cases_and_runs_none(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """Each case with its command, in a pipe unwrapped; nothing is written."""
+    """Each case has its command on one line, and no file is written."""
     code, out, err = run(capsys, "--dry-run", "--only", "faults")
     assert (code, err) == (ExitCode.VALID, "")
     lines = out.splitlines()
@@ -64,13 +64,13 @@ def test_a_dry_run_lists_the_cases_and_runs_none(capsys: pytest.CaptureFixture[s
     ("arguments", "message"),
     [
         (["--only", "bridge"], "--only 'bridge' matches none of the 3 cases; the first are faults[nemesis=kill]"),
-        (["--only", "kill and"], "'kill and' is no expression such as"),
+        (["--only", "kill and"], "'kill and' is not an expression such as"),
     ],
 )
-def test_an_expression_that_chooses_nothing_is_refused(
+def test_an_expression_that_selects_no_case_is_refused(
     capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
-    """A suite of no case is no success."""
+    """Otherwise a suite without a case would pass."""
     code, out, err = run(capsys, *arguments)
     assert (code, out) == (ExitCode.BAD_ARGUMENTS, "")
     assert message in err
@@ -79,7 +79,7 @@ def test_an_expression_that_chooses_nothing_is_refused(
 def test_a_case_that_cannot_run_is_refused_before_the_first_runs(
     capsys: pytest.CaptureFixture[str], suite: Path, tmp_path: Path
 ) -> None:
-    """A value out of its range in the last case does not cost the time of the cases before it."""
+    """A bad value in the last case is an error at once."""
     suite.write_text(SUITE + "rate = -3\n")
     code, out, err = run(capsys)
     assert (code, out) == (ExitCode.BAD_ARGUMENTS, "")
@@ -87,10 +87,8 @@ def test_a_case_that_cannot_run_is_refused_before_the_first_runs(
     assert [path.name for path in tmp_path.iterdir()] == ["short.toml"]
 
 
-def test_the_output_has_the_format_that_is_asked_for(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """JSON is one document; GitHub Actions get a line for each case that failed; text has the path of the JUnit file."""
+def test_the_output_has_the_given_format(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """With json it is one document, github has a line for each failed case, and text has the path of the JUnit file."""
 
     def run_suite(suite: Suite, *_: object, **__: object) -> list[CaseResult]:
         return [
@@ -124,7 +122,7 @@ def test_the_output_has_the_format_that_is_asked_for(
 
 
 def test_the_page_on_suites_has_every_measure() -> None:
-    """Each measure that a threshold can ask for is in its table, with the words that the code has."""
+    """Its table has each measure of a threshold, with the words of the code."""
     text = (Path(__file__).parents[3] / "docs" / "suites.md").read_text()
     for name, meaning in MEASURES.items():
         assert f"| `{name}` | {meaning} |" in text

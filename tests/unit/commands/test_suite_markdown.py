@@ -1,4 +1,4 @@
-"""A suite as Markdown: failed cases first, how to run them again, and no markup of others."""
+"""A suite as Markdown: failed cases first, the commands that run them again, and no foreign markup."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from harness.verdict import Verdict
 
 
 def result(name: str, exit_code: int, reason: str = "Fine.") -> CaseResult:
-    """A case that expects valid, and how its command ended."""
+    """Returns the result of a case that expects valid."""
     case = Case(name=name, test=name, options={"nemesis": "kill"}, seed=7, expect=Verdict.VALID)
     return CaseResult(case=case, exit_code=exit_code, reason=reason, seconds=61.0, run=None)
 
 
 def test_failed_cases_are_first_and_can_be_run_again() -> None:
-    """The heading counts, and cases that did not run are told."""
+    """The heading has the counts, and the text has the number of cases that did not run."""
     text = suite_markdown("smoke", 9, [result("good", 0), result("bad", 1, "Stale."), result("broken", 255)], cases=4)
     lines = text.splitlines()
     assert lines[0] == "## <code>smoke</code>: 1 of 4 cases were as expected"
@@ -38,16 +38,16 @@ def test_a_suite_as_expected_has_no_commands() -> None:
     assert suite_markdown("s", 1, [], cases=2).count("\n") == 3
 
 
-def test_a_long_suite_is_cut_and_says_so() -> None:
-    """An issue takes 65,536 characters."""
+def test_the_table_of_a_long_suite_is_cut() -> None:
+    """A line has the number of the other cases."""
     text = suite_markdown("s", 1, [result(f"c{number}", 0) for number in range(MAX_ROWS + 5)], cases=MAX_ROWS + 5)
     assert "The file junit.xml has 5 more cases." in text
     assert text.count("\n| ✓") == MAX_ROWS
 
 
 @given(st.text(), st.text())
-def test_no_text_of_others_is_markup(name: str, reason: str) -> None:
-    """No tag, cell, mention, reference, link, emphasis or line break but ours comes of any text."""
+def test_no_foreign_text_is_markup(name: str, reason: str) -> None:
+    """No text adds a tag, cell, mention, reference, link, emphasis or line break."""
     plain = suite_markdown("s", 1, [result("n", 1, "r")], cases=1)
     text = suite_markdown("s", 1, [result(name, 1, reason)], cases=1)
     assert len(text.splitlines()) == len(plain.splitlines())

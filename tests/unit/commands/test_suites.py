@@ -1,4 +1,4 @@
-"""A suite says of each case what its run left out, and whether a control failed by its fault."""
+"""A suite carries out its cases, judges them, and writes their results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rich.console import Console
 
 from commands.suite import known_options
 from commands.suite_summary import github_lines, print_summary
-from commands.suites import BESIDE_S, SuiteFolder, _plain_name, file_names, limit_s, run_suite, seed_of, workload_s
+from commands.suites import EXTRA_S, SuiteFolder, _plain_name, file_names, limit_s, run_suite, seed_of, workload_s
 from harness.errors import ExitCode, InputError
 from harness.suite import Case, CaseResult, Suite, exit_code, load_suite
 from harness.thresholds import read_threshold
@@ -32,7 +32,7 @@ NO_VIOLATION = "invalid, but no violation was seen during or after a fault"
 def run(
     case: Case, folder: Path, monkeypatch: pytest.MonkeyPatch, code: ExitCode, document: dict[str, Any]
 ) -> tuple[CaseResult, str, SuiteFolder]:
-    """Runs a suite of one case whose command prints a document; returns its result, what is printed, and its folder."""
+    """Runs a suite of one case whose command prints a document; returns its result, the output, and the folder."""
     command = folder / "command"
     command.write_text(f"#!/bin/sh\ncat <<'END'\n{json.dumps(document)}\nEND\nexit {int(code)}\n")
     command.chmod(0o700)
@@ -45,7 +45,7 @@ def run(
         suite, place, store=folder / "store", console=console, exit_first=False, before={}, time_limit_s=60, config=None
     )
     print_summary(console, [result])
-    assert place.done(suite) == {case.name: result}
+    assert place.finished(suite) == {case.name: result}
     return result, out.getvalue(), place
 
 
@@ -56,13 +56,13 @@ def run(
         ({"violations": {"total": 3, "during_faults": 2, "after_faults": 0, "before_faults": 1}}, None),
         ({"violations": {"total": 3, "during_faults": 0, "after_faults": 0, "before_faults": 3}}, NO_VIOLATION),
         ({"violations": None}, NO_VIOLATION),
-        ({}, "invalid, but its results do not say whether a violation was seen during or after a fault"),
+        ({}, "invalid, but it is unknown whether a violation was seen during or after a fault"),
     ],
 )
 def test_a_control_of_a_fault_needs_a_violation_in_or_after_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, violations: dict[str, Any], problem: str | None
 ) -> None:
-    """Its sentence says what is missing: on the terminal, in the table, in JUnit and in the exit code."""
+    """Otherwise the terminal, the summary and JUnit have the reason, and the exit code is 1."""
     document = {"reason": "Bad.", "parts": {}, "run": "r", **violations}
     result, printed, place = run(CONTROL, tmp_path, monkeypatch, ExitCode.INVALID, {"valid": False, **document})
 
@@ -80,7 +80,7 @@ def test_a_control_of_a_fault_needs_a_violation_in_or_after_one(
 
 
 def test_a_crossed_threshold_fails_a_valid_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The summary, JUnit, the annotations and `suite.json` say which one, and what was measured."""
+    """The summary, JUnit, the annotations and `suite.json` have the threshold and the measured value."""
     demands = (read_threshold("p99_ms < 200"), read_threshold("availability > 0.9"))
     case = Case(name="c", test="c", options={}, seed=7, expect=Verdict.VALID, thresholds=demands)
     document = {
@@ -105,7 +105,7 @@ def test_a_crossed_threshold_fails_a_valid_case(tmp_path: Path, monkeypatch: pyt
 def test_a_threshold_of_a_run_whose_control_node_was_behind_is_unknown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Decision 0012: such numbers are not the system's. A threshold that is kept all the same is kept."""
+    """Such numbers are not the system's (decision 0012). A threshold that is not crossed still counts as kept."""
     part = {"valid": "unknown", "reason": "The control node was behind: too late.", "details": {}, "extra": True}
     document = {
         "valid": True, "reason": "Good.", "parts": {"control-node": part}, "run": "r",
@@ -131,8 +131,8 @@ def test_a_threshold_of_a_run_whose_control_node_was_behind_is_unknown(
     assert not broken.undecided
 
 
-def test_cases_are_told_apart_by_their_folders() -> None:
-    """The whole name is legible in the store; names that would look the same there have a digest behind them."""
+def test_each_case_has_a_folder_name_of_its_own() -> None:
+    """It has the whole name of the case; names that would be equal get a digest."""
     cases = [
         Case(name=name, test="faults", options={}, seed=1, expect=Verdict.VALID)
         for name in ("faults[nemesis=kill]", "faults[nemesis=bridge,rate=3]#2", "a b", "a[b]")
@@ -144,8 +144,8 @@ def test_cases_are_told_apart_by_their_folders() -> None:
     assert all(name.startswith("a_b-") for name in (names["a b"], names["a[b]"]))
 
 
-def test_a_suite_shows_how_its_case_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a pipe a line of the case's own progress comes now and then, and `suites/current` leads to the suite meanwhile."""
+def test_a_suite_shows_the_progress_of_its_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pipe gets lines of the case's progress, and `suites/current` points to the folder meanwhile."""
     monkeypatch.setattr("commands.following.PLAIN_INTERVAL_S", 0.01)
     command = tmp_path / "command"
     link = tmp_path / "store" / "suites" / "current"
@@ -168,7 +168,7 @@ def test_a_suite_shows_how_its_case_goes_on(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_only_the_chosen_cases_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is known of the others stays."""
+    """The earlier results of other cases stay."""
     command = tmp_path / "command"
     command.write_text("#!/bin/sh\necho '{}'\nexit 255\n")
     command.chmod(0o700)
@@ -182,11 +182,11 @@ def test_only_the_chosen_cases_run(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         before={"a": known}, time_limit_s=60, config=None, chosen={"c"},
     )  # fmt: skip
     assert [result.case.name for result in results] == ["a", "c"]
-    assert set(place.done(suite)) == {"a", "c"}
+    assert set(place.finished(suite)) == {"a", "c"}
 
 
 def test_an_extra_part_that_is_unknown_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So what is known to fail is told apart from what is new, however the budget of the extra part ends."""
+    """So a known failure stays known, even if the budget of an extra part ends."""
     case = Case(
         name="c", test="c", options={}, seed=7, expect=Verdict.VALID, known_failures=frozenset({"recovered=invalid"})
     )
@@ -204,8 +204,8 @@ def test_an_extra_part_that_is_unknown_is_no_failure(tmp_path: Path, monkeypatch
         assert result.passed is passed, parts
 
 
-def test_a_suite_says_what_its_cases_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The table and JUnit name each kind, however long the sentence before it is; a green case too."""
+def test_the_summary_has_the_kinds_that_were_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The terminal and JUnit name each kind, also after a long reason, and also for a case that passed."""
     case = Case(name="each", test="each", options={"nemesis": "all"}, seed=7, expect=Verdict.VALID)
     left_out = [{"kind": "packet-delay", "reason": "n1 lacks netem"}, {"kind": "crash", "reason": "n1 lacks caches"}]
     document = {"reason": "Good " * 100, "parts": {}, "run": "r", "left_out": left_out}
@@ -214,12 +214,12 @@ def test_a_suite_says_what_its_cases_left_out(tmp_path: Path, monkeypatch: pytes
     assert result.passed
     assert "Left out of the faults: packet-delay, crash." in printed
     assert printed.count("Good " * 99 + "Good") == 2, "no sentence is cut"
-    said = ET.parse(place.path / "junit.xml").getroot().findtext(".//testcase/system-out")  # noqa: S314 - our own file
-    assert "left out of the faults: packet-delay, crash" in (said or "")
+    output = ET.parse(place.path / "junit.xml").getroot().findtext(".//testcase/system-out")  # noqa: S314 - our own file
+    assert "left out of the faults: packet-delay, crash" in (output or "")
 
 
 def test_a_case_has_the_defaults_of_its_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file that `--config` names is that of each case, too."""
+    """Each case has the file of `--config`."""
     command = tmp_path / "command"
     command.write_text("""#!/bin/sh\nprintf '{"reason": "%s"}' "$(echo "$*" | sed 's/"/\\\\"/g')"\n""")
     command.chmod(0o700)
@@ -230,12 +230,12 @@ def test_a_case_has_the_defaults_of_its_suite(tmp_path: Path, monkeypatch: pytes
         suite, place, store=tmp_path / "store", console=Console(file=io.StringIO()), exit_first=False, before={},
         time_limit_s=60, config=tmp_path / "my.toml",
     )  # fmt: skip
-    words, _, told = result.reason.partition(" --suite-case ")
+    words, _, document = result.reason.partition(" --suite-case ")
     assert words == (
         f"-P -m cli --config {tmp_path}/my.toml test --seed 7 --rate 3 --store {tmp_path}/store --format json "
         "--name s_s-control"
     )
-    assert suite_case_from(json.loads(told)) == suite.case_of(suite.cases[0])
+    assert suite_case_from(json.loads(document)) == suite.case_of(suite.cases[0])
 
 
 @pytest.mark.parametrize(
@@ -254,10 +254,10 @@ def test_a_case_has_the_defaults_of_its_suite(tmp_path: Path, monkeypatch: pytes
         ({"plan": "nowhere.json"}, "", 30),
     ],
 )
-def test_a_case_has_the_time_that_its_run_takes(
+def test_the_duration_of_a_case(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], plan: str, seconds: float
 ) -> None:
-    """That of its option, else that of its plan, else that of a test without either."""
+    """It comes from its time limit, else from its plan, else from the default."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "p.json").write_text(plan)
     case = Case(name="c", test="c", options=options, seed=7, expect=Verdict.VALID)
@@ -271,12 +271,12 @@ def test_a_case_on_slow_nodes_has_more_time(slowness: float | str | None, factor
     if slowness is not None:
         options["slowness"] = slowness
     case = replace(CONTROL, options=options)
-    assert limit_s(case, 30) == 60 + factor * BESIDE_S
+    assert limit_s(case, 30) == 60 + factor * EXTRA_S
 
 
 @pytest.mark.parametrize("name", ["x" * 5000, "-x", "[nemesis=" + "kill," * 200 + "]", "\ud800" * 200, ""])
 def test_any_name_becomes_the_name_of_a_file(tmp_path: Path, name: str) -> None:
-    """Whatever a case is called, its log can be made; long names that differ at their end stay different."""
+    """The log of a case with this name can be made; long names that differ at the end stay different."""
     (tmp_path / f"{_plain_name(name)}.log").touch()
     assert Store(tmp_path).create_run(_plain_name(name), datetime.now(UTC)).path.is_dir()
     assert len(name) < 200 or _plain_name(f"{name}a") != _plain_name(f"{name}b")
@@ -296,22 +296,22 @@ def test_any_name_becomes_the_name_of_a_file(tmp_path: Path, name: str) -> None:
     ],
 )
 def test_a_damaged_suite_is_not_resumed(tmp_path: Path, text: str) -> None:
-    """Neither its seed nor its results are guessed."""
+    """A bad seed or a bad result is an error."""
     (tmp_path / "suite.json").write_text(text, encoding="utf-8")
     case = Case(name="a", test="a", options={}, seed=1, expect=Verdict.VALID)
-    with pytest.raises(InputError, match="resumed"):
-        SuiteFolder(tmp_path).done(Suite(name="s", seed=seed_of(tmp_path), cases=[case]))
+    with pytest.raises(InputError, match="resume"):
+        SuiteFolder(tmp_path).finished(Suite(name="s", seed=seed_of(tmp_path), cases=[case]))
 
 
-def test_a_store_that_cannot_be_made_is_a_sentence(tmp_path: Path) -> None:
-    """A file is in the way."""
+def test_a_store_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
+    """A file has the name of the folder."""
     (tmp_path / "suites").touch()
     with pytest.raises(StoreError, match="could not be made"):
         SuiteFolder.create(tmp_path, Suite(name="s", seed=1, cases=[]), datetime.now(UTC))
 
 
 @pytest.mark.parametrize(
-    ("code", "document", "told"),
+    ("code", "document", "expected"),
     [
         (ExitCode.INVALID, {"valid": False}, ExitCode.INVALID),
         (ExitCode.INVALID, {}, ExitCode.INTERNAL),
@@ -322,18 +322,18 @@ def test_a_store_that_cannot_be_made_is_a_sentence(tmp_path: Path) -> None:
     ],
 )
 def test_a_code_counts_as_a_verdict_only_with_its_document(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: ExitCode, document: dict[str, Any], told: ExitCode
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: ExitCode, document: dict[str, Any], expected: ExitCode
 ) -> None:
-    """A Python that cannot start ends with 1, and lets no negative control pass."""
+    """A Python that cannot start ends with 1, and a negative control must not pass by that."""
     control = replace(CONTROL, expect_during_fault=False)
     result, _, _ = run(control, tmp_path, monkeypatch, code, document)
-    assert result.exit_code == told
-    assert result.passed is (told is ExitCode.INVALID)
+    assert result.exit_code == expected
+    assert result.passed is (expected is ExitCode.INVALID)
 
 
 @pytest.mark.parametrize(
     "file", sorted((Path(__file__).parents[3] / "suites").glob("*.toml")), ids=lambda file: file.stem
 )
-def test_the_suites_name_options_that_there_are(file: Path) -> None:
-    """Each case of each suite in the repository has only options of the command, of its system and of its workload."""
+def test_the_suites_of_the_repository_have_known_options(file: Path) -> None:
+    """Each case has only options of the command, of its system and of its workload."""
     assert load_suite(file, seed=1, known=known_options).cases

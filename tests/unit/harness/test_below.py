@@ -1,4 +1,4 @@
-"""Below a folder that others may have filled, no link is followed, reading or writing."""
+"""Reads and writes below a folder with foreign content follow no link."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HIDDEN = "a key that only its owner may read"
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A folder with links out of it, as a file and as a folder on the way."""
+    """Makes a folder with links out of it: a file and a folder."""
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "secret").write_text(HIDDEN)
@@ -33,7 +33,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("path", ["file", "folder/secret", "inner/file", "real/../file", "../outside/secret"])
 def test_no_link_is_read_or_written(root: Path, path: str) -> None:
-    """Neither the file itself nor a folder on the way may be a link, wherever it leads."""
+    """Neither the file nor a folder on the way may be a link."""
     with pytest.raises((OSError, ValueError)):
         below.open_file(root, root / path)
     if path != "file":
@@ -45,16 +45,16 @@ def test_no_link_is_read_or_written(root: Path, path: str) -> None:
     assert sorted(entry.name for entry in (root.parent / "outside").iterdir()) == ["secret"]
 
 
-def test_a_link_in_the_place_of_a_file_is_replaced(root: Path) -> None:
-    """And what it led to stays as it was."""
+def test_a_link_is_replaced_and_its_target_stays(root: Path) -> None:
+    """A write replaces the link itself."""
     below.replace_file(root, root / "file", b"new")
     assert not (root / "file").is_symlink()
     assert (root / "file").read_bytes() == b"new"
     assert (root.parent / "outside" / "secret").read_text() == HIDDEN
 
 
-def test_a_link_is_called_a_link(root: Path) -> None:
-    """The error says what is wrong."""
+def test_the_error_names_a_link(root: Path) -> None:
+    """The error of a link has the words symbolic link."""
     for path in ("file", "folder/secret"):
         with pytest.raises(OSError, match="a symbolic link"):
             below.open_file(root, root / path)
@@ -62,15 +62,15 @@ def test_a_link_is_called_a_link(root: Path) -> None:
         below.is_file(root, root / "file")
 
 
-def test_what_is_no_file_is_not_waited_for(root: Path) -> None:
-    """A pipe that nobody writes to, a device, a folder."""
+def test_only_regular_files_are_opened(root: Path) -> None:
+    """A pipe or a folder is an error at once."""
     for path in ("pipe", "real"):
-        with pytest.raises(OSError, match="no regular file"):
+        with pytest.raises(OSError, match="not a regular file"):
             below.open_file(root, root / path)
 
 
 def test_files_are_read_written_and_found(root: Path) -> None:
-    """What lies in the folder itself works as ever, also where the folder is reached over a link."""
+    """Regular files in the folder work, also if the path of the folder has a link."""
     link = root.parent / "link"
     link.symlink_to(root)
     for each in (root, link):
@@ -89,7 +89,7 @@ def test_files_are_read_written_and_found(root: Path) -> None:
 
 
 def test_a_walk_names_links_and_does_not_enter_them(root: Path) -> None:
-    """Nor does it go deeper than it may."""
+    """It goes no deeper than `deepest`."""
     found = {str(path.relative_to(root)) for path, _ in below.walk(root, root, deepest=3)}
     assert found == {"file", "folder", "inner", "pipe", "real", "real/file"}
     assert "real/file" not in {str(path.relative_to(root)) for path, _ in below.walk(root, root, deepest=0)}

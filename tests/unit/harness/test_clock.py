@@ -1,4 +1,4 @@
-"""Time: the clock, and the loop in which it is virtual."""
+"""The clock, and the loop with virtual time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.clock import Clock, run_virtual
 from harness.units import NS_PER_S
 
 
-def test_an_hour_of_virtual_time_passes_in_a_moment() -> None:
+def test_an_hour_of_virtual_time_passes_at_once() -> None:
     """Virtual time jumps to the next timer instead of waiting for it."""
 
     async def main() -> float:
@@ -25,7 +25,7 @@ def test_an_hour_of_virtual_time_passes_in_a_moment() -> None:
 
 
 def test_virtual_time_stands_still_while_something_can_run() -> None:
-    """Work takes no virtual time, however much of it there is."""
+    """Work takes no virtual time."""
 
     async def main() -> int:
         clock = Clock(asyncio.get_running_loop())
@@ -37,7 +37,7 @@ def test_virtual_time_stands_still_while_something_can_run() -> None:
 
 
 def test_timers_run_in_the_order_of_their_times() -> None:
-    """Tasks that sleep wake in the order of time, not in that of their start."""
+    """Sleeping tasks wake in the order of their times, and not of their starts."""
     order = []
 
     async def sleeper(delay_s: float) -> None:
@@ -52,7 +52,7 @@ def test_timers_run_in_the_order_of_their_times() -> None:
 
 
 def test_a_wait_that_nothing_can_end_is_an_error() -> None:
-    """A virtual run that would hang says so instead."""
+    """A virtual run that would hang raises an error."""
 
     async def main() -> None:
         await asyncio.get_running_loop().create_future()
@@ -87,7 +87,7 @@ def test_sleeping_until_a_time_that_has_passed_returns_at_once() -> None:
 
 
 def test_threads_take_no_virtual_time() -> None:
-    """Work for a thread is done in place, and its exception reaches whoever awaits it."""
+    """The loop does the work of a thread itself, and its exception reaches the caller."""
 
     def fails() -> None:
         raise ValueError("no")

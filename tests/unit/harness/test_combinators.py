@@ -1,4 +1,4 @@
-"""Generators made of generators: whole sequences of operations, simulated in virtual time."""
+"""Generators that combine generators: whole sequences of operations, in virtual time."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def workers(count: int) -> ClosedLoop:
 
 
 def ask(generator: Generator, worker: int = 0, *, now_ns: int = 0, of: int = 3) -> Answer:
-    """Asks on behalf of one of some workers that are all free."""
+    """Asks for one of `of` free workers."""
     return generator.ask(Asker(worker, worker, "n1", now_ns, idle=True, workers=frozenset(range(of))))
 
 
@@ -82,18 +82,18 @@ def test_limit_bounds_the_operations_of_all_workers_together() -> None:
 
 
 def test_once_is_once() -> None:
-    """One operation, whoever asks."""
+    """All workers together get one operation."""
     assert invokes(simulate(once(WRITE))) == [(0, 0, "write")]
 
 
 def test_sequence_gives_each_operation_to_one_worker() -> None:
-    """The order is that of asking."""
+    """The workers get the operations in the order of their questions."""
     ops = simulate(sequence([READ, WRITE, CAS, READ]), load=workers(2))
     assert invokes(ops) == [(0, 0, "read"), (0, 1, "write"), (10, 0, "cas"), (10, 1, "read")]
 
 
-def test_from_function_sees_who_asks() -> None:
-    """Worker, process, node, time and idleness are what the interpreter knows."""
+def test_from_function_gets_the_asker() -> None:
+    """The asker has worker, process, node, time and idleness."""
     seen: list[Asker] = []
 
     def note(asker: Asker) -> Answer:
@@ -112,14 +112,14 @@ def test_from_function_sees_who_asks() -> None:
 
 
 def test_time_limit_counts_from_the_first_question_and_lets_operations_end() -> None:
-    """Within 25 ms there is room for three reads of 10 ms; the last ends after the limit."""
+    """Three reads of 10 ms begin within 25 ms, and the last one ends after the limit."""
     ops = simulate(concat(once(WRITE), time_limit(0.025, repeat(READ))), load=workers(1))
     assert invokes(ops) == [(0, 0, "write"), (10, 0, "read"), (20, 0, "read"), (30, 0, "read")]
     assert ops[-1].time_ns >= 40_000_000
 
 
 def test_time_limit_ends_a_wait() -> None:
-    """A worker that waits for an event, or for a time beyond the limit, is let go at the limit."""
+    """A worker that waits for an event, or for a time beyond the limit, continues at the limit."""
     waits_for_event = from_function(lambda _: Later())
     waits_too_long = from_function(lambda _: Later(10**12))
     for waiting in (waits_for_event, waits_too_long):
@@ -128,15 +128,15 @@ def test_time_limit_ends_a_wait() -> None:
 
 
 def test_until_ok_ends_after_the_first_success() -> None:
-    """Failures and infos are tried again."""
+    """A fail or an info does not end it."""
     outcomes: list[Outcome] = [Fail("no"), Info("perhaps"), Fail("no"), Ok()]
     answers = iter(outcomes)
     ops = simulate(until_ok(repeat(WRITE)), load=workers(1), respond=lambda _, __: next(answers))
     assert [op.type for op in ops if op.type is not OpType.INVOKE] == ["fail", "info", "fail", "ok"]
 
 
-def test_until_ok_minds_its_own_operations_only() -> None:
-    """A success of another part is none of this one's."""
+def test_until_ok_counts_only_its_own_operations() -> None:
+    """A success of another generator does not end it."""
     outcomes: list[Outcome] = [Fail("no"), Fail("no"), Ok()]
     writes = iter(outcomes)
     ops = simulate(
@@ -147,8 +147,8 @@ def test_until_ok_minds_its_own_operations_only() -> None:
     assert Counter(functions(ops)) == {"read": 10, "write": 3}
 
 
-def test_concat_lets_each_worker_go_on_by_itself() -> None:
-    """A worker that has ended the first part does not wait for a slow one."""
+def test_workers_of_concat_do_not_wait_for_each_other() -> None:
+    """A fast worker does not wait for a slow one."""
     ops = simulate(
         concat(each_worker(lambda: once(WRITE)), limit(2, repeat(READ))),
         load=workers(2),
@@ -158,7 +158,7 @@ def test_concat_lets_each_worker_go_on_by_itself() -> None:
 
 
 def test_phases_wait_for_all_workers_and_their_answers() -> None:
-    """The second phase begins when the slowest operation of the first has been answered."""
+    """The second phase begins after the slowest operation of the first."""
     ops = simulate(
         phases(limit(3, repeat(WRITE)), limit(3, repeat(READ))),
         latency_s=lambda process, _: 0.01 * (process + 1),
@@ -174,7 +174,7 @@ def test_phases_wait_for_all_workers_and_their_answers() -> None:
 
 
 def test_phases_wait_for_a_worker_that_only_waits() -> None:
-    """A worker between two operations, with nothing in flight, has not ended its phase."""
+    """A worker that waits for its next operation has not ended its phase."""
     slow = reserve((1, limit(1, repeat(WRITE))), default=concat(sleep(1.0), once(CAS)))
     assert invokes(simulate(phases(slow, once(READ)), load=workers(2))) == [
         (0, 0, "write"),
@@ -184,20 +184,20 @@ def test_phases_wait_for_a_worker_that_only_waits() -> None:
 
 
 def test_phases_may_be_empty_for_some_or_all() -> None:
-    """A phase that has nothing for anyone is passed; one for a single worker does not confuse the others."""
+    """A phase may have operations for no worker, or for one."""
     ops = simulate(phases(limit(0, repeat(CAS)), on_workers({1}, once(WRITE)), limit(0, repeat(CAS)), once(READ)))
     assert [(time, f) for time, _, f in invokes(ops)] == [(0, "write"), (10, "read")]
     assert invokes(ops)[0][1] == 1
 
 
 def test_phases_survive_a_process_that_ends() -> None:
-    """An info is an answer: the next phase begins, with another process."""
+    """After an info, the next phase begins with another process."""
     ops = simulate(phases(once(WRITE), once(READ)), load=workers(1), respond=lambda _, __: Info("perhaps"))
     assert invokes(ops) == [(0, 0, "write"), (10, 1, "read")]
 
 
-def test_a_barrier_that_opens_behind_another_is_noticed() -> None:
-    """Whoever opens a barrier tells all who wait, also if there is nothing behind it for the opener itself."""
+def test_an_opened_barrier_wakes_all_waiting_workers() -> None:
+    """They wake even if the opening worker gets no operation."""
     for barriers in (
         synchronize(synchronize(synchronize(limit(3, repeat(READ))))),
         concat(phases(limit(3, repeat(WRITE)), on_workers({0}, once(READ))), synchronize(once(CAS))),
@@ -208,13 +208,13 @@ def test_a_barrier_that_opens_behind_another_is_noticed() -> None:
 
 
 def test_then_is_two_phases() -> None:
-    """The second begins when the first has ended for all."""
+    """The second begins when the first has ended for all workers."""
     ops = simulate(then(limit(2, repeat(WRITE)), once(READ)), latency_s=lambda process, _: 0.01 * (process + 1))
     assert invokes(ops) == [(0, 0, "write"), (0, 1, "write"), (20, 2, "read")]
 
 
 def test_phases_work_in_an_open_loop() -> None:
-    """Arrivals that come while a phase waits for its last answer have no operation; the next phase begins later."""
+    """Arrivals get no operation while a phase waits for its last answer."""
     ops = simulate(
         phases(limit(20, repeat(WRITE)), limit(20, repeat(READ))), load=OpenLoop(rate_per_node=100), latency_s=1.0
     )
@@ -224,7 +224,7 @@ def test_phases_work_in_an_open_loop() -> None:
 
 
 def test_synchronize_waits_for_all_workers() -> None:
-    """It opens when everyone has come and nothing is in flight, and stays open."""
+    """It opens when all workers have asked and no operation is in flight, and stays open."""
     ops = simulate(
         concat(each_worker(lambda: once(WRITE)), synchronize(limit(4, repeat(READ)))),
         latency_s=lambda process, _: 0.01 * (process + 1),
@@ -233,25 +233,25 @@ def test_synchronize_waits_for_all_workers() -> None:
 
 
 def test_sleep_lets_time_pass() -> None:
-    """Between two phases nothing is invoked for as long as said."""
+    """It delays the next phase."""
     ops = simulate(phases(once(WRITE), sleep(5.0), once(READ)))
     assert [(time, f) for time, _, f in invokes(ops)] == [(0, "write"), (5010, "read")]
 
 
 def test_cycle_begins_again() -> None:
-    """A fresh child whenever one has ended."""
+    """A fresh child follows each child that has ended."""
     ops = simulate(limit(5, cycle(lambda: sequence([WRITE, READ]))), load=workers(1))
     assert functions(ops) == ["write", "read", "write", "read", "write"]
 
 
 def test_a_cycle_of_nothing_is_an_error() -> None:
-    """A generator that never has anything would loop for ever."""
+    """Otherwise it would loop for ever."""
     with pytest.raises(InputError, match="a cycle must not be empty"):
         simulate(cycle(lambda: sequence([])))
 
 
-def test_cycle_forgets_what_is_over() -> None:
-    """A long cycle does not pile up its finished children."""
+def test_cycle_drops_finished_children() -> None:
+    """So a long cycle needs little memory."""
     generator = cycle(lambda: once(READ))
     for _ in range(1000):
         for worker in range(3):
@@ -260,7 +260,7 @@ def test_cycle_forgets_what_is_over() -> None:
 
 
 def test_mix_draws_evenly_and_by_weight() -> None:
-    """Over 8000 operations the shares are those of the weights."""
+    """Over 8,000 operations, the shares are those of the weights."""
     parts = [repeat(READ), repeat(WRITE), repeat(CAS)]
     even = Counter(functions(simulate(limit(8000, mix(parts, seed=1, name="mix")), latency_s=0.001)))
     heavy = Counter(
@@ -270,8 +270,8 @@ def test_mix_draws_evenly_and_by_weight() -> None:
     assert abs(heavy["read"] - 4000) < 250
 
 
-def test_mix_passes_over_a_part_that_has_to_wait() -> None:
-    """Jepsen's sticks to it; here the others go on."""
+def test_mix_passes_over_a_child_that_waits() -> None:
+    """In Jepsen, the mix waits for this child."""
     ops = simulate(
         mix([from_function(lambda _: Later(10**10)), limit(50, repeat(READ))], seed=1, name="mix"),
         load=workers(1),
@@ -280,21 +280,21 @@ def test_mix_passes_over_a_part_that_has_to_wait() -> None:
     assert [time for time, _, _ in invokes(ops)] == [10 * number for number in range(50)]
 
 
-def test_mix_waits_for_the_soonest_part() -> None:
-    """If all parts have to wait, the first that is due decides."""
+def test_mix_waits_for_the_earliest_child() -> None:
+    """If all children wait, the mix waits for the first one."""
     parts = [concat(sleep(seconds), once(Invocation(f"after-{seconds}"))) for seconds in (3, 1, 2)]
     ops = simulate(mix(parts, seed=1, name="mix"), load=workers(1), latency_s=0.0)
     assert invokes(ops) == [(1000, 0, "after-1"), (2000, 0, "after-2"), (3000, 0, "after-3")]
 
 
-def test_mix_drops_parts_that_have_ended() -> None:
-    """A mix ends when its last part has."""
+def test_mix_drops_children_that_have_ended() -> None:
+    """A mix ends with its last child."""
     ops = simulate(mix([limit(2, repeat(READ)), limit(3, repeat(WRITE))], seed=1, name="mix"))
     assert Counter(functions(ops)) == {"read": 2, "write": 3}
 
 
 def test_mix_draws_for_each_worker_on_its_own() -> None:
-    """What a worker gets does not depend on how fast the others are."""
+    """The operations of a worker do not depend on the speed of the others."""
 
     def by_worker(latency_s: float) -> list[str]:
         mixed = each_limit(20, mix([repeat(READ), repeat(WRITE)], seed=5, name="mix"))
@@ -311,7 +311,7 @@ def each_limit(count: int, child: Generator) -> Generator:
 
 @pytest.mark.parametrize("weights", [[1.0], [1.0, 0.0], []])
 def test_a_mix_with_wrong_weights_is_refused(weights: list[float]) -> None:
-    """One positive weight for each part."""
+    """Each child needs one positive weight."""
     with pytest.raises(InputError, match="a weight above 0 for each"):
         mix([repeat(READ), repeat(WRITE)], seed=1, name="mix", weights=weights)
 
@@ -321,8 +321,8 @@ def test_a_mix_with_wrong_weights_is_refused(weights: list[float]) -> None:
     one=st.builds(Later, st.none() | st.integers(0, 9), st.booleans()),
     other=st.builds(Later, st.none() | st.integers(0, 9), st.booleans()),
 )
-def test_the_sooner_of_two_waits_misses_neither(one: Later, other: Later) -> None:
-    """Whoever waits for both is asked at the earlier time, and at an event if either waits for one."""
+def test_the_sooner_of_two_waits(one: Later, other: Later) -> None:
+    """It has the earlier time, and an event if one of them waits for an event."""
     both = sooner(one, other)
     times = [later.at_ns for later in (one, other) if later.at_ns is not None]
     assert both.at_ns == min(times, default=None)
@@ -337,7 +337,7 @@ def gaps_s(ops: Sequence[Op]) -> list[float]:
 
 
 def test_stagger_draws_gaps_between_nothing_and_twice_the_mean() -> None:
-    """As Jepsen's: uniform, over all workers together."""
+    """The gaps are uniform, over all workers together, as in Jepsen."""
     gaps = gaps_s(simulate(limit(3000, stagger(0.1, repeat(READ), seed=3))))
     assert max(gaps) < 0.2 + 1e-6
     assert abs(sum(gaps) / len(gaps) - 0.1) < 0.005
@@ -345,46 +345,46 @@ def test_stagger_draws_gaps_between_nothing_and_twice_the_mean() -> None:
 
 
 def test_poisson_draws_exponential_gaps() -> None:
-    """Mean and standard deviation are alike, and a fraction 1/e of the gaps is longer than the mean."""
+    """A share of 1/e of the gaps is longer than the mean."""
     gaps = gaps_s(simulate(limit(3000, poisson(10, repeat(READ), seed=3))))
     assert abs(sum(gaps) / len(gaps) - 0.1) < 0.006
     assert abs(sum(gap > 0.1 for gap in gaps) / len(gaps) - 0.3679) < 0.03
 
 
 def test_delay_keeps_an_even_pace() -> None:
-    """Equal gaps, over all workers together."""
+    """The gaps are equal, over all workers together."""
     ops = simulate(limit(5, delay(0.1, repeat(READ))))
     assert [time for time, _, _ in invokes(ops)] == [0, 100, 200, 300, 400]
 
 
-def test_a_paced_generator_that_was_held_up_does_not_burst() -> None:
-    """One worker that was stuck for a second is not followed by ten operations at once."""
+def test_a_paced_generator_has_no_burst_after_a_delay() -> None:
+    """After an operation of one second, one operation follows at once, and not ten."""
     latencies = iter([1.0] + [0.0] * 10)
     ops = simulate(limit(5, delay(0.1, repeat(READ))), load=workers(1), latency_s=lambda _, __: next(latencies))
     assert [time for time, _, _ in invokes(ops)] == [0, 1000, 1000, 1100, 1200]
 
 
 @pytest.mark.parametrize("pace", [lambda child: stagger(0, child, seed=1), lambda child: delay(-1, child)])
-def test_a_pace_of_nothing_is_refused(pace: object) -> None:
-    """A gap has to be above 0."""
-    with pytest.raises(InputError, match="has to be above 0"):
+def test_a_gap_of_zero_or_less_is_refused(pace: object) -> None:
+    """A gap must be above 0."""
+    with pytest.raises(InputError, match="must be above 0"):
         simulate(pace(repeat(READ)))  # type: ignore[operator]
 
 
 def test_on_workers_serves_only_those() -> None:
-    """The others end at once."""
+    """For the other workers, it has ended at once."""
     ops = simulate(on_workers({1, 2}, limit(4, repeat(READ))))
     assert {process for _, process, _ in invokes(ops)} == {1, 2}
 
 
 def test_synchronize_inside_of_on_workers_waits_for_those_only() -> None:
-    """A part of the workers can wait for each other while the rest is still needed elsewhere."""
+    """The barrier waits only for the workers of its generator."""
     generator = concat(on_workers({0, 1}, phases(limit(2, repeat(WRITE)), limit(2, repeat(READ)))))
     assert functions(simulate(generator)) == ["write", "write", "read", "read"]
 
 
 def test_reserve_divides_the_workers() -> None:
-    """One writer, two readers, and the rest compares."""
+    """One worker writes, two read, and two compare and set."""
     ops = simulate(
         limit(10, reserve((1, repeat(WRITE)), (2, repeat(READ)), default=repeat(CAS))), load=workers(5), nodes=5
     )
@@ -398,22 +398,22 @@ def test_reserve_divides_the_workers() -> None:
 
 
 def test_a_reserve_inside_of_another_divides_its_own_part() -> None:
-    """Workers are counted among those that come to it, not from 0."""
+    """It counts only its own workers."""
     inner = reserve((1, repeat(READ)), default=repeat(CAS))
     ops = simulate(limit(6, reserve((1, repeat(WRITE)), default=inner)))
     assert {(process, f) for _, process, f in invokes(ops)} == {(0, "write"), (1, "read"), (2, "cas")}
 
 
 def test_a_reserve_of_too_many_workers_is_refused() -> None:
-    """A part that could never run is an error, not a silence."""
-    with pytest.raises(InputError, match="a reserve of 4 workers was given only 3"):
+    """Otherwise a generator without workers would never run."""
+    with pytest.raises(InputError, match="a reserve needs 4 workers and has only 3"):
         simulate(reserve((4, repeat(READ)), default=repeat(WRITE)))
     with pytest.raises(InputError, match="at least one worker"):
         reserve((0, repeat(READ)), default=repeat(WRITE))
 
 
 def test_each_process_begins_again_with_another_process() -> None:
-    """A process that ended by an info is replaced, and its successor has a generator of its own."""
+    """After an info, the next process has a fresh generator."""
     ops = simulate(
         limit(5, each_process(lambda: sequence([WRITE, READ]))),
         load=workers(1),
@@ -422,14 +422,14 @@ def test_each_process_begins_again_with_another_process() -> None:
     assert invokes(ops) == [(0, 0, "write"), (10, 1, "write"), (20, 1, "read")]
 
 
-def test_each_worker_goes_on_with_another_process() -> None:
-    """A worker keeps its generator whatever becomes of its processes."""
+def test_each_worker_keeps_its_generator() -> None:
+    """Its next process continues with the same generator."""
     ops = simulate(each_worker(lambda: sequence([WRITE, READ])), load=workers(1), respond=lambda _, __: Info("perhaps"))
     assert invokes(ops) == [(0, 0, "write"), (10, 1, "read")]
 
 
-def test_each_part_is_told_of_its_own_events() -> None:
-    """What one worker's copy waits for is not ended by another's success."""
+def test_each_copy_receives_its_own_events() -> None:
+    """A success of one worker does not end the copy of another."""
     ops = simulate(
         each_worker(lambda: until_ok(limit(3, repeat(WRITE)))),
         load=workers(2),
@@ -439,7 +439,7 @@ def test_each_part_is_told_of_its_own_events() -> None:
 
 
 def test_independent_keys_have_their_workers_and_their_operations() -> None:
-    """Four workers in groups of two: each key gets its number of operations from the members of one group."""
+    """With four workers in groups of two, each key gets its operations from one group."""
     ops = simulate(
         independent([f"k{number}" for number in range(5)], 2, lambda _: limit(6, repeat(READ))), load=workers(4)
     )
@@ -451,8 +451,8 @@ def test_independent_keys_have_their_workers_and_their_operations() -> None:
     assert all(len(groups) == 1 for groups in by_key.values())
 
 
-def test_a_slow_worker_does_not_hold_up_a_key_s_others() -> None:
-    """Who has ended a key goes on, and the slow one follows."""
+def test_a_slow_worker_does_not_delay_its_group() -> None:
+    """The fast worker takes the next key without waiting."""
     ops = simulate(
         independent(iter(["a", "b", "c"]), 2, lambda _: limit(3, repeat(READ))),
         load=workers(2),
@@ -471,8 +471,8 @@ def test_a_slow_worker_does_not_hold_up_a_key_s_others() -> None:
     ]
 
 
-def test_a_key_s_generator_is_told_of_its_own_events() -> None:
-    """Success on one key does not end another."""
+def test_the_generator_of_a_key_receives_its_own_events() -> None:
+    """A success on one key does not end another key."""
     ops = simulate(
         independent(["a", "b"], 1, lambda _: until_ok(limit(4, repeat(WRITE)))),
         load=workers(2),
@@ -481,8 +481,8 @@ def test_a_key_s_generator_is_told_of_its_own_events() -> None:
     assert Counter(op.key for op in ops if op.type is OpType.INVOKE) == {"a": 1, "b": 4}
 
 
-def test_workers_get_equal_shares_however_fast_the_answers_are() -> None:
-    """Jepsen gives one worker double at low latency (jepsen issue 611); here nobody gets more than one more."""
+def test_workers_get_equal_shares_with_fast_answers() -> None:
+    """In Jepsen, one worker gets double at low latency (jepsen issue 611). Here the shares differ by at most one."""
     for latency_s in (0.0, 0.01):
         for count in (3, 5, 7):
             ops = simulate(limit(count * 200, repeat(READ)), load=workers(count), latency_s=latency_s)
@@ -491,14 +491,14 @@ def test_workers_get_equal_shares_however_fast_the_answers_are() -> None:
 
 
 def test_staggered_workers_get_equal_shares() -> None:
-    """Who waited longest goes first, also when there is work for one at a time."""
+    """The worker that waited longest goes first, even if there is only one operation at a time."""
     ops = simulate(limit(600, stagger(0.1, repeat(READ), seed=1)), load=workers(5), latency_s=0.001)
     shares = Counter(process for _, process, _ in invokes(ops))
     assert max(shares.values()) - min(shares.values()) <= 1
 
 
 def _grown(trees: st.SearchStrategy[Generator]) -> st.SearchStrategy[Generator]:
-    """Returns the strategy of one more level of combinators over trees."""
+    """Returns a strategy that adds one level of combinators to trees."""
     pairs = st.tuples(trees, trees)
     return st.one_of(
         pairs.map(lambda pair: phases(*pair)),
@@ -522,6 +522,6 @@ TREES: st.SearchStrategy[Generator] = st.recursive(
 @settings(deadline=None)
 @given(tree=TREES, latencies=st.lists(st.sampled_from([0.0, 0.005, 0.03]), min_size=3, max_size=3))
 def test_any_tree_of_generators_ends(tree: Generator, latencies: list[float]) -> None:
-    """However parts are combined, no worker is forgotten: the run ends by itself, and each invoke has its answer."""
+    """The run ends by itself, and each invoke has a completion."""
     ops = simulate(tree, latency_s=lambda process, _: latencies[process % 3])
     assert sum(op.type is OpType.INVOKE for op in ops) * 2 == len(ops)

@@ -1,4 +1,4 @@
-"""TOML and JSON files are read within bounds: sizes, nesting and numbers are checked before anything is computed with them."""
+"""TOML and JSON files are read within limits for sizes, nesting and numbers."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ SOON_S = 5.0
         ('"""' + '\\"""' * 100_000, "cannot be read as TOML"),
     ],
 )
-def test_toml_beyond_the_bounds_is_refused_at_once(tmp_path: Path, text: str, expected: str) -> None:
-    """Each is a sentence that names the file, within seconds."""
+def test_toml_beyond_the_limits_is_refused_at_once(tmp_path: Path, text: str, expected: str) -> None:
+    """The error names the file, and comes within seconds."""
     path = tmp_path / "file.toml"
     path.write_text(text, encoding="utf-8")
     began_s = time.process_time()
@@ -47,8 +47,8 @@ def test_toml_beyond_the_bounds_is_refused_at_once(tmp_path: Path, text: str, ex
     assert time.process_time() - began_s < SOON_S
 
 
-def test_what_only_looks_nested_is_read(tmp_path: Path) -> None:
-    """Brackets and dots in comments and texts, and many tables and numbers, are no nesting."""
+def test_brackets_in_texts_are_not_nesting(tmp_path: Path) -> None:
+    """Brackets and dots in comments and texts, and many tables and numbers, do not count as nesting."""
     text = "# [[[[[[[[[[[[[[[[[[[[\n" + "".join(
         f"[t{n}]\na.b = [1.5, 2.5, [3.5]]\n'x.{'y.' * 30}' = \"{'[' * 40}\\\"\"\nc = '''{'{' * 40}''k'''\n"
         for n in range(50)
@@ -63,26 +63,26 @@ def test_what_only_looks_nested_is_read(tmp_path: Path) -> None:
     [
         ("[" * 100_000, "is not JSON"),
         ("[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1), f"nesting of at most {MAX_DEPTH}"),
-        ("[NaN]", "NaN is no number of JSON"),
-        ("[-Infinity]", "Infinity is no number of JSON"),
+        ("[NaN]", "NaN is not a JSON number"),
+        ("[-Infinity]", "Infinity is not a JSON number"),
         ("[1e400]", "expected a finite number, found 1e400"),
         ("9" * 5_000, "is not JSON"),
     ],
 )
-def test_json_beyond_the_bounds_is_refused(text: str, expected: str) -> None:
-    """Each is a sentence that names the document."""
+def test_json_beyond_the_limits_is_refused(text: str, expected: str) -> None:
+    """The error names the document."""
     with pytest.raises(InputError, match=rf"x\.json.*{expected}"):
         parse_json(text, "x.json")
 
 
-def test_json_within_the_bounds_is_read() -> None:
-    """The deepest nesting that is allowed, and numbers of any size that are finite."""
+def test_json_within_the_limits_is_read() -> None:
+    """It may have the maximum nesting, and any finite number."""
     assert parse_json("[" * MAX_DEPTH + "]" * MAX_DEPTH, "x") is not None
     assert parse_json('{"a": [1.5e300, 123456789012345678901234567890]}', "x")["a"][1] > 10**29
 
 
 @pytest.mark.parametrize("name", ["x" * 256, "a\0b", ".", "missing"])
-def test_a_path_that_cannot_be_read_is_a_sentence(tmp_path: Path, name: str) -> None:
-    """Names that no file can have, a folder, and a missing file."""
+def test_a_path_that_cannot_be_read_is_an_error(tmp_path: Path, name: str) -> None:
+    """It is not a valid name, a folder, or a missing file."""
     with pytest.raises(InputError, match=r"cannot be read|is no path"):
         read_bytes(tmp_path / name, 10)

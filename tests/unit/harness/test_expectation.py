@@ -1,4 +1,4 @@
-"""How a run came out beside what its suite expects."""
+"""The outcome of a run beside the expectation of its suite."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ KNOWN = Expectation(known_failures=frozenset({"recovered=invalid", "progress=unk
 def test_an_outcome(
     expectation: Expectation, verdict: Verdict, failures: tuple[str, ...], in_fault: int | None, outcome: Outcome
 ) -> None:
-    """What is expected or known is no failure; an unknown is none either, and no success."""
+    """An expected verdict or a known failure passes, and an unknown is undecided."""
     assert expectation.outcome(verdict, failures, in_fault) is outcome
 
 
-def test_only_what_is_unexpected_counts_as_invalid() -> None:
-    """The colour of a page follows it."""
+def test_only_an_unexpected_outcome_counts_as_invalid() -> None:
+    """This verdict is the colour of the page."""
     assert [outcome.verdict for outcome in Outcome] == [VALID, VALID, UNKNOWN, INVALID]

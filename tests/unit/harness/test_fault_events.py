@@ -1,4 +1,4 @@
-"""Events of faults: what the nemesis writes is read back by the one decoder, and nothing else is taken for one."""
+"""The decoder reads the events of faults, and takes no other event for one."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def op(second: int, f: str, value: Any, process: int | str = NEMESIS) -> Op:
 
 
 @pytest.mark.parametrize("begins", [True, False])
-def test_what_is_written_is_read(begins: bool) -> None:
-    """A kind may begin with anything, also with `start-`."""
+def test_a_written_event_is_read(begins: bool) -> None:
+    """The name of a kind may also begin with `start-`."""
     for kind in ("kill", "start-kill", "stop-it"):
         found = fault_event(event_name(kind, begins=begins), {"fault": 3, "targets": ["n1", "n2"]})
         assert found == FaultEvent(fault=3, kind=kind, begins=begins, targets=("n1", "n2"))
@@ -36,20 +36,20 @@ def test_what_is_written_is_read(begins: bool) -> None:
         (7, {"fault": 3}),
     ],
 )
-def test_what_is_of_another_form_is_no_event_of_a_fault(f: Any, value: Any) -> None:
+def test_an_event_of_another_form_is_no_event_of_a_fault(f: Any, value: Any) -> None:
     """A history may come from anyone."""
     assert fault_event(f, value) is None
 
 
-def test_targets_that_are_no_list_are_none() -> None:
-    """The fault is still one."""
+def test_targets_that_are_no_list_are_ignored() -> None:
+    """The event still counts as that of a fault."""
     assert fault_event("start-kill", {"fault": 3, "targets": "n1"}) == FaultEvent(
         fault=3, kind="kill", begins=True, targets=()
     )
 
 
 def test_the_faults_of_a_history() -> None:
-    """The first start is the start, the last stop is the end; what never stopped ends with the history; none has a proof."""
+    """A fault lasts from its first start to its last stop, or to the end of the history; none has a proof."""
     found = fault_records(
         [
             op(1, "start-kill", {"fault": 0, "targets": []}),
@@ -61,6 +61,6 @@ def test_the_faults_of_a_history() -> None:
             op(7, "stop-nothing", {"fault": 5}),
         ]
     )
-    told = [(each.planned.id, each.planned.kind, each.targets, each.start_ns, each.end_ns) for each in found]
-    assert told == [(0, "kill", ("n2",), S, 5 * S), (1, "pause", ("n1",), 6 * S, 7 * S)]
+    faults = [(each.planned.id, each.planned.kind, each.targets, each.start_ns, each.end_ns) for each in found]
+    assert faults == [(0, "kill", ("n2",), S, 5 * S), (1, "pause", ("n1",), 6 * S, 7 * S)]
     assert all(each.proof is None and each.error for each in found)

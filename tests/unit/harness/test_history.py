@@ -1,4 +1,4 @@
-"""The history file: what is written is read back, whatever ends the run; what is wrong in it is named."""
+"""The history file: events are read as they were written, and the error of a bad line names the line."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ CLIENT_OPS = st.builds(
 
 
 def write(history: HistoryWriter | MemoryHistory, count: int) -> None:
-    """Records that many invokes of as many processes."""
+    """Records `count` invokes, each of another process."""
     for process in range(count):
         history.append(time_ns=process, op_type=OpType.INVOKE, process=process, f="write", value=process, key="k")
 
@@ -58,14 +58,14 @@ def write(history: HistoryWriter | MemoryHistory, count: int) -> None:
 @settings(deadline=None)
 @given(op=CLIENT_OPS)
 def test_an_event_is_read_as_it_was_written(op: Op) -> None:
-    """Every event that JSON can say survives its line unchanged, types included."""
+    """Each event that JSON can represent stays the same, with its types."""
     line = LineEncoder().event(op)
     read = decode_event(decode_object(line.encode()), 0)
     assert repr(read) == repr(op)
 
 
 def test_a_history_is_read_as_it_was_written(tmp_path: Path) -> None:
-    """Header, events of clients and of the nemesis, and dense indexes."""
+    """It has a header, events of clients and of the nemesis, and consecutive indexes."""
     path = tmp_path / "history.jsonl"
     writer = HistoryWriter(path, {"seed": 7})
     write(writer, 3)
@@ -82,7 +82,7 @@ def test_a_history_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_null_fields_are_left_out_of_a_line(tmp_path: Path) -> None:
-    """The format: six keys always, the others where they say something."""
+    """A line always has six keys, and the others only if they are not null."""
     path = tmp_path / "history.jsonl"
     writer = HistoryWriter(path, {})
     writer.append(
@@ -94,8 +94,8 @@ def test_null_fields_are_left_out_of_a_line(tmp_path: Path) -> None:
     )
 
 
-def test_a_history_is_never_written_over(tmp_path: Path) -> None:
-    """An existing file is refused and left as it was."""
+def test_a_history_is_never_overwritten(tmp_path: Path) -> None:
+    """An existing file is an error, and stays the same."""
     path = tmp_path / "history.jsonl"
     path.write_text("mine")
     with pytest.raises(InputError, match="exists already"):
@@ -104,13 +104,13 @@ def test_a_history_is_never_written_over(tmp_path: Path) -> None:
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    """A missing directory is an error of the infrastructure, with the path."""
+    """The error of a missing folder has the path."""
     with pytest.raises(InfrastructureError, match=r"nowhere/history\.jsonl"):
         HistoryWriter(tmp_path / "nowhere" / "history.jsonl", {})
 
 
 def test_events_reach_the_file_by_number_and_by_time(tmp_path: Path) -> None:
-    """The 256th event is written at once, and a lonely one within a second, without another event or a close."""
+    """The 256th event is written at once, and a single one within a second."""
     path = tmp_path / "history.jsonl"
 
     async def main() -> tuple[int, int, int]:
@@ -128,8 +128,8 @@ def test_events_reach_the_file_by_number_and_by_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [{1, 2}, float("nan"), b"bytes", object(), [float("inf")]])
-def test_a_value_that_json_cannot_say_is_refused(tmp_path: Path, value: Any) -> None:
-    """It is refused before it is recorded, and the history goes on without a gap."""
+def test_a_value_that_json_cannot_represent_is_refused(tmp_path: Path, value: Any) -> None:
+    """It is not recorded, and the indexes have no gap."""
     path = tmp_path / "history.jsonl"
     writer = HistoryWriter(path, {})
     with pytest.raises(InputError, match="that JSON can represent"):
@@ -140,7 +140,7 @@ def test_a_value_that_json_cannot_say_is_refused(tmp_path: Path, value: Any) -> 
 
 
 def test_a_value_that_is_too_deep_or_too_long_is_refused(tmp_path: Path) -> None:
-    """What a reader would not take is not written."""
+    """A reader would refuse it, too."""
     deep: list[Any] = []
     for _ in range(100_000):
         deep = [deep]
@@ -155,7 +155,7 @@ def test_a_value_that_is_too_deep_or_too_long_is_refused(tmp_path: Path) -> None
 
 @pytest.fixture
 def full_disk() -> AbstractContextManager[None]:
-    """Lets the kernel refuse to grow any file of this process beyond a few kilobytes, while it is entered."""
+    """Returns a context in which no file of this process can grow beyond a few kilobytes."""
 
     @contextlib.contextmanager
     def limited() -> Iterator[None]:
@@ -172,7 +172,7 @@ def full_disk() -> AbstractContextManager[None]:
 def test_a_full_disk_ends_the_history_with_a_clear_error(
     tmp_path: Path, full_disk: AbstractContextManager[None]
 ) -> None:
-    """The error names the file, the file holds whole lines only, and nothing is recorded from then on."""
+    """The error names the file, the file has only whole lines, and no other event is recorded."""
     path = tmp_path / "history.jsonl"
     writer = HistoryWriter(path, {})
     with full_disk, pytest.raises(InfrastructureError, match=r"history\.jsonl.*Is the disk full"):
@@ -188,10 +188,8 @@ def test_a_full_disk_ends_the_history_with_a_clear_error(
     assert history.ops == writer.ops[: len(history.ops)]
 
 
-def test_a_full_disk_that_the_timer_meets_is_told_to_the_next_caller(
-    tmp_path: Path, full_disk: AbstractContextManager[None]
-) -> None:
-    """A flush in the background has no caller, so its failure waits for one."""
+def test_the_next_call_raises_a_failure_of_the_timer(tmp_path: Path, full_disk: AbstractContextManager[None]) -> None:
+    """A flush in the background has no caller."""
 
     async def main() -> None:
         writer = HistoryWriter(tmp_path / "history.jsonl", {})
@@ -204,8 +202,8 @@ def test_a_full_disk_that_the_timer_meets_is_told_to_the_next_caller(
         run_virtual(main())
 
 
-def test_a_closed_history_takes_nothing(tmp_path: Path) -> None:
-    """Closing twice does no harm; appending afterwards is an error."""
+def test_a_closed_history_takes_no_event(tmp_path: Path) -> None:
+    """A second close does nothing; a later append is an error."""
     writer = HistoryWriter(tmp_path / "history.jsonl", {})
     writer.close()
     writer.close()
@@ -214,7 +212,7 @@ def test_a_closed_history_takes_nothing(tmp_path: Path) -> None:
 
 
 def test_only_the_last_line_can_be_torn(tmp_path: Path) -> None:
-    """A file cut at any byte after its header gives every whole event, and says whether a part was left out."""
+    """A file that is cut at any byte after its header gives all whole events, and `torn` if a part is left out."""
     path = tmp_path / "history.jsonl"
     writer = HistoryWriter(path, {})
     write(writer, 3)
@@ -225,7 +223,7 @@ def test_only_the_last_line_can_be_torn(tmp_path: Path) -> None:
     for size in range(ends[0], len(whole) + 1):
         cut.write_bytes(whole[:size])
         history = read_history(cut)
-        # A line that lacks nothing but its newline is whole.
+        # A line that lacks only its newline is whole.
         lines = sum(end - 1 <= size for end in ends[1:])
         assert history.ops == writer.ops[:lines]
         assert history.torn == (size not in ends and size + 1 not in ends)
@@ -254,7 +252,7 @@ BAD_LINES = {
 
 @pytest.mark.parametrize(("line", "expected"), BAD_LINES.items(), ids=range(len(BAD_LINES)))
 def test_a_bad_line_is_named(tmp_path: Path, line: str, expected: str) -> None:
-    """A line that is no event is an error with file, line number, and what was expected."""
+    """The error has the file, the line number, and the expectation."""
     path = tmp_path / "history.jsonl"
     path.write_text(HEADER + line + "\n" + INVOKE)
     with pytest.raises(InputError) as raised:
@@ -264,8 +262,8 @@ def test_a_bad_line_is_named(tmp_path: Path, line: str, expected: str) -> None:
     assert len(str(raised.value)) < 1000
 
 
-def test_bytes_that_are_no_text_are_named(tmp_path: Path) -> None:
-    """A line that is not UTF-8 is a bad line like any other."""
+def test_bytes_that_are_not_text_are_named(tmp_path: Path) -> None:
+    """A line that is not UTF-8 is a bad line."""
     path = tmp_path / "history.jsonl"
     path.write_bytes(HEADER.encode() + b"\xff\xfe\n")
     with pytest.raises(InputError, match=r"history\.jsonl:2: expected a JSON object"):
@@ -273,7 +271,7 @@ def test_bytes_that_are_no_text_are_named(tmp_path: Path) -> None:
 
 
 def test_an_endless_line_is_not_read(tmp_path: Path) -> None:
-    """The length of a line is bounded."""
+    """A line has a maximum length."""
     path = tmp_path / "history.jsonl"
     path.write_text(HEADER + '{"index":0,' + " " * MAX_LINE_BYTES)
     with pytest.raises(InputError, match=":2: expected a line of at most"):
@@ -290,7 +288,7 @@ def test_an_endless_line_is_not_read(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_that_is_no_history_is_named(tmp_path: Path, text: str, expected: str) -> None:
-    """Without its header a file is no history, torn or not."""
+    """A history needs its header."""
     path = tmp_path / "history.jsonl"
     path.write_text(text)
     with pytest.raises(InputError) as raised:
@@ -299,12 +297,12 @@ def test_a_file_that_is_no_history_is_named(tmp_path: Path, text: str, expected:
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    """A file that cannot be opened is an error with its path."""
+    """The error has the path."""
     with pytest.raises(InputError, match=r"history\.jsonl: the history cannot be read: No such file"):
         read_history(tmp_path / "history.jsonl")
 
 
-def test_a_header_that_json_cannot_say_creates_no_file(tmp_path: Path) -> None:
+def test_a_header_that_json_cannot_represent_creates_no_file(tmp_path: Path) -> None:
     """The header is encoded before the file is made."""
     path = tmp_path / "history.jsonl"
     with pytest.raises(InputError):
@@ -312,8 +310,8 @@ def test_a_header_that_json_cannot_say_creates_no_file(tmp_path: Path) -> None:
     assert not path.exists()
 
 
-def test_memory_keeps_what_a_file_would(tmp_path: Path) -> None:
-    """A simulation's history has the same events as a file's."""
+def test_memory_has_the_same_events_as_a_file(tmp_path: Path) -> None:
+    """Both recorders make the same events."""
     writer, memory = HistoryWriter(tmp_path / "history.jsonl", {}), MemoryHistory()
     write(writer, 5)
     write(memory, 5)
@@ -321,7 +319,7 @@ def test_memory_keeps_what_a_file_would(tmp_path: Path) -> None:
 
 
 def test_lines_are_ascii(tmp_path: Path) -> None:
-    """Any text is escaped, lone surrogates included, so that a line's length in bytes is that in characters."""
+    """All other characters are escaped, so a line has as many bytes as characters."""
     path = tmp_path / "history.jsonl"
     writer = HistoryWriter(path, {})
     writer.append(time_ns=0, op_type=OpType.INFO, process=0, f="read", error="käse \ud800 \n")

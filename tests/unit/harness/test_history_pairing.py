@@ -1,4 +1,4 @@
-"""Pairing: events become operations, and a history that breaks the law of processes is refused."""
+"""Pairing turns events into operations, and refuses a history with malformed processes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ INVOKE, OK, FAIL, INFO = OpType.INVOKE, OpType.OK, OpType.FAIL, OpType.INFO
 
 
 def op(index: int, op_type: OpType, process: int | str, f: str = "read", **fields: Any) -> Op:
-    """Makes an event at a time of ten times its index."""
+    """Returns an event at ten times its index."""
     return Op(index=index, time_ns=10 * index, type=op_type, process=process, f=f)._replace(**fields)
 
 
@@ -47,19 +47,19 @@ def test_an_operation_joins_its_two_events() -> None:
 
 @pytest.mark.parametrize("op_type", [FAIL, INFO])
 def test_only_an_ok_has_a_result(op_type: OpType) -> None:
-    """The value of a fail or an info repeats the argument, and is no result."""
+    """The value of a fail or an info is its argument."""
     (paired,) = pair([op(0, INVOKE, 0, "write", value=5), op(1, op_type, 0, "write", value=5, error="timeout")])
     assert (paired.type, paired.value, paired.result, paired.error) == (op_type, 5, None, "timeout")
 
 
 def test_an_operation_without_a_completion_is_info_without_an_end() -> None:
-    """A run that was cut off knows nothing about what was in flight."""
+    """The run ended during the operation."""
     (paired,) = pair([op(0, INVOKE, 0)])
     assert (paired.type, paired.end_ns, paired.complete_index) == (INFO, None, None)
 
 
 def test_operations_are_in_the_order_of_their_invokes() -> None:
-    """Whoever ends first, the first to begin comes first; the nemesis is no client."""
+    """The order of the ends does not matter, and events of the nemesis are left out."""
     paired = pair(
         [
             op(0, INVOKE, 0),
@@ -90,8 +90,8 @@ def test_operations_are_in_the_order_of_their_invokes() -> None:
         ),
     ],
 )
-def test_a_history_that_breaks_the_law_of_processes_is_refused(ops: list[Op], expected: str) -> None:
-    """One operation at a time, none after an info, and only what was invoked is completed; the event is named."""
+def test_a_history_with_a_malformed_process_is_refused(ops: list[Op], expected: str) -> None:
+    """A process has one operation at a time and none after an info, and completes only its operation."""
     with pytest.raises(InputError) as raised:
         pair(ops)
     assert expected in str(raised.value)
@@ -100,7 +100,7 @@ def test_a_history_that_breaks_the_law_of_processes_is_refused(ops: list[Op], ex
 @settings(deadline=None)
 @given(data=st.data())
 def test_every_invoke_becomes_one_operation(data: st.DataObject) -> None:
-    """Over random lawful histories: as many operations as invokes, each with the events of one process, ends after starts."""
+    """In random histories, each operation has two events of one process, and ends after its start."""
     history = MemoryHistory()
     free, busy = list(range(4)), list[int]()
     fresh = 4

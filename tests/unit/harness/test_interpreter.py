@@ -1,4 +1,4 @@
-"""The interpreter: whatever clients do, the history is true and the run goes on."""
+"""The interpreter: the history is right and the run continues, whatever the clients do."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ NODES = [Node(name=f"n{number}", address=f"10.0.0.{number}") for number in range
 
 
 class Service:
-    """A client factory whose clients do what a coroutine function says; remembers what became of them."""
+    """A client factory whose clients call a coroutine function; records opened and closed clients."""
 
     def __init__(
         self, behave: Callable[[int], Awaitable[Any]], close: Callable[[], Awaitable[None]] | None = None
@@ -67,11 +67,11 @@ class ServiceClient:
         self.node = node
 
     async def invoke(self, invocation: Invocation) -> Outcome:
-        """Behaves as the service says."""
+        """Calls the function of the service."""
         return await self.service.behave(self.process)  # type: ignore[no-any-return]
 
     async def close(self) -> None:
-        """Closes as the service says."""
+        """Calls the close function of the service."""
         self.service.closed.append(self.process)
         if self.service.closing is not None:
             await self.service.closing()
@@ -103,7 +103,7 @@ async def hang(_: int) -> Outcome:
 
 
 def test_an_operation_leaves_an_invoke_and_a_completion() -> None:
-    """Each with time, process, function, value, key and node; the completion's time is that of the answer."""
+    """Each event has time, process, function, value, key and node. The completion has the time of the answer."""
 
     async def behave(_: int) -> Outcome:
         await asyncio.sleep(0.25)
@@ -117,8 +117,8 @@ def test_an_operation_leaves_an_invoke_and_a_completion() -> None:
     assert (result.operations, result.ok, result.failed, result.unknown) == (1, 1, 0, 0)
 
 
-def test_a_completion_has_the_order_that_the_client_tells(tmp_path: Path) -> None:
-    """It is written and read back; one that is no integer of 64 bits makes the operation one in doubt, and nothing breaks."""
+def test_a_completion_has_the_order_of_its_outcome(tmp_path: Path) -> None:
+    """It is written and read back. If it is not an integer of 64 bits, the operation is an info."""
     orders = iter([-7, None, 2**63 - 1, 2**63, True])
 
     async def behave(_: int) -> Outcome:
@@ -135,7 +135,7 @@ def test_a_completion_has_the_order_that_the_client_tells(tmp_path: Path) -> Non
 
 
 class RoutedService(Service):
-    """A service whose clients choose their node, as those that follow a leader do."""
+    """A service with routed clients."""
 
     def __call__(self, process: int, node: Node) -> ServiceClient:
         """Makes a client that asks n9."""
@@ -144,8 +144,8 @@ class RoutedService(Service):
         return client
 
 
-def test_a_completion_tells_which_node_a_routed_client_asked() -> None:
-    """Also where the client never answered; an invoke tells nothing, since no node was asked yet."""
+def test_a_completion_has_the_node_that_a_routed_client_asked() -> None:
+    """It also has it after a time-out. An invoke has none, because no node was asked yet."""
     for behave, kind in ((answer_at_once, OpType.OK), (hang, OpType.INFO)):
         _, ops = run(limit(1, repeat(READ)), RoutedService(behave))
         assert [(op.type, op.via) for op in ops] == [(OpType.INVOKE, None), (kind, "n9")]
@@ -154,7 +154,7 @@ def test_a_completion_tells_which_node_a_routed_client_asked() -> None:
 
 
 def test_a_fail_keeps_its_process_and_its_error() -> None:
-    """A certain failure repeats the argument; the same process goes on."""
+    """Its value is the argument, and the same process continues."""
 
     async def behave(_: int) -> Outcome:
         return Fail("not-leader: n2 leads")
@@ -182,21 +182,21 @@ async def _info() -> Outcome:
 
 
 def test_a_later_drive_uses_fresh_processes() -> None:
-    """Processes of a second phase begin where the first one's ended."""
+    """Its numbers begin at `first_process`."""
     result, ops = run(limit(3, repeat(READ)), Service(answer_at_once), load=ClosedLoop(concurrency=3), first_process=10)
     assert {op.process for op in ops} == {10, 11, 12}
     assert result.next_process == 13
 
 
 def test_workers_are_spread_over_the_nodes() -> None:
-    """Worker k works at node k mod n."""
+    """Worker k is at node k mod n."""
     service = Service(answer_at_once)
     run(limit(7, repeat(READ)), service, load=ClosedLoop(concurrency=7))
     assert [service.nodes[process] for process in range(7)] == ["n1", "n2", "n3", "n1", "n2", "n3", "n1"]
 
 
 class MuteError(Exception):
-    """An exception that cannot even say what it is."""
+    """An exception whose text raises another one."""
 
     def __str__(self) -> str:
         raise ValueError("no text")
@@ -213,7 +213,7 @@ class MuteError(Exception):
     ],
 )
 def test_an_exception_is_an_info(error: BaseException, expected: str) -> None:
-    """Whatever leaves a client, the outcome is unknown, the text is bounded, and the run goes on."""
+    """Its text is cut, and the run continues."""
 
     async def behave(_: int) -> Outcome:
         raise error
@@ -228,7 +228,7 @@ def test_an_exception_is_an_info(error: BaseException, expected: str) -> None:
 
 @pytest.mark.parametrize("outcome", [None, 42, Fail(error=None), Info(error=3), (OpType.OK, 3)])  # type: ignore[arg-type]
 def test_an_answer_that_is_no_outcome_is_an_info(outcome: Any) -> None:
-    """A client that breaks its protocol has said nothing about the operation."""
+    """The outcome of the operation is unknown."""
 
     async def behave(_: int) -> Any:
         return outcome
@@ -238,8 +238,8 @@ def test_an_answer_that_is_no_outcome_is_an_info(outcome: Any) -> None:
     assert "which is not an outcome" in (ops[1].error or "")
 
 
-def test_a_result_that_a_history_cannot_hold_is_an_info(tmp_path: Any) -> None:
-    """What cannot be recorded cannot be judged."""
+def test_a_result_that_json_cannot_represent_is_an_info(tmp_path: Any) -> None:
+    """It cannot be recorded, so it cannot be judged."""
     from harness.history import HistoryWriter  # noqa: PLC0415 - the one test that needs a file
 
     async def behave(_: int) -> Outcome:
@@ -255,7 +255,7 @@ def test_a_result_that_a_history_cannot_hold_is_an_info(tmp_path: Any) -> None:
 
 
 def test_a_client_that_cannot_be_made_is_a_fail() -> None:
-    """Without a client nothing can have left, so the operation certainly did not happen."""
+    """Without a client no request was sent, so the operation certainly did not happen."""
 
     def broken(process: int, node: Node) -> Any:
         raise ValueError(f"no route for {process}")
@@ -266,7 +266,7 @@ def test_a_client_that_cannot_be_made_is_a_fail() -> None:
 
 
 def test_a_hung_client_is_abandoned_at_its_time_out() -> None:
-    """The operation is an info at the deadline, the client is closed, and the worker goes on with another process."""
+    """The operation is an info at the deadline, the client is closed, and another process takes the seat."""
     service = Service(lambda process: hang(process) if process == 0 else answer_at_once(process))
     result, ops = run(limit(2, repeat(READ)), service, timeout_s=0.5)
     assert [(op.type, op.process, op.error) for op in ops] == [
@@ -281,7 +281,7 @@ def test_a_hung_client_is_abandoned_at_its_time_out() -> None:
 
 
 def test_a_client_that_ignores_its_cancellation_is_not_waited_for() -> None:
-    """Its late answer changes nothing: the operation was an info, and the process never works again."""
+    """Its late answer has no effect, and its process never works again."""
 
     async def behave(process: int) -> Outcome:
         if process == 0:
@@ -302,8 +302,8 @@ def test_a_client_that_ignores_its_cancellation_is_not_waited_for() -> None:
 
 
 @pytest.mark.parametrize("where", ["invoke", "close"])
-def test_a_client_that_can_never_be_cancelled_does_not_keep_the_loop(where: str) -> None:
-    """When the drive is over, the loop can be closed as `asyncio.run` does it: by cancelling what is left, and waiting."""
+def test_a_client_that_ignores_every_cancellation_does_not_block_the_loop(where: str) -> None:
+    """After the drive, no task keeps the loop from its end, as in `asyncio.run`."""
 
     async def immortal(_: int = 0) -> Any:
         while True:
@@ -334,7 +334,7 @@ def test_a_client_that_can_never_be_cancelled_does_not_keep_the_loop(where: str)
 
 @pytest.mark.parametrize("how", ["raises", "hangs", "is cancelled"])
 def test_a_client_that_cannot_be_closed_is_counted(how: str) -> None:
-    """The run does not wait for it longer than a moment, and says how many there were."""
+    """The run waits for it for a bounded time, and counts it."""
 
     async def close() -> None:
         if how == "raises":
@@ -364,24 +364,24 @@ def test_a_client_that_cannot_be_closed_is_counted(how: str) -> None:
 
 
 def test_a_client_that_never_suspends_does_not_starve_the_others() -> None:
-    """Even answers that take no time leave everyone a turn."""
+    """Other workers have turns even if answers take no time."""
     _, ops = run(time_limit(0.001, limit(3000, repeat(READ))), Service(answer_at_once), load=ClosedLoop(concurrency=3))
     assert Counter(op.process for op in ops) == {0: 2000, 1: 2000, 2: 2000}
 
 
 def test_stopping_ends_a_wait_at_once() -> None:
-    """Workers that wait for a time or an event are sent home."""
+    """Workers that wait for a time or an event end."""
     for waiting in (Later(10**15), Later(10**15, or_event=True)):
-        result, ops = run(from_function(functools.partial(_say, waiting)), Service(answer_at_once), stop_s=3)
+        result, ops = run(from_function(functools.partial(_always, waiting)), Service(answer_at_once), stop_s=3)
         assert (result.operations, ops) == (0, [])
 
 
-def _say(answer: Later, _: Asker) -> Later:
+def _always(answer: Later, _: Asker) -> Later:
     return answer
 
 
-def test_stopping_lets_what_is_in_flight_end() -> None:
-    """Nothing new is invoked, and an answer that comes within the grace is recorded as it is."""
+def test_stopping_lets_operations_in_flight_end() -> None:
+    """No new operation starts, and an answer within the grace time is recorded."""
 
     async def behave(_: int) -> Outcome:
         await asyncio.sleep(STOP_GRACE_S * 0.9)
@@ -392,8 +392,8 @@ def test_stopping_lets_what_is_in_flight_end() -> None:
     assert result.ok == 1
 
 
-def test_stopping_does_not_wait_for_what_hangs() -> None:
-    """What is not answered within the grace is an info that says why."""
+def test_stopping_does_not_wait_for_a_hung_client() -> None:
+    """After the grace time, the operation is an info with the reason."""
     result, ops = run(repeat(READ), Service(hang), timeout_s=60, stop_s=1)
     assert [op.type for op in ops] == [OpType.INVOKE, OpType.INFO]
     assert (ops[1].error or "").startswith("interrupted")
@@ -402,7 +402,7 @@ def test_stopping_does_not_wait_for_what_hangs() -> None:
 
 
 def test_a_drive_that_is_stopped_before_it_begins_does_nothing() -> None:
-    """Not even one operation."""
+    """It has no operation."""
 
     async def main() -> tuple[DriveResult, list[Op]]:
         stop = asyncio.Event()
@@ -427,13 +427,13 @@ def test_a_drive_that_is_stopped_before_it_begins_does_nothing() -> None:
 
 
 def test_a_generator_that_waits_for_ever_is_an_error() -> None:
-    """A run that could not go on says so, instead of hanging until someone stops it."""
-    with pytest.raises(GeneratorStuck, match="told all 2 workers to wait"):
+    """Otherwise the run would hang."""
+    with pytest.raises(GeneratorStuck, match="lets all 2 workers wait"):
         run(from_function(lambda _: Later()), Service(answer_at_once), load=ClosedLoop(concurrency=2))
 
 
-def test_waiting_for_an_event_is_waiting_for_that_of_anyone() -> None:
-    """A worker that waits is asked again after another's invoke and completion."""
+def test_an_event_of_any_worker_ends_a_wait() -> None:
+    """A waiting worker asks again after an invoke and a completion of another one."""
     asked: list[int] = []
 
     def generate(asker: Asker) -> Any:
@@ -447,7 +447,7 @@ def test_waiting_for_an_event_is_waiting_for_that_of_anyone() -> None:
 
 
 def test_a_generator_s_own_error_ends_the_drive() -> None:
-    """It is not hidden; what was recorded stays, and clients are closed."""
+    """The drive raises it, the events so far stay, and the clients are closed."""
     service = Service(answer_at_once)
     history = MemoryHistory()
 
@@ -462,8 +462,8 @@ def test_a_generator_s_own_error_ends_the_drive() -> None:
     assert service.closed == [0]
 
 
-def test_a_generator_s_value_that_a_history_cannot_hold_ends_the_drive(tmp_path: Any) -> None:
-    """It is an error of the workload, told before anything is sent."""
+def test_a_generator_s_value_that_json_cannot_represent_ends_the_drive(tmp_path: Any) -> None:
+    """It is an error of the workload, and no request is sent."""
     from harness.history import HistoryWriter  # noqa: PLC0415 - the one test that needs a file
 
     service = Service(answer_at_once)
@@ -476,7 +476,7 @@ class FullHistory(MemoryHistory):
     """A history that takes four events."""
 
     def append(self, **event: Any) -> Op:
-        """Records an event, or says that the disk is full."""
+        """Records an event; raises after four."""
         if len(self.ops) == 4:
             raise InfrastructureError("the disk is full")
         return super().append(**event)
@@ -484,7 +484,7 @@ class FullHistory(MemoryHistory):
 
 @pytest.mark.parametrize("behave", [answer_slowly, hang])
 def test_a_history_that_cannot_be_written_ends_the_drive(behave: Any) -> None:
-    """Operations that are not recorded must not be performed; the error reaches the run, also from a time-out."""
+    """An operation must be recorded before it is performed. The error also reaches the run from a time-out."""
     service = Service(behave)
     with pytest.raises(InfrastructureError, match="the disk is full"):
         run(repeat(READ), service, history=FullHistory())
@@ -492,7 +492,7 @@ def test_a_history_that_cannot_be_written_ends_the_drive(behave: Any) -> None:
 
 
 def test_cancelling_a_drive_cancels_its_operations() -> None:
-    """Who leaves at once leaves no task behind, and clients are closed."""
+    """No task is left, and the clients are closed."""
     service = Service(hang)
 
     async def main() -> int:
@@ -519,12 +519,12 @@ def test_cancelling_a_drive_cancels_its_operations() -> None:
     assert sorted(service.closed) == [0, 1, 2]
 
 
-def test_the_generator_is_told_every_event() -> None:
-    """Invokes and completions, in the order of the history."""
-    told: list[Op] = []
+def test_the_generator_receives_every_event() -> None:
+    """It receives invokes and completions, in the order of the history."""
+    received: list[Op] = []
 
     class Listener:
-        """Passes on what it is told."""
+        """A generator that records its events."""
 
         def __init__(self) -> None:
             self._child = limit(5, repeat(READ))
@@ -534,17 +534,17 @@ def test_the_generator_is_told_every_event() -> None:
             return self._child.ask(asker)
 
         def told(self, event: Op) -> None:
-            """Notes the event."""
-            told.append(event)
+            """Records the event."""
+            received.append(event)
 
     _, ops = run(Listener(), Service(answer_slowly), load=ClosedLoop(concurrency=2))
-    assert told == ops
+    assert received == ops
 
 
 @settings(deadline=None, max_examples=40)
 @given(data=st.data())
-def test_every_history_keeps_the_laws(data: st.DataObject) -> None:
-    """Over random loads and clients: dense indexes, times that never go back, lawful processes, and an end to everything."""
+def test_every_history_is_well_formed(data: st.DataObject) -> None:
+    """With random loads and clients: consecutive indexes, ascending times, valid processes, and an end of each operation."""
     loads: list[Load] = [
         ClosedLoop(concurrency=4),
         OpenLoop(rate_per_node=40, max_in_flight=3, processes_per_node=1),
@@ -577,7 +577,7 @@ def test_every_history_keeps_the_laws(data: st.DataObject) -> None:
 
 
 def test_a_simulation_is_the_same_every_time() -> None:
-    """In virtual time a whole run is a function of its seed."""
+    """In virtual time, the seed determines the whole run."""
 
     def once() -> list[Op]:
         return simulate(limit(200, sequence(itertools.repeat(READ))), load=OpenLoop(rate_per_node=30), seed=4)

@@ -1,4 +1,4 @@
-"""The open loop: arrivals do not wait for answers, and none is dropped in silence; what a load may be."""
+"""The open loop: arrivals do not wait for answers, and each dropped arrival is counted. Also the checks of loads."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ READ = Invocation("read")
 
 
 class Service:
-    """A client factory whose clients do what a coroutine function of process and node says."""
+    """A client factory whose clients call a coroutine function of process and node."""
 
     def __init__(self, behave: Callable[[int, str], Awaitable[Outcome]]) -> None:
         self.behave = behave
@@ -52,11 +52,11 @@ class ServiceClient:
         self.node = node
 
     async def invoke(self, invocation: Invocation) -> Outcome:
-        """Behaves as the service says."""
+        """Calls the function of the service."""
         return await self.service.behave(self.process, self.node.name)
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Does nothing."""
 
 
 def run(generator: Generator, service: Service, load: Load, **more: Any) -> tuple[DriveResult, list[Op]]:
@@ -82,14 +82,14 @@ async def hang(_: int, __: str) -> Outcome:
 
 
 def arrivals_s(node: str, seed: int = 1, rate: float = 10.0, until_s: float = 10.0) -> list[float]:
-    """Returns the arrival times at a node that the seed says."""
+    """Returns the arrival times of a seed at a node."""
     draws = stream(seed, f"arrivals/{node}")
     times = itertools.accumulate(iter(lambda: draws.expovariate(rate), None))
     return list(itertools.takewhile(lambda time_s: time_s < until_s, times))
 
 
 def test_arrivals_are_drawn_from_the_node_s_stream_and_do_not_wait() -> None:
-    """Each node's schedule is the seed's, whatever becomes of the operations; the scheduled time is recorded."""
+    """The seed determines the schedule of each node, and the events have the scheduled time."""
 
     async def behave(process: int, _: str) -> Outcome:
         await asyncio.sleep(1.0 if process % 2 else 0.001)
@@ -104,7 +104,7 @@ def test_arrivals_are_drawn_from_the_node_s_stream_and_do_not_wait() -> None:
 
 
 def test_a_stuck_node_keeps_getting_requests() -> None:
-    """Its pool grows, up to its maximum in flight; what goes beyond is counted, and other nodes are not touched."""
+    """Its pool grows up to its maximum in flight, further arrivals are counted, and other nodes are not affected."""
     service = Service(lambda process, node: (hang if node == "n2" else answer_at_once)(process, node))
     load = OpenLoop(rate_per_node=50, max_in_flight=20, processes_per_node=2)
     result, ops = run(time_limit(1, repeat(READ)), service, load, timeout_s=30)
@@ -115,13 +115,13 @@ def test_a_stuck_node_keeps_getting_requests() -> None:
     assert invoked["n3"] == arrivals["n3"]
     assert invoked["n2"] == 20
     assert result.timeouts == 20
-    # The generator's end is noticed at the first arrival that finds a free process, so shed counts go on until then.
+    # The driver sees the end of the generator at the first arrival with a free process, so shed arrivals count until then.
     assert result.shed >= arrivals["n2"] - 20
     assert sum(node != "n2" for node in service.nodes.values()) == 4
 
 
 def test_processes_of_a_node_take_turns() -> None:
-    """Those that a node has from the start are all used, so that clients of different routing all work."""
+    """All processes of a node work, so that clients with different routes all work."""
     _, ops = run(limit(300, repeat(READ)), Service(answer_at_once), OpenLoop(rate_per_node=10, processes_per_node=4))
     shares = Counter((op.node, op.process) for op in ops if op.type is OpType.INVOKE)
     assert len(shares) == 12
@@ -131,7 +131,7 @@ def test_processes_of_a_node_take_turns() -> None:
 
 
 def test_after_an_info_a_pool_gets_a_process_with_a_fresh_number() -> None:
-    """No number is used twice, and the node stays the same."""
+    """Each number is used once, and the node stays the same."""
 
     async def behave(_: int, __: str) -> Outcome:
         return Info("perhaps")
@@ -145,14 +145,14 @@ def test_after_an_info_a_pool_gets_a_process_with_a_fresh_number() -> None:
 
 
 def test_an_arrival_without_an_operation_is_counted() -> None:
-    """A generator that has nothing at an arrival does not get it back later."""
+    """If the generator has no operation at an arrival, the arrival does not wait."""
     result, ops = run(time_limit(10, delay(1.0, repeat(READ))), Service(answer_at_once), OpenLoop(rate_per_node=10))
     assert result.operations == 10 == len(ops) // 2
     assert 200 < result.unused < 400
 
 
 def test_stopping_an_open_loop_ends_its_arrivals() -> None:
-    """Nothing new is invoked, and what is in flight ends as in a closed loop."""
+    """No new operation starts, and operations in flight end as in a closed loop."""
     for behave, unknown in ((answer_slowly, False), (hang, True)):
         result, ops = run(repeat(READ), Service(behave), OpenLoop(rate_per_node=10), timeout_s=60, stop_s=2)
         assert max(op.time_ns for op in ops if op.type is OpType.INVOKE) <= 2_000_000_000
@@ -161,7 +161,7 @@ def test_stopping_an_open_loop_ends_its_arrivals() -> None:
 
 
 def test_an_open_loop_that_is_behind_catches_up() -> None:
-    """Arrivals that were due while the loop was busy are performed with the time they were due at."""
+    """Arrivals that were due while the loop was busy keep their due times."""
 
     async def main() -> list[Op]:
         loop = asyncio.get_running_loop()
@@ -192,14 +192,14 @@ def test_an_open_loop_that_is_behind_catches_up() -> None:
 
 @pytest.mark.parametrize(("text", "expected"), [("10", 10), ("2n", 10), ("1n", 5), (" 7 ", 7)])
 def test_concurrency_is_a_number_or_a_multiple_of_the_nodes(text: str, expected: int) -> None:
-    """As on the command line, for five nodes."""
+    """The text is as on the command line, for five nodes."""
     assert parse_concurrency(text, 5) == expected
 
 
 @pytest.mark.parametrize("text", ["", "0", "0n", "-3", "n", "2.5n", "3m", "9" * 10])
 def test_a_bad_concurrency_is_refused(text: str) -> None:
-    """The message says what would be understood."""
-    with pytest.raises(InputError, match=r"e\.g\. 10, or a multiple of the nodes, e\.g\. 2n"):
+    """The message has an example."""
+    with pytest.raises(InputError, match=r"e\.g\. 10, or 2n for two for each node"):
         parse_concurrency(text, 5)
 
 
@@ -214,7 +214,7 @@ def test_a_bad_concurrency_is_refused(text: str) -> None:
         lambda: OpenLoop(rate_per_node=1, processes_per_node=0),
     ],
 )
-def test_a_load_of_nothing_is_refused(make: Callable[[], Load]) -> None:
-    """A load that would test nothing, or cannot be, is an error."""
+def test_a_bad_load_is_refused(make: Callable[[], Load]) -> None:
+    """A load without operations, or with contradictory limits, is an error."""
     with pytest.raises(InputError):
         make()

@@ -1,4 +1,4 @@
-"""A control node that falls behind is seen, and a deadline that passed meanwhile is no finding."""
+"""Labrys measures whether the control node is behind, and then a missed deadline is not a finding."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from harness import pace as pace_module
 from harness.clock import Clock, run_virtual
-from harness.pace import LEAST_TICKS, MAX_LAG_S, Pace, Pacer, processor_ticks
+from harness.pace import MAX_LAG_S, MIN_TICKS, Pace, Pacer, processor_ticks
 from harness.parts import control_node, recovered
 from harness.recovery import Recovery
 from harness.verdict import Verdict
@@ -30,8 +30,8 @@ GONE = Recovery(seconds=60.0, restarted=True, first_error="no leader", error="no
 
 @pytest.mark.parametrize("recovery", [RESTARTED, GONE])
 @pytest.mark.parametrize("pace", [STOOD_STILL, LATE, STOLEN])
-def test_a_deadline_that_passed_meanwhile_is_unknown(recovery: Recovery, pace: Pace) -> None:
-    """The reason has what was seen and why it is no finding; the details stay."""
+def test_a_missed_deadline_while_the_control_node_is_behind_is_unknown(recovery: Recovery, pace: Pace) -> None:
+    """The reason has the measurement, and the details stay the same."""
     part = recovered(recovery, pace)
     assert (part.verdict, part.decides) == (Verdict.UNKNOWN, True)
     assert part.reason.startswith(recovered(recovery).reason)
@@ -42,14 +42,14 @@ def test_a_deadline_that_passed_meanwhile_is_unknown(recovery: Recovery, pace: P
 
 @pytest.mark.parametrize("recovery", [WORKED, RESTARTED, GONE, None])
 def test_a_control_node_that_kept_up_changes_nothing(recovery: Recovery | None) -> None:
-    """Nor does one that is not known; and a system that recovered in time has, however slow the machine was."""
+    """A missing measurement changes nothing either. A system that recovered in time is valid on any machine."""
     assert recovered(recovery, FINE) == recovered(recovery) == recovered(recovery, None)
     if recovery in {WORKED, None}:
         assert recovered(recovery, STOLEN) == recovered(recovery)
 
 
-def test_the_run_says_how_its_control_node_did() -> None:
-    """The part names the stage and the figure; it is an extra, so it alone makes no run unknown."""
+def test_the_part_of_the_control_node() -> None:
+    """Its reason has the stage and the figure. It is an extra part, so it alone makes no run unknown."""
     part = control_node({"workload": FINE, "recovery": FINE})
     assert (part.verdict, part.extra) == (Verdict.VALID, True)
     assert part.details["workload"]["steal_share"] == 0.02
@@ -60,7 +60,7 @@ def test_the_run_says_how_its_control_node_did() -> None:
 
 
 def test_a_loop_that_stands_still_is_measured() -> None:
-    """What blocks the loop makes its timers late by as much."""
+    """A block of the loop delays its timers by the same time."""
 
     async def main() -> Pace:
         pacer = Pacer(ticks=lambda: None)
@@ -76,10 +76,10 @@ def test_a_loop_that_stands_still_is_measured() -> None:
 
 
 def test_virtual_time_is_never_late() -> None:
-    """A simulated hour keeps up, and an error in a stage is measured and goes on."""
+    """A simulated hour is not late. A stage with an error is measured, and the error is raised."""
 
     async def main() -> dict[str, Pace]:
-        pacer = Pacer(ticks=iter([(0, 0), (LEAST_TICKS - 1, 400), (1000, 0), (2000, 400)]).__next__)
+        pacer = Pacer(ticks=iter([(0, 0), (MIN_TICKS - 1, 400), (1000, 0), (2000, 400)]).__next__)
         clock = Clock(asyncio.get_running_loop())
 
         async def broken_off() -> None:
@@ -108,10 +108,10 @@ def test_virtual_time_is_never_late() -> None:
         ("cpu a b c d e f g h\n", None),
     ],
 )
-def test_the_kernel_tells_what_was_stolen(
+def test_the_stolen_time_comes_from_the_kernel(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, expected: tuple[int, int] | None
 ) -> None:
-    """Guest time is in user time already, so it does not count twice; what cannot be read is not known."""
+    """Guest time is in user time already, so it does not count twice. A malformed line gives None."""
     monkeypatch.setattr(pace_module, "STAT", tmp_path / "stat")
     assert processor_ticks() is None
     (tmp_path / "stat").write_text(text)

@@ -1,4 +1,4 @@
-"""Every number that an option takes has two finite ends, wherever it comes from; paths are looked at without a traceback."""
+"""Each number of an option has two finite bounds, and a bad path gives no traceback."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def commands(group: click.Group) -> list[click.Command]:
     ]
 
 
-def test_every_option_of_every_command_has_the_types_of_the_house() -> None:
+def test_every_option_has_a_type_with_bounds() -> None:
     """No option takes a number without a finite range, or a path that may raise."""
     options = [(command.name, option) for command in commands(labrys) for option in options_of(command)]
     assert len(options) > 60
@@ -32,26 +32,26 @@ def test_every_option_of_every_command_has_the_types_of_the_house() -> None:
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e9", 10**400, "9" * 5000, float("nan"), True, "x", "0"])
 def test_a_number_outside_of_its_range_is_refused(value: Any) -> None:
-    """As a text or as a number, finite or not."""
+    """The value may be a text or a number, finite or not."""
     with pytest.raises(click.BadParameter):
         Number(1, 100).convert(value, None, None)
 
 
 @pytest.mark.parametrize("value", ["1.5", 1.5, "inf", 10**400, "9" * 5000, True, 0, 101])
 def test_a_whole_number_outside_of_its_range_is_refused(value: Any) -> None:
-    """A part is not cut off, and truth is no number."""
+    """A fraction is not cut off, and true is not a number."""
     with pytest.raises(click.BadParameter):
         Whole(1, 100).convert(value, None, None)
 
 
 def test_numbers_in_range_are_taken() -> None:
-    """Texts and numbers, both ends included."""
+    """Both bounds are in the range."""
     assert [Number(1, 100).convert(value, None, None) for value in ("1", 1, "100", 2.5)] == [1.0, 1.0, 100.0, 2.5]
     assert [Whole(1, 100).convert(value, None, None) for value in ("1", 1, "100", 2.0)] == [1, 1, 100, 2]
 
 
 @pytest.mark.parametrize("value", ["x" * 256, "a\0b", "missing", 5, True, "."])
 def test_a_path_that_is_no_file_is_refused(value: Any) -> None:
-    """Names that no file can have, and values that are no names."""
+    """It is not a valid name, a folder, a missing file, or not a text."""
     with pytest.raises(click.BadParameter):
         existing_file().convert(value, None, None)

@@ -1,4 +1,4 @@
-"""Each part of a verdict claims no more than was recorded."""
+"""The parts of a verdict claim only recorded facts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def operation(**changes: Any) -> Operation:
-    """An ok read from 1 ns to 2 ns, with changes."""
+    """Returns an ok read from 1 ns to 2 ns, with changes."""
     values: dict[str, Any] = {
         "process": 0,
         "f": "read",
@@ -41,7 +41,7 @@ def operation(**changes: Any) -> Operation:
 def fault(
     kind: str, *, effective: bool | None, start_ns: int = 10, end_ns: int = 20, error: str | None = None
 ) -> FaultRecord:
-    """A fault that was planned, with its proof."""
+    """Returns the record of a planned fault, with its proof."""
     return FaultRecord(
         planned=PlannedFault(id=0, kind=kind, target="one", start_s=0.0, end_s=1.0),
         targets=["n1"],
@@ -53,18 +53,18 @@ def fault(
 
 
 def effective_of(faults: list[FaultRecord]) -> Part:
-    """Judges faults that all began."""
+    """Returns the part of faults that all began."""
     return parts.faults_effective(faults, [fault.planned for fault in faults])
 
 
-def test_a_plan_without_faults_is_nothing_to_prove() -> None:
-    """A run that asked for no faults is not blamed for having none."""
+def test_a_plan_without_faults_is_valid() -> None:
+    """There is no fault to prove."""
     assert parts.faults_effective([], []).verdict is Verdict.VALID
 
 
 @pytest.mark.parametrize("effective", [False, None])
-def test_a_kind_that_never_took_effect_makes_the_run_unknown(effective: bool | None) -> None:
-    """One kind without any effective fault is enough, however well the others worked."""
+def test_a_kind_without_a_proven_effect_makes_the_run_unknown(effective: bool | None) -> None:
+    """One such kind is enough."""
     part = effective_of([fault("kill", effective=True), fault("pause", effective=effective, error="no such pid")])
 
     assert part.verdict is Verdict.UNKNOWN
@@ -74,7 +74,7 @@ def test_a_kind_that_never_took_effect_makes_the_run_unknown(effective: bool | N
 
 
 def test_one_effective_fault_of_each_kind_is_enough() -> None:
-    """A second fault of a kind that missed does not make the run unknown; it is in the details."""
+    """A second fault of the kind without a proof is only in the details."""
     part = effective_of([fault("kill", effective=True), fault("kill", effective=False)])
 
     assert part.verdict is Verdict.VALID
@@ -82,12 +82,12 @@ def test_one_effective_fault_of_each_kind_is_enough() -> None:
 
 
 def test_a_planned_fault_that_never_began_makes_the_run_unknown() -> None:
-    """A run that ended before its faults tested none of them, whatever others took effect."""
+    """The run ended before the fault began."""
     kill, pause = fault("kill", effective=True), fault("pause", effective=None)
     for begun in ([], [kill]):
         part = parts.faults_effective(begun, [kill.planned, pause.planned])
         assert part.verdict is Verdict.UNKNOWN
-        assert part.reason.endswith("pause was seen to take effect: it never began") or not begun
+        assert part.reason.endswith("pause has a proven effect: it never began") or not begun
         assert part.details["pause"] == {"planned": 1, "effective": 0}
 
 
@@ -100,8 +100,8 @@ def test_a_planned_fault_that_never_began_makes_the_run_unknown() -> None:
         ([operation(start_ns=5), operation(start_ns=15)], "after the last fault"),
     ],
 )
-def test_a_run_without_answers_where_they_matter_is_unknown(operations: list[Operation], word: str) -> None:
-    """No ok at all, none during the faults, or none after them: nothing was tested."""
+def test_a_run_without_progress_is_unknown(operations: list[Operation], word: str) -> None:
+    """No operation succeeded at all, during the faults, or after them."""
     part = parts.progress(operations, [fault("kill", effective=True)], None)
 
     assert part.verdict is Verdict.UNKNOWN
@@ -109,7 +109,7 @@ def test_a_run_without_answers_where_they_matter_is_unknown(operations: list[Ope
 
 
 def test_answers_during_and_after_faults_are_progress() -> None:
-    """An ok counts for a fault if it was invoked while that was on."""
+    """An operation counts for a fault if it was invoked while the fault was on."""
     part = parts.progress([operation(start_ns=15), operation(start_ns=20)], [fault("kill", effective=True)], None)
 
     assert part.verdict is Verdict.VALID
@@ -118,14 +118,14 @@ def test_answers_during_and_after_faults_are_progress() -> None:
 
 @pytest.mark.parametrize(("restarted", "verdict"), [(True, Verdict.UNKNOWN), (False, Verdict.VALID)])
 def test_final_reads_after_a_restart_are_no_progress(restarted: bool, verdict: Verdict) -> None:
-    """What answers only because every node was started anew does not show that the system came through its faults."""
+    """After a restart of all nodes, answers do not show that the system survived its faults."""
     operations = [operation(start_ns=15), operation(start_ns=25, phase=FINAL_PHASE)]
     recovery = Recovery(seconds=31.0, restarted=restarted, first_error=None, error=None)
     assert parts.progress(operations, [fault("kill", effective=True)], recovery).verdict is verdict
 
 
 def test_recovery_only_by_restart_is_a_finding() -> None:
-    """A system that healing alone did not bring back is not called recovered."""
+    """A system that works again only after a restart is invalid."""
     alone = Recovery(seconds=1.0, restarted=False, first_error=None, error=None)
     restarted = Recovery(seconds=40.0, restarted=True, first_error="n2 has no leader", error=None)
     never = Recovery(seconds=80.0, restarted=True, first_error="n2 has no leader", error="n2 has no leader")
@@ -137,7 +137,7 @@ def test_recovery_only_by_restart_is_a_finding() -> None:
 
 
 def test_replicas_are_compared_only_at_one_index() -> None:
-    """Different states at one index are invalid; nodes at another index are named, and make equal ones unknown."""
+    """Different states at the same index are invalid. If some nodes are at another index, equal states are unknown."""
     differing = [Difference(applied_index=7, key="k", values={"n1": 1}, lacking=["n2"])]
     equal = Replicas(applied={"n1": 7, "n2": 7}, compared={7: ["n1", "n2"]}, keys=3)
     behind = Replicas(applied={"n1": 7, "n2": 7, "n3": 5, "n4": None}, compared={7: ["n1", "n2"]}, keys=3)
@@ -145,19 +145,19 @@ def test_replicas_are_compared_only_at_one_index() -> None:
     alone = Replicas(applied={"n1": 7, "n2": None}, compared={}, seconds=20.0)
 
     assert parts.replicas_equal(equal).verdict is Verdict.VALID
-    assert parts.replicas_equal(equal).reason == "2 replicas hold the same 3 keys at applied index 7."
+    assert parts.replicas_equal(equal).reason == "2 replicas have the same 3 keys at applied index 7."
     assert parts.replicas_equal(behind).verdict is Verdict.UNKNOWN
     assert "Not compared with them: n3 (at index 5), n4 (no answer)." in parts.replicas_equal(behind).reason
     assert parts.replicas_equal(differ).verdict is Verdict.INVALID
-    assert "in 1 keys; k at index 7: n1 holds 1, n2 lacks it." in parts.replicas_equal(differ).reason
+    assert "in 1 keys; k at index 7: n1 has 1, n2 lacks it." in parts.replicas_equal(differ).reason
     assert "n3 (at index 5)" in parts.replicas_equal(differ).reason
     assert parts.replicas_equal(alone).verdict is Verdict.UNKNOWN
     assert "n1 (at index 7), n2 (no answer)" in parts.replicas_equal(alone).reason
     assert parts.replicas_equal(None).verdict is Verdict.UNKNOWN
 
 
-def test_an_untyped_exception_makes_the_errors_unknown() -> None:
-    """An error that the client does not type could hide anything."""
+def test_an_unhandled_exception_makes_the_errors_unknown() -> None:
+    """It may hide any error."""
     typed = operation(type=OpType.FAIL, error="not-leader: n2 leads")
     untyped = operation(type=OpType.INFO, error="exception: KeyError: 'x'")
 
@@ -183,7 +183,7 @@ def test_a_fatal_line_is_found_with_its_place(tmp_path: Path) -> None:
 
 
 def test_a_run_that_broke_off_is_unknown() -> None:
-    """Neither an interruption nor an error leaves a run valid."""
+    """An interruption or an error makes it unknown."""
     base: dict[str, Any] = {"interrupted": False, "error": None, "seconds": 7, "planned_s": 60, "left_out": {}}
     assert parts.completed(**base).verdict is Verdict.VALID
     assert parts.completed(**base | {"interrupted": True}).verdict is Verdict.UNKNOWN
@@ -191,7 +191,7 @@ def test_a_run_that_broke_off_is_unknown() -> None:
 
 
 class Modest:
-    """A cluster, system, workload and test in one, of which a run can have few parts."""
+    """A cluster, system, workload and test in one, with few parts of a verdict."""
 
     name = "modest"
     nodes = (Node(name="n1", address="192.0.2.1"), Node(name="n2", address="192.0.2.2"))
@@ -209,12 +209,12 @@ class Modest:
         return self.patterns
 
     def check(self, operations: Any, observed: Any) -> list[Part]:
-        """Judges nothing."""
+        """Returns no parts."""
         return []
 
 
 def test_a_part_that_a_test_cannot_have_is_left_out_and_named() -> None:
-    """Nothing is called valid that nobody looked at, and nothing is left out without a word."""
+    """The part `completed` has each of them with the reason."""
     modest: Any = Modest(dumps=False, patterns=(), final_reads=False)
     found = {part.name: part for part in parts.of_run(modest, RunResult(), [operation()])}
 
@@ -222,7 +222,7 @@ def test_a_part_that_a_test_cannot_have_is_left_out_and_named() -> None:
     assert found["completed"].details["left_out"] == {
         "final-reads": "the test does not ask for them",
         "replicas-equal": "modest does not dump its replicas",
-        "log-patterns": "modest names no fatal log lines",
+        "log-patterns": "modest defines no fatal log lines",
     }
     assert "replicas-equal (modest does not dump its replicas)" in found["completed"].reason
 
@@ -231,10 +231,10 @@ def test_an_answer_that_cannot_be_judged_leaves_the_other_parts() -> None:
     """The workload's part is unknown with the reason."""
 
     class Strict(Modest):
-        """Cannot judge what it gets."""
+        """A workload that cannot judge the operations."""
 
         def check(self, operations: Any, observed: Any) -> list[Part]:
-            """Refuses all."""
+            """Raises."""
             raise InputError("event 7: expected an offset")
 
     strict: Any = Strict(dumps=False, patterns=(), final_reads=False)
@@ -245,8 +245,8 @@ def test_an_answer_that_cannot_be_judged_leaves_the_other_parts() -> None:
     assert "completed" in {part.name for part in found}
 
 
-def test_a_part_that_a_test_should_have_is_never_absent() -> None:
-    """A run that left nothing has every part of its own, unknown where something was to be looked at."""
+def test_a_part_that_a_test_should_have_is_never_left_out() -> None:
+    """A run without records has all its parts, and those that need records are unknown."""
     modest: Any = Modest(dumps=True, patterns=("panic",), final_reads=True)
     found = {part.name: part.verdict for part in parts.of_run(modest, RunResult(), [])}
 

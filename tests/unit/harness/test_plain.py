@@ -1,4 +1,4 @@
-"""Foreign text on a terminal: nothing steers it, nothing hides in it, nothing forges a line of ours."""
+"""Foreign text on a terminal cannot control it, hide text, or forge a line of Labrys."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ ESCAPE = "\x1b[2J\x1b]0;title\x07"
 
 
 @given(st.text(st.characters(exclude_categories=())))
-def test_no_text_has_a_character_that_steers_or_hides(text: str) -> None:
-    """Of controls only tab and line feed are left, and no surrogate, override of direction or separator of lines."""
+def test_no_text_has_a_hidden_or_control_character(text: str) -> None:
+    """Of these, only tab and line feed are left."""
     for shown in (plain(text), one_line(text), name(text), message(text)):
         shown.encode()
         assert not {unicodedata.category(character) for character in shown.replace("\t", "").replace("\n", "")} & {
@@ -31,25 +31,25 @@ def test_no_text_has_a_character_that_steers_or_hides(text: str) -> None:
 
 
 @given(st.text())
-def test_a_name_has_one_line_and_tells_other_names_apart(text: str) -> None:
-    """Line breaks and tabs of a name are shown, and its spaces are kept."""
+def test_a_name_is_one_line_and_stays_unique(text: str) -> None:
+    """Its line breaks and tabs are escaped, and its spaces stay."""
     shown = name(text, most=len(text))
     assert len(shown.splitlines()) <= 1
     assert name(text + " ", most=len(text) + 1) != shown
 
 
-def test_a_long_name_is_cut_and_its_length_said() -> None:
-    """However long it is, little of it is shown."""
+def test_a_long_name_is_cut_and_has_its_length() -> None:
+    """Only the beginning of the name is left."""
     assert name("a" * 500_000, most=5) == "aaaaa… (500,000 characters)"
 
 
-def test_a_message_cannot_look_like_two() -> None:
-    """What follows a line break in an error is indented."""
+def test_later_lines_of_a_message_are_indented() -> None:
+    """So a message cannot look like two."""
     assert message("a.jsonl\nlabrys: b.jsonl is valid\n  more") == "a.jsonl\n  labrys: b.jsonl is valid\n  more"
 
 
-def test_what_is_written_is_escaped_at_the_exit(capsys: pytest.CaptureFixture[str]) -> None:
-    """Output, errors of click, errors of ours with their notes."""
+def test_all_output_is_escaped(capsys: pytest.CaptureFixture[str]) -> None:
+    """This includes errors of click, and errors of Labrys with their notes."""
     echo(ESCAPE)
     echo(f"a\u202eb{ESCAPE}", err=True)
     error = InputError(f"no {ESCAPE}\u202e\nlabrys: forged")
@@ -69,7 +69,7 @@ def test_what_is_written_is_escaped_at_the_exit(capsys: pytest.CaptureFixture[st
 
 
 def test_a_console_shows_strings_as_they_are() -> None:
-    """No markup, no emoji; escapes are shown, and our own colours stay."""
+    """Markup and emoji have no effect, foreign escapes are shown, and the colours of Labrys stay."""
     out = io.StringIO()
     console = open_console(stderr=False, file=out, width=200, force_terminal=True, color_system="standard")
     console.print("[nemesis=bridge] [bold]x[/nosuch] :smile: \x1b[2J", style="red")
@@ -77,6 +77,6 @@ def test_a_console_shows_strings_as_they_are() -> None:
 
 
 def test_a_log_is_escaped() -> None:
-    """A log is read on a terminal too; no message can look like two."""
+    """A log may be shown on a terminal."""
     record = logging.LogRecord("a", logging.WARNING, "", 0, "said %s", (f"{ESCAPE}\nforged",), None)
     assert PlainFormatter("%(message)s").format(record) == "said \\x1b[2J\\x1b]0;title\\x07\n  forged"

@@ -1,4 +1,4 @@
-"""Randomness: one root seed, many streams."""
+"""Random streams from one root seed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness.randomness import SEED_BITS, fresh_seed, stream
 
 
 def test_a_stream_is_the_same_in_every_process() -> None:
-    """Neither the interpreter's run nor its hash seed changes what a stream draws."""
+    """The hash seed of Python does not change it."""
     code = "from harness.randomness import stream; print([stream(7, 'worker/3').random() for _ in range(2)])"
     printed = {
         subprocess.run(
@@ -27,13 +27,13 @@ def test_a_stream_is_the_same_in_every_process() -> None:
 
 
 def test_streams_differ_by_seed_and_by_name() -> None:
-    """No two of many seeds and names draw alike."""
+    """Many seeds and names all draw different numbers."""
     draws = {stream(seed, name).random() for seed in range(50) for name in ("worker/0", "worker/1", "nemesis")}
     assert len(draws) == 150
 
 
-def test_using_one_stream_does_not_shift_another() -> None:
-    """What a consumer draws does not depend on what others drew before."""
+def test_one_stream_does_not_change_another() -> None:
+    """The draws of a consumer do not depend on other draws."""
     undisturbed = stream(1, "b").random()
     other = stream(1, "a")
     disturbed = stream(1, "b")
@@ -42,7 +42,7 @@ def test_using_one_stream_does_not_shift_another() -> None:
 
 
 def test_seed_and_name_cannot_be_confused() -> None:
-    """Where the seed ends and the name begins is never in doubt."""
+    """Seed 1 with name `2/x` differs from seed 12 with name `/x`."""
     assert stream(1, "2/x").random() != stream(12, "/x").random()
 
 

@@ -1,4 +1,4 @@
-"""A folder of regressions is a suite: plans beside their files, seeds of their own, and how often a verdict is expected."""
+"""A folder of regressions is a suite, with plans beside the files, fixed seeds, and a minimum of expected runs."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ expect-parts = ["linearizable"]
 
 
 def load(folder: Path) -> Suite:
-    """Reads the folder with root seed 1; each option is known."""
+    """Reads the folder with root seed 1; all options are known."""
     return load_suite(folder, seed=1, known=lambda options: {*options})
 
 
 def test_a_regression_is_one_case_of_many_runs(tmp_path: Path) -> None:
-    """Its plan is named from its own folder, and its seed is its own."""
+    """The path of its plan is relative to its folder, and it has its own seed."""
     folder = tmp_path / "regressions"
     folder.mkdir()
     (folder / "a.toml").write_text(FILE)
@@ -55,7 +55,7 @@ def test_a_regression_is_one_case_of_many_runs(tmp_path: Path) -> None:
 
 
 def test_a_fixed_seed_and_separate_runs(tmp_path: Path) -> None:
-    """Without `at-least`, each run is a case, with the seeds that --repeat has."""
+    """Without `at-least`, each run is a case, with the same seeds as with --repeat."""
     (tmp_path / "a.toml").write_text('[[test]]\nname = "a"\nseed = 7\nrepeat = 2\n')
     assert [case.seed for case in load(tmp_path).cases] == [7, repeat_seed(7, 2)]
 
@@ -63,7 +63,7 @@ def test_a_fixed_seed_and_separate_runs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ('name = "x"\n[[test]]\nname = "a"', "the suite is named"),
+        ('name = "x"\n[[test]]\nname = "a"', "remove `name`"),
         ('[[test]]\nname = "a"\nrepeat = 3\nat-least = 4', "at-least takes a whole number from 1 to 3, not 4"),
         ('[[test]]\nname = "a"\nat-least = 1\nthresholds = ["p99_ms < 2"]', "does not go with thresholds"),
         ('[[test]]\nname = "a"\nexpect-parts = ["linearizable"]', 'needs expect = "invalid"'),
@@ -72,8 +72,8 @@ def test_a_fixed_seed_and_separate_runs(tmp_path: Path) -> None:
         ('[[test]]\nname = "a"\nseed = true', "seed takes a whole number"),
     ],
 )
-def test_what_is_not_understood_is_refused(tmp_path: Path, text: str, sentence: str) -> None:
-    """The sentence names the file."""
+def test_a_bad_regression_is_refused(tmp_path: Path, text: str, sentence: str) -> None:
+    """The error names the file."""
     (tmp_path / "a.toml").write_text(text)
     with pytest.raises(InputError, match=sentence) as refused:
         load(tmp_path)
@@ -81,18 +81,18 @@ def test_what_is_not_understood_is_refused(tmp_path: Path, text: str, sentence: 
 
 
 def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
-    """It is no suite without a case."""
+    """A suite needs a case."""
     with pytest.raises(InputError, match="found none"):
         load(tmp_path)
 
 
 def result(case: Case, runs: Sequence[bool | str | None], parts: tuple[str, ...] = ("linearizable",)) -> Any:
-    """Returns what becomes of a case whose runs come out like that."""
-    told = [
+    """Returns the result of a case with these verdicts of its runs."""
+    documents = [
         {"valid": valid, "invalid": parts if valid is False else (), "reason": f"Run {number}.", "run": str(number)}
         for number, valid in enumerate(runs, 1)
     ]
-    return how_often(case, {"runs": told}, seconds=1.0)
+    return how_often(case, {"runs": documents}, seconds=1.0)
 
 
 def case(expect: Verdict, at_least: int, *parts: str) -> Case:
@@ -103,7 +103,7 @@ def case(expect: Verdict, at_least: int, *parts: str) -> Case:
 
 
 def test_enough_runs_as_expected_pass() -> None:
-    """The first of them is shown."""
+    """The result has the first of them."""
     found = result(case(Verdict.INVALID, 1, "linearizable"), [True, True, False])
     assert (found.passed, found.run) == (True, "3")
     assert found.reason.startswith("1 of 3 runs are invalid by linearizable, and at least 1 of 5 should be. Run 3.")
@@ -121,13 +121,13 @@ def test_enough_runs_as_expected_pass() -> None:
     ],
 )
 def test_too_few_runs_as_expected_fail(wanted: Case, runs: tuple[Any, ...], verdict: Verdict | None) -> None:
-    """The worst of the others decides."""
+    """The worst of the other runs decides."""
     found = result(wanted, runs)
     assert (found.passed, found.verdict) == (False, verdict)
 
 
 def test_another_part_is_another_bug() -> None:
-    """A run that is invalid, but not by the part that is expected, does not count."""
+    """A run whose expected part is not invalid does not count."""
     found = result(case(Verdict.INVALID, 1, "linearizable"), [False, False], parts=("recovered",))
     assert not found.passed
     assert found.why.startswith("invalid, but not by linearizable: 0 of 2 runs are invalid by linearizable")

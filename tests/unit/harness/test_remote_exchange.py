@@ -1,4 +1,4 @@
-"""A command's exchange over a channel ends for a reason that is told apart, and gives every byte or an error."""
+"""The exchange of a command over a channel gives every byte or an error, and the reason of its end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Channel:
-    """A channel whose other side sends what it was told to; closing it ends every wait, as paramiko's does."""
+    """A channel with given output; closing it ends every wait, as with paramiko."""
 
     def __init__(
         self,
@@ -41,10 +41,10 @@ class Channel:
         self.command = ""
 
     def settimeout(self, timeout_s: float) -> None:
-        """Takes any."""
+        """Does nothing."""
 
     def exec_command(self, command: str) -> None:
-        """Starts the command, or refuses, or does neither until it is closed."""
+        """Starts the command, or refuses."""
         if self._refuses:
             raise paramiko.SSHException("Channel closed.")
         self.command = command
@@ -56,15 +56,15 @@ class Channel:
         return b"" if self._closed.is_set() else chunk
 
     def recv(self, _: int) -> bytes:
-        """Gives the next chunk of output, nothing at its end."""
+        """Returns the next chunk of standard output; empty at its end."""
         return self._receive(0)
 
     def recv_stderr(self, _: int) -> bytes:
-        """Likewise, of errors."""
+        """Returns the next chunk of standard error; empty at its end."""
         return self._receive(1)
 
     def send(self, content: bytes) -> int:
-        """Takes as much as the window allows."""
+        """Takes as many bytes as the window allows."""
         taken = content[: self._window]
         self.received += taken
         return len(taken)
@@ -74,7 +74,7 @@ class Channel:
         self.ended_input = True
 
     def exit_status_ready(self) -> bool:
-        """Says whether the command has ended."""
+        """Returns whether the command has ended."""
         return self._status is not None
 
     def recv_exit_status(self) -> int:
@@ -85,13 +85,13 @@ class Channel:
         return self._status
 
     def close(self) -> None:
-        """Ends everything."""
+        """Ends all waits."""
         self._closed.set()
 
 
 def run(channel: Channel, *, stdin: bytes = b"", limit_s: float = 5.0) -> module.Exchange:
     """Runs a command on the channel."""
-    return exchange(channel, "command", stdin=stdin, limit_s=limit_s)  # type: ignore[arg-type]  # what it uses of a channel
+    return exchange(channel, "command", stdin=stdin, limit_s=limit_s)  # type: ignore[arg-type]  # it has the used methods of a channel
 
 
 @given(
@@ -102,7 +102,7 @@ def run(channel: Channel, *, stdin: bytes = b"", limit_s: float = 5.0) -> module
     st.integers(1, 7),
 )
 def test_every_byte_arrives(out: list[bytes], err: list[bytes], status: int, stdin: bytes, window: int) -> None:
-    """Output, errors, input and status arrive whole, in whatever pieces they travel."""
+    """Standard output, standard error, input and status are complete, with any sizes of chunks."""
     channel = Channel(out=out, err=err, status=status, window=window)
     done = run(channel, stdin=stdin)
 
@@ -111,23 +111,23 @@ def test_every_byte_arrives(out: list[bytes], err: list[bytes], status: int, std
     assert not any((done.expired, done.held, done.flooded))
 
 
-def test_the_limit_ends_a_command_that_does_not() -> None:
-    """A command without an end is given up at the limit, with what it had written."""
+def test_the_time_limit_ends_a_command() -> None:
+    """The result has the output so far."""
     done = run(Channel(out=[b"some"], status=None), limit_s=0.05)
 
     assert (done.expired, done.status, done.stdout) == (True, -1, b"some")
 
 
-def test_output_that_somebody_else_holds_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A command that ended while its output stays open is told from one that runs on."""
+def test_output_that_another_process_holds_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command ended, and its output stays open."""
     monkeypatch.setattr(module, "HELD_S", 0.0)
     done = run(Channel(out=[b"some"], held=True))
 
     assert (done.held, done.status, done.expired) == (True, 0, False)
 
 
-def test_a_flood_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    """More output than may be kept ends the exchange, and is not kept."""
+def test_too_much_output_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends the exchange."""
     monkeypatch.setattr(module, "MAX_OUTPUT_BYTES", 10)
     done = run(Channel(err=[b"1234567"] * 100, status=None))
 
@@ -135,7 +135,7 @@ def test_a_flood_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(done.stderr) <= 10
 
 
-def test_a_refusal_is_the_callers() -> None:
-    """What goes wrong before the limit is raised, not turned into a result."""
+def test_a_refusal_is_raised() -> None:
+    """An error before the time limit is not turned into a result."""
     with pytest.raises(paramiko.SSHException):
         run(Channel(refuses=True))

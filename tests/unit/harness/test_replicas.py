@@ -1,4 +1,4 @@
-"""Replicas that differ at one applied index are found, whatever the other nodes do."""
+"""The comparison finds replicas that differ at one applied index, whatever the other nodes do."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ROUNDS = st.lists(
 
 
 class Dumped:
-    """A system whose replicas answer as told, the last round again and again."""
+    """A system with given dumps in each round; the last round repeats."""
 
     def __init__(self, rounds: Sequence[Sequence[Dump]]) -> None:
         self.rounds = rounds
@@ -45,7 +45,7 @@ class Dumped:
 
 
 def compared(*rounds: Sequence[Dump]) -> tuple[Replicas, Dumped]:
-    """Compares in virtual time."""
+    """Compares replicas in virtual time."""
     system: Any = Dumped(rounds)
 
     async def go() -> Replicas:
@@ -55,13 +55,13 @@ def compared(*rounds: Sequence[Dump]) -> tuple[Replicas, Dumped]:
 
 
 def canonical(state: dict[str, Any]) -> str:
-    """Returns a text that equal states share and no others; JSON has types."""
+    """Returns a text that is the same only for equal states, with their types."""
     return repr(sorted((key, type(value).__name__, value) for key, value in state.items()))
 
 
 @given(ROUNDS)
 def test_a_differing_pair_at_one_index_is_always_found(rounds: list[list[Dump]]) -> None:
-    """In one round or in two, of two nodes or of one; and where all that was seen at each index is equal, nothing is."""
+    """The states may be of one or two rounds and of one or two nodes. Equal states give no difference."""
     dumps = Dumps()
     by_index: dict[int, set[str]] = {}
     for states in rounds:
@@ -74,13 +74,13 @@ def test_a_differing_pair_at_one_index_is_always_found(rounds: list[list[Dump]])
     assert {difference.applied_index for difference in found.differing} == wrong
     assert (parts.replicas_equal(found).verdict is Verdict.INVALID) == bool(wrong)
     for difference in found.differing:
-        told = {type(value).__name__ + repr(value) for value in difference.values.values()}
-        assert len(told) > 1 or (told and difference.lacking)
+        values = {type(value).__name__ + repr(value) for value in difference.values.values()}
+        assert len(values) > 1 or (values and difference.lacking)
 
 
 @given(ROUNDS)
-def test_every_node_is_named_that_was_not_compared(rounds: list[list[Dump]]) -> None:
-    """A verdict of valid needs all nodes at one index; a node that was elsewhere is in the sentence."""
+def test_the_reason_names_every_node_that_was_not_compared(rounds: list[list[Dump]]) -> None:
+    """Valid needs all nodes at one index; the reason has each other node."""
     dumps = Dumps()
     seen: dict[int, set[str]] = {}
     for states in rounds:
@@ -101,7 +101,7 @@ def test_every_node_is_named_that_was_not_compared(rounds: list[list[Dump]]) -> 
 
 
 def test_a_node_that_lags_does_not_hide_two_that_differ() -> None:
-    """The issue's case: n1 and n2 differ at index 9 while n5 stays at 4."""
+    """n1 and n2 differ at index 9 while n5 stays at 4."""
     nine, other, four = (9, {"k": 1}), (9, {"k": 2}), (4, {"k": 0})
     result, _ = compared([nine, other, nine, nine, four])
 
@@ -112,8 +112,8 @@ def test_a_node_that_lags_does_not_hide_two_that_differ() -> None:
     assert "n5 (at index 4)" in part.reason
 
 
-def test_nodes_that_move_are_dumped_again() -> None:
-    """A node that catches up is compared, with no longer wait than it needs."""
+def test_a_lagging_node_is_dumped_again() -> None:
+    """The comparison ends as soon as it has caught up."""
     behind, there = (4, {"k": 0}), (9, {"k": 1})
     result, system = compared([there, there, there, there, None], [there, there, there, there, behind], [there] * 5)
 
@@ -123,7 +123,7 @@ def test_nodes_that_move_are_dumped_again() -> None:
 
 
 def test_states_at_one_index_are_compared_across_rounds() -> None:
-    """n1 had gone on when n2 came to index 7; what they held there differs all the same."""
+    """n1 leaves index 7 before n2 reaches it, and their states at 7 differ."""
     one, two, on = (7, {"k": 1}), (7, {"k": 2}), (8, {"k": 3})
     result, _ = compared([one, None, None, None, None], [on, two, None, None, None])
 

@@ -1,4 +1,4 @@
-"""A run goes through its phases, heals whatever happens, and keeps what was recorded."""
+"""A run goes through its phases, always heals, and keeps its records."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NODES = tuple(Node(name=f"n{number}", address=f"192.0.2.{number}") for number in
 
 
 class Registers(System):
-    """One register in memory, as a system on three nodes; it writes down what is done to it."""
+    """A register in memory as a system on three nodes; it records all calls."""
 
     name = "registers"
     dumps_replicas = True
@@ -49,11 +49,11 @@ class Registers(System):
         self.leader: str | None = "n1"
 
     def processes(self, node: Node) -> Sequence[Daemon]:
-        """Has none: it is in memory."""
+        """Returns none."""
         return ()
 
     def install(self, node: Node) -> None:
-        """Installs, or fails if told so."""
+        """Installs, or fails if `broken_install` is set."""
         if self.broken_install:
             raise InfrastructureError(f"{node.name}: no space left")
         self.calls.append(f"install {node.name}")
@@ -74,14 +74,14 @@ class Registers(System):
         """Wipes."""
 
     def wait_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
-        """Is ready, unless it is told not to be for some times; a number below zero counts from the second time on."""
+        """Is ready at the first call, and then fails `unready` times."""
         self.calls.append("ready?")
         if self.unready and self.calls.count("ready?") > 1:
             self.unready -= 1
             raise InfrastructureError("n2 sees no leader")
 
     def log_files(self, node: Node, role: str | None = None) -> Sequence[str]:
-        """Has one log."""
+        """Returns one log."""
         return ("/var/log/registers.log",)
 
     def client(self, process: int, node: Node, *, pinned: bool = False) -> Any:
@@ -89,12 +89,12 @@ class Registers(System):
         return RegisterClient(self, node)
 
     async def status(self, node: Node, timeout_s: float) -> NodeStatus:
-        """Says that n1 leads, or whom it was told to name; None: no one."""
+        """Reports `leader` as the leader; None for no leader."""
         role = "leader" if node.name == self.leader else "follower"
         return NodeStatus(node=node.name, role=role, term=1, leader=self.leader, applied_index=len(self.calls))
 
     async def lead(self, node: Node, timeout_s: float) -> bool:
-        """Lets every node lead but n3, for which it takes all the time there is."""
+        """Lets every node lead except n3, for which it takes the whole time."""
         self.calls.append(f"lead {node.name}")
         if node.name == "n3":
             await asyncio.sleep(timeout_s)
@@ -121,28 +121,28 @@ class RegisterClient:
         return Ok(self._system.values.get(invocation.key or ""))
 
     async def close(self) -> None:
-        """Has nothing to close."""
+        """Does nothing."""
 
 
 class Shell:
-    """A shell that can only copy a log here."""
+    """A shell that can only copy a log."""
 
     def get(self, remote: str, local: Path) -> None:
-        """Writes a log, except for n2, which has none."""
+        """Writes a log; n2 has none."""
         if local.parent.name == "n2":
             raise FileNotFoundError(remote)
         local.write_text("fine\n")
 
 
 class Cluster:
-    """Three names."""
+    """A cluster of three names."""
 
     name = "three"
     nodes = NODES
 
     @contextlib.contextmanager
     def entered(self) -> Iterator[None]:
-        """Is everywhere already."""
+        """Does nothing."""
         yield
 
     def remote(self, node: Node) -> Any:
@@ -165,7 +165,7 @@ class Writes:
 
 
 class Nemesis:
-    """Notes what is done, and breaks nothing."""
+    """Records its calls, and injects nothing."""
 
     def __init__(self, calls: list[str]) -> None:
         self.calls = calls
@@ -197,21 +197,21 @@ class Nemesis:
 
 
 class Screen:
-    """Keeps what a person would see."""
+    """Records the progress."""
 
     def __init__(self) -> None:
         self.phases: list[str] = []
         self.problems: list[str] = []
 
     def phase(self, text: str) -> None:
-        """Keeps a phase."""
+        """Records a phase."""
         self.phases.append(text)
 
     def workload_began(self, watch: Any, clock: Any) -> None:
-        """Keeps nothing."""
+        """Does nothing."""
 
     def problem(self, text: str) -> None:
-        """Keeps a problem."""
+        """Records a problem."""
         self.problems.append(text)
 
 
@@ -241,7 +241,7 @@ def perform(system: Registers, tmp_path: Path, **changes: Any) -> tuple[RunResul
 
 
 def test_a_run_goes_through_all_phases(tmp_path: Path) -> None:
-    """Heal, install, start, workload with faults, heal, recover, read through each leader, compare, collect, stop."""
+    """The phases are in the right order."""
     system = Registers()
 
     result, history, _ = perform(system, tmp_path)
@@ -270,7 +270,7 @@ def test_a_run_goes_through_all_phases(tmp_path: Path) -> None:
 
 
 def test_a_node_that_cannot_lead_is_left_out_of_the_final_reads(tmp_path: Path) -> None:
-    """Its reads would all fail; the run says so and goes on."""
+    """All its reads would fail. The result has the reason, and the run continues."""
     result, _, screen = perform(Registers(), tmp_path)
 
     assert result.final_reads == FinalReads(
@@ -286,7 +286,7 @@ def finals(history: HistoryWriter) -> list[str | None]:
 
 
 def test_the_node_that_leads_is_read_first(tmp_path: Path) -> None:
-    """A change of leaders may not succeed in time; what the present leader has is read before one is asked for."""
+    """A change of the leader may not succeed in time."""
     system = Registers()
     system.leader = "n2"
 
@@ -298,7 +298,7 @@ def test_the_node_that_leads_is_read_first(tmp_path: Path) -> None:
 
 
 def test_the_test_bounds_its_final_reads(tmp_path: Path) -> None:
-    """The reads through a node, and its way to the leadership, end at their own deadlines."""
+    """The reads through a node, and its attempt to lead, have their own deadlines."""
 
     class ForEver(Writes):
         def final_generator(self, *, history: Any, node: Node) -> Any:
@@ -314,8 +314,8 @@ def test_the_test_bounds_its_final_reads(tmp_path: Path) -> None:
     assert result.final_reads.left_out == {"n3": "did not become leader in 3 s"}
 
 
-def test_where_reads_need_no_leader_every_node_is_read(tmp_path: Path) -> None:
-    """As it is, and without a word about leaders."""
+def test_if_reads_need_no_leader_every_node_is_read(tmp_path: Path) -> None:
+    """No node is asked to lead."""
     system = Registers()
     system.reads_need_leader = system.moves_leadership = False
     system.leader = None
@@ -328,8 +328,8 @@ def test_where_reads_need_no_leader_every_node_is_read(tmp_path: Path) -> None:
     assert not any("leader" in problem for problem in screen.problems)
 
 
-def test_where_the_leadership_cannot_be_moved_the_leader_is_read(tmp_path: Path) -> None:
-    """Whoever it is, at once; the other nodes are left out by name."""
+def test_if_the_leadership_cannot_be_moved_the_leader_is_read(tmp_path: Path) -> None:
+    """The other nodes are left out, each with the reason."""
     system = Registers()
     system.moves_leadership = False
     system.leader = "n2"
@@ -346,8 +346,8 @@ def test_where_the_leadership_cannot_be_moved_the_leader_is_read(tmp_path: Path)
     assert history.ops[-1].time_ns < 4_000_000_000  # the workload has 2 s
 
 
-def test_where_no_node_leads_the_final_reads_are_missing_with_the_reason(tmp_path: Path) -> None:
-    """Nothing was read, and the run says why."""
+def test_if_no_node_leads_the_final_reads_are_missing_with_the_reason(tmp_path: Path) -> None:
+    """No node was read."""
     system = Registers()
     system.moves_leadership = False
     system.leader = None
@@ -360,8 +360,8 @@ def test_where_no_node_leads_the_final_reads_are_missing_with_the_reason(tmp_pat
     assert "n1 does not lead, nor does any other node" in result.final_reads.missing
 
 
-def test_a_run_without_final_reads_has_no_word_of_them(tmp_path: Path) -> None:
-    """They were not asked for."""
+def test_a_run_without_final_reads_has_no_result_of_them(tmp_path: Path) -> None:
+    """The test has none."""
     result, history, _ = perform(Registers(), tmp_path, final_reads=False)
 
     assert result.final_reads is None
@@ -369,7 +369,7 @@ def test_a_run_without_final_reads_has_no_word_of_them(tmp_path: Path) -> None:
 
 
 def test_replicas_that_cannot_be_dumped_are_not_compared(tmp_path: Path) -> None:
-    """There is nothing to compare."""
+    """The system does not dump them."""
     system = Registers()
     system.dumps_replicas = False
 
@@ -377,7 +377,7 @@ def test_replicas_that_cannot_be_dumped_are_not_compared(tmp_path: Path) -> None
 
 
 def test_nodes_are_watched_until_the_replicas_were_compared(tmp_path: Path) -> None:
-    """Healing and final reads included: the last poll is from the run's last seconds, on the history's clock."""
+    """The last poll is from the last seconds of the run, on the history's clock."""
     result, history, _ = perform(Registers(), tmp_path)
 
     end_ns = history.ops[-1].time_ns + 15_000_000_000  # after the last final read n3 is waited for
@@ -388,11 +388,11 @@ def test_nodes_are_watched_until_the_replicas_were_compared(tmp_path: Path) -> N
     assert end_ns - 2_000_000_000 < result.positions.time_ns[-1]
 
 
-def test_an_error_after_healing_keeps_what_was_recorded(tmp_path: Path) -> None:
-    """The run breaks off with the error in its result; logs are collected and processes stopped."""
+def test_an_error_after_healing_keeps_the_records(tmp_path: Path) -> None:
+    """The result has the error; the logs are collected and the processes stopped."""
 
     class Dumb(Registers):
-        """Fails when it is asked for its state."""
+        """Fails to dump its state."""
 
         async def replica(self, node: Node, timeout_s: float) -> ReplicaState:
             """Fails."""
@@ -409,7 +409,7 @@ def test_an_error_after_healing_keeps_what_was_recorded(tmp_path: Path) -> None:
 
 
 def test_logs_that_a_node_never_wrote_are_no_problem(tmp_path: Path) -> None:
-    """What is there is collected; what is not is no error."""
+    """The existing logs are collected."""
     result, _, _ = perform(Registers(), tmp_path)
 
     assert {node: [path.name for path in paths] for node, paths in result.logs.items()} == {
@@ -434,7 +434,7 @@ def test_a_system_that_does_not_recover_is_restarted_once(tmp_path: Path) -> Non
 
 
 def test_a_system_that_never_recovers_is_not_read_again(tmp_path: Path) -> None:
-    """The finding is recorded; logs are collected and processes stopped all the same."""
+    """The result has the finding; the logs are collected and the processes stopped."""
     system = Registers()
     system.unready = 2
 
@@ -450,7 +450,7 @@ def test_a_system_that_never_recovers_is_not_read_again(tmp_path: Path) -> None:
 
 
 def test_a_failed_installation_is_raised_after_cleaning_up(tmp_path: Path) -> None:
-    """There is nothing to judge, but nodes are healed and stopped."""
+    """The nodes are healed and stopped before."""
     system = Registers()
     system.broken_install = True
 
@@ -461,8 +461,8 @@ def test_a_failed_installation_is_raised_after_cleaning_up(tmp_path: Path) -> No
     assert system.calls[-2:] == ["stop n3", "release"]
 
 
-def test_an_error_in_the_workload_keeps_what_was_recorded(tmp_path: Path) -> None:
-    """The run breaks off with the error in its result, healed and with its logs."""
+def test_an_error_in_the_workload_keeps_the_records(tmp_path: Path) -> None:
+    """The result has the error, the nodes are healed, and the logs are collected."""
 
     class Broken(Writes):
         """Fails at the tenth question."""

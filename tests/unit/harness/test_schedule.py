@@ -1,4 +1,4 @@
-"""The fault schedule: what is begun is ended, what goes wrong is recorded, and nothing stops the run."""
+"""The schedule of faults: each fault that begins also ends, errors are recorded, and no error stops the run."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ SEEN = Proof(effective=True, reason="4 packets dropped")
 
 
 def fault(number: int, start_s: float, end_s: float, kind: str = "kill") -> PlannedFault:
-    """Plans a fault."""
+    """Returns a planned fault."""
     return PlannedFault(id=number, kind=kind, target="one", start_s=start_s, end_s=end_s)
 
 
 class FakeNemesis:
-    """A nemesis whose methods take a time, or fail, as it is told; notes when each was called."""
+    """A nemesis whose methods take a given time or fail; records its calls with their times."""
 
     def __init__(self, **behaviour: Any) -> None:
         self.behaviour = behaviour
@@ -45,7 +45,7 @@ class FakeNemesis:
         await asyncio.sleep(behaviour)
 
     async def begin(self, planned: PlannedFault) -> Begun:
-        """Breaks something."""
+        """Begins the fault."""
         self.open.add(planned.id)
         await self._do("begin", planned)
         return Begun(targets=("n2", "n4"), details={"grudge": {"n2": ["n4"]}})
@@ -56,20 +56,20 @@ class FakeNemesis:
         return SEEN
 
     async def end(self, planned: PlannedFault) -> Proof | None:
-        """Heals."""
+        """Ends the fault."""
         await self._do("end", planned)
         self.open.discard(planned.id)
         return self.behaviour.get("counted")
 
     async def heal(self) -> None:
-        """Heals everything."""
+        """Ends all faults."""
         self.open.clear()
 
 
 def carry_out(
     plan: Sequence[PlannedFault], nemesis: FakeNemesis, *, stop_s: float = FOREVER_S, history: Any = None
 ) -> tuple[list[FaultRecord], list[Op]]:
-    """Conducts a plan in virtual time."""
+    """Carries out a plan in virtual time."""
     recorder = history or MemoryHistory()
 
     async def main() -> list[FaultRecord]:
@@ -100,7 +100,7 @@ def test_a_fault_begins_is_proved_and_ends_at_its_times() -> None:
 
 
 def test_a_fault_leaves_two_events_at_each_end() -> None:
-    """Before and after the commands, by the nemesis, of type info; the last one tells whether it had an effect."""
+    """They are infos of the nemesis, before and after the commands. The last one has the proof."""
     _, ops = carry_out([fault(3, 1, 5)], FakeNemesis(begin=0.5, end=0.5))
     assert [(op.time_ns / 1e9, op.f, op.value) for op in ops] == [
         (1.0, "start-kill", {"fault": 3, "targets": []}),
@@ -112,13 +112,13 @@ def test_a_fault_leaves_two_events_at_each_end() -> None:
 
 
 def test_named_targets_are_known_from_the_first_event() -> None:
-    """A drawn target is resolved in the plan already."""
+    """The plan already has the names."""
     _, ops = carry_out([replace(fault(0, 1, 2), target=["n1", "n3"])], FakeNemesis(begin=InfrastructureError("no")))
     assert [op.value["targets"] for op in ops] == [["n1", "n3"]] * 3
 
 
 def test_overlapping_faults_do_not_wait_for_each_other() -> None:
-    """Each has its own rhythm; the records are in the order of the plan."""
+    """The records are in the order of the plan."""
     nemesis = FakeNemesis(begin=2.0, end=3.0)
     records, _ = carry_out([fault(0, 0, 20), fault(1, 1, 4), fault(2, 1, 5)], nemesis)
     assert [(call, number, time_s) for call, number, time_s in nemesis.calls if call != "prove"] == [
@@ -133,69 +133,69 @@ def test_overlapping_faults_do_not_wait_for_each_other() -> None:
 
 
 def test_a_proof_that_counts_the_whole_time_replaces_the_first() -> None:
-    """What `end` returns is worth more than what `prove` saw."""
+    """The proof of `end` replaces that of `prove`."""
     counted = Proof(effective=True, reason="900 packets dropped")
     records, _ = carry_out([fault(0, 1, 5)], FakeNemesis(counted=counted))
     assert records[0].proof == counted
 
 
 @pytest.mark.parametrize("error", [NodeError("n2", "no route to host"), ValueError("a bug")])
-def test_a_fault_that_failed_to_begin_is_ended_all_the_same(error: Exception) -> None:
-    """It may have begun half-way. It has an error and no proof, whatever is counted later."""
+def test_a_fault_whose_start_failed_is_ended(error: Exception) -> None:
+    """It may have begun in part. Its record has an error and no proof."""
     nemesis = FakeNemesis(begin=error, counted=SEEN)
     records, _ = carry_out([fault(0, 1, 5), fault(1, 8, 9, "pause")], nemesis)
     assert [call for call, number, _ in nemesis.calls if number == 0] == ["begin", "end"]
     assert nemesis.open == set()
     assert records[0].proof is None
     assert str(error) in (records[0].error or "")
-    assert (records[0].error or "").startswith("beginning it failed")
+    assert (records[0].error or "").startswith("its start failed")
     assert len(records) == 2
 
 
-def test_a_proof_that_failed_claims_nothing() -> None:
-    """The fault is recorded as one whose effect was not seen."""
+def test_a_fault_whose_proof_failed_is_not_effective() -> None:
+    """The record has the error."""
     records, _ = carry_out([fault(0, 1, 5)], FakeNemesis(prove=NodeError("n2", "gone")))
     assert records[0].proof is not None
     assert not records[0].proof.effective
-    assert records[0].error == "proving it failed: n2: gone"
+    assert records[0].error == "its proof failed: n2: gone"
 
 
 def test_a_proof_is_bounded_by_the_fault_s_end() -> None:
-    """Measuring never prolongs a fault."""
+    """A measurement never prolongs a fault."""
     nemesis = FakeNemesis(prove=FOREVER_S)
     records, _ = carry_out([fault(0, 1, 5)], nemesis)
     assert nemesis.calls[-1] == ("end", 0, 5.0)
     assert records[0].proof is not None
     assert not records[0].proof.effective
-    assert records[0].error == "proving it was not done in 4 s"
+    assert records[0].error == "its proof took longer than 4 s"
 
 
-def test_an_end_that_failed_is_told() -> None:
-    """The proof stays, the error is in the record."""
+def test_the_error_of_an_end_is_recorded() -> None:
+    """The proof stays."""
     records, _ = carry_out([fault(0, 1, 5)], FakeNemesis(end=NodeError("n4", "still cut off")))
     assert records[0].proof == SEEN
-    assert records[0].error == "ending it failed: n4: still cut off"
+    assert records[0].error == "its end failed: n4: still cut off"
 
 
 def test_a_nemesis_that_hangs_is_not_waited_for() -> None:
-    """Beginning and ending have their own bounds."""
+    """The start and the end have their own time limits."""
     records, ops = carry_out([fault(0, 1, 5)], FakeNemesis(begin=FOREVER_S, end=FOREVER_S))
     assert records[0].end_ns / 1e9 == pytest.approx(1 + BEGIN_TIMEOUT_S + END_TIMEOUT_S)
-    assert records[0].error == "beginning it was not done in 30 s; ending it was not done in 60 s"
+    assert records[0].error == "its start took longer than 30 s; its end took longer than 60 s"
     assert [op.f for op in ops] == ["start-kill", "stop-kill", "stop-kill"]
 
 
 def test_stopping_ends_all_open_faults_and_begins_no_other() -> None:
-    """Also one that is being proved; what was not begun has no record."""
+    """A running proof is cut short, and a fault that never began has no record."""
     nemesis = FakeNemesis(prove=60.0)
     records, _ = carry_out([fault(0, 1, 500), fault(1, 5, 600), fault(2, 50, 60)], nemesis, stop_s=10)
     assert [call for call in nemesis.calls if call[0] == "end"] == [("end", 0, 10.0), ("end", 1, 10.0)]
     assert [record.planned.id for record in records] == [0, 1]
-    assert records[0].error == "proving it was cut short by the end of the run"
+    assert records[0].error == "its proof was cut short by the end of the run"
 
 
-def test_stopping_does_not_cut_a_beginning_short() -> None:
-    """A fault that is half begun is let begin, and then ended at once."""
+def test_stopping_does_not_cut_a_start_short() -> None:
+    """The fault begins, and then ends at once."""
     nemesis = FakeNemesis(begin=5.0)
     records, _ = carry_out([fault(0, 1, 500)], nemesis, stop_s=2)
     assert nemesis.calls[-1] == ("end", 0, 6.0)
@@ -206,20 +206,20 @@ class BrokenHistory(MemoryHistory):
     """A history whose disk is full."""
 
     def append(self, **_: Any) -> Op:
-        """Refuses."""
+        """Raises."""
         raise InfrastructureError("the disk is full")
 
 
 def test_a_history_that_cannot_be_written_does_not_keep_faults_open() -> None:
-    """Healing is more important than recording."""
+    """The faults are healed without records."""
     nemesis = FakeNemesis()
     records, _ = carry_out([fault(0, 1, 5)], nemesis, history=BrokenHistory())
     assert nemesis.open == set()
     assert "recording its start failed: the disk is full" in (records[0].error or "")
 
 
-def test_being_cancelled_keeps_the_records() -> None:
-    """Whoever leaves at once still knows what was open."""
+def test_a_cancellation_keeps_the_records() -> None:
+    """The record of each open fault has an error."""
     records: list[FaultRecord] = []
 
     async def main() -> None:
@@ -241,7 +241,7 @@ def test_being_cancelled_keeps_the_records() -> None:
 
     run_virtual(main())
     assert [(record.planned.id, record.error) for record in records] == [
-        (0, "the run was left before this fault was over")
+        (0, "the run ended before this fault was over")
     ]
 
 
@@ -257,10 +257,8 @@ BEHAVIOURS = st.one_of(TIMES, st.just(FOREVER_S), st.just(NodeError("n1", "gone"
     spans=st.lists(st.tuples(st.floats(0, 50), st.floats(0, 20)), max_size=6),
     stop_s=st.floats(0, 80),
 )
-def test_whatever_happens_nothing_stays_open(
-    begin: Any, prove: Any, end: Any, spans: list[tuple[float, float]], stop_s: float
-) -> None:
-    """Over random plans and nemeses: each fault that was begun is ended once and has one record; others have none."""
+def test_no_fault_stays_open(begin: Any, prove: Any, end: Any, spans: list[tuple[float, float]], stop_s: float) -> None:
+    """In random plans, each fault that begins ends once and has one record; others have none."""
     plan = [fault(number, start_s, start_s + length_s) for number, (start_s, length_s) in enumerate(spans)]
     nemesis = FakeNemesis(begin=begin, prove=prove, end=end)
     records, ops = carry_out(plan, nemesis, stop_s=stop_s)

@@ -1,4 +1,4 @@
-"""`--only` chooses as pytest's `-k` does."""
+"""`--only` selects as pytest's `-k` does."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NAMES = ("partitions[nemesis=bridge]#1", "partitions[nemesis=kill]", "snapshots[
 
 
 @pytest.mark.parametrize(
-    ("text", "chosen"),
+    ("text", "selected"),
     [
         ("kill", {1, 2}),
         ("KILL", {1, 2}),
@@ -29,25 +29,25 @@ NAMES = ("partitions[nemesis=bridge]#1", "partitions[nemesis=kill]", "snapshots[
         ("zzz", set()),
     ],
 )
-def test_an_expression_chooses_names_that_have_its_words(text: str, chosen: set[int]) -> None:
-    """`and` binds more than `or`, and `not` more than both."""
-    chooses = read_selection(text)
-    assert {place for place, name in enumerate(NAMES) if chooses(name)} == chosen
+def test_an_expression_selects_names_that_have_its_words(text: str, selected: set[int]) -> None:
+    """`not` binds more than `and`, and `and` more than `or`."""
+    selects = read_selection(text)
+    assert {place for place, name in enumerate(NAMES) if selects(name)} == selected
 
 
 @pytest.mark.parametrize("text", ["", "and", "kill and", "kill pause", "(kill", "kill)", "not", "()", "( " * 500])
-def test_what_is_no_expression_is_refused(text: str) -> None:
-    """However deep its brackets are."""
+def test_a_malformed_expression_is_refused(text: str) -> None:
+    """The error names the expression."""
     with pytest.raises(InputError, match="expression"):
         read_selection(text)
 
 
 @given(words=st.lists(st.sampled_from(["and", "or", "not", "(", ")", "kill", "x"]), max_size=30))
-def test_any_words_are_an_expression_or_a_sentence(words: list[str]) -> None:
-    """Where they are one, it means what Python's own operators mean."""
+def test_any_words_are_an_expression_or_an_error(words: list[str]) -> None:
+    """An expression has the meaning of Python's own operators."""
     try:
-        chooses = read_selection(" ".join(words))
+        selects = read_selection(" ".join(words))
     except InputError:
         return
     as_python = " ".join({"kill": "True", "x": "False"}.get(word, word) for word in words)
-    assert chooses("kill") is bool(eval(as_python))  # noqa: S307 - of the seven words above
+    assert selects("kill") is bool(eval(as_python))  # noqa: S307 - only the seven words above

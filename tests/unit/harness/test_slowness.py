@@ -1,4 +1,4 @@
-"""The factor for slow nodes multiplies time limits while it is set, and for nobody else."""
+"""The factor for slow nodes multiplies time limits while it is set."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def test_limits_are_multiplied_while_the_factor_is_set() -> None:
     assert slowed(0.5) == 0.5
 
 
-def test_the_factor_holds_in_other_threads() -> None:
-    """Commands on nodes run in threads of their own."""
+def test_other_threads_have_the_factor() -> None:
+    """Commands on nodes run in other threads."""
     seen: list[float] = []
     with nodes_slower_by(3):
         thread = threading.Thread(target=lambda: seen.append(slowed(1.0)))

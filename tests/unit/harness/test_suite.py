@@ -1,4 +1,4 @@
-"""A suite's file becomes cases whose names, options and seeds depend on nothing but the file and the seed."""
+"""A suite file gives cases; their names, options and seeds depend only on the file and the seed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def known(_: Mapping[str, object]) -> frozenset[str]:
-    """Returns the options of cases, whatever system they are of."""
+    """Returns the options of cases, for any system."""
     return frozenset({"seed", "time-limit", "nemesis", "read-mode", "final-reads"})
 
 
@@ -36,14 +36,14 @@ expect = "invalid"
 
 
 def write(tmp_path: Path, text: str) -> Path:
-    """Writes a suite's file."""
+    """Writes a suite file."""
     path = tmp_path / "suite.toml"
     path.write_text(text)
     return path
 
 
 def test_lists_are_dimensions_and_defaults_are_overridden(tmp_path: Path) -> None:
-    """Each combination is a case, repeated as asked, with a seed of its own."""
+    """Each repetition of each combination is a case with its own seed."""
     suite = load_suite(write(tmp_path, SUITE), seed=7, known=known)
 
     assert [case.name for case in suite.cases] == [
@@ -59,8 +59,8 @@ def test_lists_are_dimensions_and_defaults_are_overridden(tmp_path: Path) -> Non
     assert first[3:] == ["--time-limit", "60", "--nemesis", "kill", "--no-final-reads"]
 
 
-def test_a_new_case_shifts_no_seed(tmp_path: Path) -> None:
-    """A case's seed depends on the suite's seed and the case's name alone."""
+def test_a_new_case_changes_no_seed(tmp_path: Path) -> None:
+    """The seed of a case depends only on the seed of the suite and the name of the case."""
     before = load_suite(write(tmp_path, SUITE), seed=7, known=known)
     more = SUITE.replace('["kill", "pause"]', '["bridge", "kill", "pause"]')
     after = load_suite(write(tmp_path, more), seed=7, known=known)
@@ -90,7 +90,7 @@ def test_a_new_case_shifts_no_seed(tmp_path: Path) -> None:
         ("[[test]]\nname = 'a'\nexpect-during-fault = true", 'needs expect = "invalid", and valid is expected'),
         ("[[test]]\nname = 'a'\nexpect = 'invalid'\nexpect-during-fault = 1", "takes true or false, not 1"),
         ("[[test]]\nname = 'a'\nnemesis = {}", "takes a value"),
-        ("[[test]]\nname = 'a'\nnemesis = []", "nemesis has an empty list, which makes no case"),
+        ("[[test]]\nname = 'a'\nnemesis = []", "nemesis has an empty list, which gives no case"),
         ("[defaults]\nnemesis = []\n[[test]]\nname = 'a'", "nemesis has an empty list"),
         ("[[test]]\nname = 'a'\nthresholds = 'p99_ms < 3'", "thresholds takes a list such as"),
         ("[[test]]\nname = 'a'\nthresholds = ['p99 < 3']", "Did you mean 'p99_ms'"),
@@ -99,8 +99,8 @@ def test_a_new_case_shifts_no_seed(tmp_path: Path) -> None:
         ("[[test]", "cannot be read as TOML"),
     ],
 )
-def test_what_is_not_understood_is_refused(tmp_path: Path, text: str, message: str) -> None:
-    """Every error names the file and what was expected."""
+def test_a_bad_suite_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    """The error has the expectation."""
     with pytest.raises(InputError, match=message):
         load_suite(write(tmp_path, text), seed=7, known=known)
 
@@ -115,8 +115,8 @@ def test_what_is_not_understood_is_refused(tmp_path: Path, text: str, message: s
         ([0, 0, 0], ExitCode.INVALID),  # a control that finds nothing has failed
     ],
 )
-def test_a_definite_failure_is_never_masked(tmp_path: Path, codes: list[int], expected: ExitCode) -> None:
-    """An unexpected verdict decides over an error, that over an unknown."""
+def test_the_worst_case_decides_the_exit_code(tmp_path: Path, codes: list[int], expected: ExitCode) -> None:
+    """The order is: unexpected verdict, error, unknown, valid."""
     suite = load_suite(write(tmp_path, SUITE), seed=7, known=known)
     cases = [suite.cases[0], suite.cases[2], suite.cases[4]]
     results = [
@@ -139,8 +139,8 @@ def test_a_definite_failure_is_never_masked(tmp_path: Path, codes: list[int], ex
         (255, ["recovered=invalid"], False),
     ],
 )
-def test_only_what_is_known_may_fail(tmp_path: Path, code: int, failures: list[str], passed: bool) -> None:
-    """A case passes by known failures if there are no others, and a broken run never does."""
+def test_only_known_failures_may_fail(tmp_path: Path, code: int, failures: list[str], passed: bool) -> None:
+    """A case passes if it has only known failures; a run that broke off never passes."""
     text = SUITE.replace("time-limit = 60", "known-failures = ['recovered=invalid', 'replicas-equal=unknown']")
     suite = load_suite(write(tmp_path, text), seed=7, known=known)
     result = CaseResult(case=suite.cases[0], exit_code=code, reason="", seconds=1.0, run=None, failures=failures)
@@ -154,7 +154,7 @@ def test_only_what_is_known_may_fail(tmp_path: Path, code: int, failures: list[s
     [
         (1, 1, None),
         (1, 0, "invalid, but no violation was seen during or after a fault"),
-        (1, None, "invalid, but its results do not say whether a violation was seen during or after a fault"),
+        (1, None, "invalid, but it is unknown whether a violation was seen during or after a fault"),
         (0, 0, None),
         (2, 3, None),
     ],

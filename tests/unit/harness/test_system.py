@@ -1,4 +1,4 @@
-"""What a system says about its processes is all that is needed to start, break and look at them."""
+"""The processes of a system are enough to start, kill, pause and examine it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BACK = replace(FRONT, role="back", argv=("back",), pattern="^back$", ports=(9000
 
 
 class Shell:
-    """A shell that keeps what it is told to run, and answers what it is told to answer."""
+    """A shell that records its commands, and returns a given answer."""
 
     node = "n1"
 
@@ -42,25 +42,25 @@ class Shell:
         self.answer = SimpleNamespace(status=0, stdout="", stderr="")
 
     def run(self, command: str, **_: Any) -> Any:
-        """Keeps the command."""
+        """Records the command."""
         self.scripts.append(command)
         return self.answer
 
 
 class Pair(System):
-    """A system with two processes on n1 and one on all others."""
+    """A system with two processes on n1, and one on each other node."""
 
     name = "pair"
 
     def processes(self, node: Node) -> Sequence[Daemon]:
-        """Returns a front, and on the first node a back before it."""
+        """Returns a front, and on n1 a back before it."""
         return (BACK, FRONT) if node.name == "n1" else (FRONT,)
 
     def install(self, node: Node) -> None:
-        """Has nothing to install."""
+        """Does nothing."""
 
     def wait_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
-        """Is ready."""
+        """Returns at once."""
 
     def client(self, process: int, node: Node, *, pinned: bool = False) -> Client:
         """Has no clients."""
@@ -69,19 +69,19 @@ class Pair(System):
 
 @pytest.fixture
 def shell() -> Shell:
-    """The shell on every node."""
+    """Returns the shell of all nodes."""
     return Shell()
 
 
 @pytest.fixture
 def pair(shell: Shell) -> Pair:
-    """The system on two nodes."""
+    """Returns the system on two nodes."""
     cluster = cast("Cluster", SimpleNamespace(nodes=(N1, N2), remote=lambda node: shell))
     return Pair(cluster, NoOptions(), "register")
 
 
-def test_what_a_system_need_not_say(pair: Pair) -> None:
-    """A system that only describes its processes has a default for all else."""
+def test_the_defaults_of_a_system(pair: Pair) -> None:
+    """All methods beside those that a system must have are optional."""
     assert pair.workload == "register"
     assert dict(pair.versions()) == {}
     assert dict(pair.serves) == {}
@@ -98,7 +98,7 @@ def test_what_a_system_need_not_say(pair: Pair) -> None:
 
 
 def test_processes_start_in_their_order_and_end_the_other_way(pair: Pair, shell: Shell) -> None:
-    """A process starts after those that it may need, and is ended before them; a role picks one."""
+    """The first process starts first and ends last. A role selects one process."""
     pair.start(N1)
     pair.kill(N1)
     assert ["'^back$'" in script for script in shell.scripts] == [True, False, False, True]
@@ -110,7 +110,7 @@ def test_processes_start_in_their_order_and_end_the_other_way(pair: Pair, shell:
 
 
 def test_ports_logs_and_data_belong_to_roles(pair: Pair) -> None:
-    """Without a role they are those of all processes; data cannot be, where there are several."""
+    """Without a role, they are those of all processes. The data directory of several processes is an error."""
     assert pair.ports() == [9000, 8001, 8002]
     assert pair.ports("front") == [8001, 8002]
     assert pair.log_files(N1, "front") == ["/l/front.log"]
@@ -123,20 +123,20 @@ def test_ports_logs_and_data_belong_to_roles(pair: Pair) -> None:
 
 
 def test_roles_are_known_without_nodes() -> None:
-    """A plan is drawn before there are nodes, so which nodes have which role follows from their names alone."""
+    """A plan is drawn before there are nodes, so their names are enough for the roles."""
     assert Pair.roles(["n1", "n2", "n3"], NoOptions(), "register") == {"back": ("n1",), "front": ("n1", "n2", "n3")}
     assert [node.address for node in Paper(["a", "b"]).nodes] == ["192.0.2.1", "192.0.2.2"]
 
 
 def test_states_are_read_from_the_process_table(shell: Shell) -> None:
-    """A program's name may hold anything; a process that has ended, but was not waited for, is none."""
+    """The name of a program may have any characters, and a zombie does not count."""
     shell.answer.stdout = "0 17 (a) T (b) S 1 1\n0 18 (front) R 1 1\nnonsense\n1 19 (back) Z 1 1\n"
     assert states(cast("Remote", shell), (FRONT, BACK)) == {"front": (17, "S"), "back": None}
     assert states(cast("Remote", shell), ()) == {}
 
 
-def test_a_start_writes_what_the_process_reads(shell: Shell) -> None:
-    """Configuration is written before the start, and the process gets its variables and those that a fault left."""
+def test_a_start_writes_the_configuration(shell: Shell) -> None:
+    """The start also sets the variables of the process and of faults."""
     FRONT.start(cast("Remote", shell))
     (script,) = shell.scripts
     assert script.index("/etc/front/it") < script.index("setsid nohup env ")
@@ -145,16 +145,16 @@ def test_a_start_writes_what_the_process_reads(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "stdout", "stderr", "said"),
+    ("status", "stdout", "stderr", "message"),
     [
         (PORT_TAKEN, "8002\n", "", "n1: port 8002 is taken by another process"),
         (NOT_LAUNCHED, "", "no such flag\n", "n1: the process 'front' could not be launched: no such flag"),
-        (NOT_LAUNCHED, "", "", "(it said nothing)"),
+        (NOT_LAUNCHED, "", "", "(no output)"),
     ],
 )
-def test_a_start_that_fails_says_why(shell: Shell, status: int, stdout: str, stderr: str, said: str) -> None:
-    """The port that is taken, or the last lines of the log."""
+def test_the_error_of_a_failed_start(shell: Shell, status: int, stdout: str, stderr: str, message: str) -> None:
+    """It has the port that is in use, or the last lines of the log."""
     shell.answer = SimpleNamespace(status=status, stdout=stdout, stderr=stderr)
     with pytest.raises(NodeError) as raised:
         FRONT.start(cast("Remote", shell))
-    assert said in str(raised.value)
+    assert message in str(raised.value)

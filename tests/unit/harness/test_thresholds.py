@@ -1,4 +1,4 @@
-"""A threshold is what its few words say, and nothing of a suite's file is evaluated."""
+"""Thresholds: the grammar, the measures, and crossed thresholds."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RUN: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "sentence"),
     [
         ("p99_ms < 200", None),
         ("p99_ms<20", "p99_ms < 20: it is 30"),
@@ -44,14 +44,14 @@ RUN: dict[str, Any] = {
         ("cas.p99_ms < 9", "cas.p99_ms < 9: the run did not measure cas.p99_ms"),
     ],
 )
-def test_a_threshold_compares_a_measure_with_a_number(text: str, told: str | None) -> None:
-    """Its sentence has the number that was measured."""
+def test_a_threshold_compares_a_measure_with_a_number(text: str, sentence: str | None) -> None:
+    """Its sentence has the measured number."""
     sentences = crossed([read_threshold(text)], lambda name, function: measure(RUN, name, function))
-    assert sentences == (() if told is None else (told,))
+    assert sentences == (() if sentence is None else (sentence,))
 
 
-def test_a_run_that_measured_nothing_keeps_no_threshold() -> None:
-    """Each measure is known to `results.json`, and a document without it crosses the threshold."""
+def test_a_run_without_measurements_crosses_every_threshold() -> None:
+    """`results.json` has each measure, and a document without it crosses the threshold."""
     for name in MEASURES:
         assert measure(RUN, name) is not None, name
         empties: tuple[dict[str, Any], ...] = (
@@ -63,7 +63,7 @@ def test_a_run_that_measured_nothing_keeps_no_threshold() -> None:
 
 
 def test_a_system_that_never_recovered_has_no_time_of_recovery() -> None:
-    """The faults that it recovered from do not stand for the one that it did not."""
+    """It recovered from some faults only."""
     never = {"faults": [*RUN["faults"][:2], {"availability": {"during": {}, "after": {"sustained_ok_s": None}}}]}
     assert measure(never, "recovery_s") is None
 
@@ -82,14 +82,14 @@ def test_a_system_that_never_recovered_has_no_time_of_recovery() -> None:
         ("", "expected a threshold such as"),
     ],
 )
-def test_what_is_no_threshold_is_refused(text: str, message: str) -> None:
-    """The sentence has the nearest measure, or an example."""
+def test_a_malformed_threshold_is_refused(text: str, message: str) -> None:
+    """The error has the nearest measure, or an example."""
     with pytest.raises(InputError, match=message):
         read_threshold(text)
 
 
 @given(text=st.text(max_size=60))
-def test_any_text_is_a_threshold_or_a_sentence(text: str) -> None:
-    """A text of a suite's file never ends in another error."""
+def test_any_text_is_a_threshold_or_an_input_error(text: str) -> None:
+    """No text raises another error."""
     with contextlib.suppress(InputError):
         assert read_threshold(text).measure in MEASURES

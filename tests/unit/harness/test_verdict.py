@@ -1,4 +1,4 @@
-"""Verdicts and how they combine."""
+"""Verdicts, and the composition of several into one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.verdict import Verdict, worst
 
 
 def test_invalid_beats_unknown_beats_valid() -> None:
-    """The merge order, over all triples."""
+    """This holds for all triples."""
     for verdicts in itertools.product(Verdict, repeat=3):
         if Verdict.INVALID in verdicts:
             expected = Verdict.INVALID
@@ -23,7 +23,7 @@ def test_invalid_beats_unknown_beats_valid() -> None:
 
 
 def test_nothing_to_decide_is_unknown() -> None:
-    """What was not judged has not passed."""
+    """A run without parts does not pass."""
     assert worst([]) is Verdict.UNKNOWN
 
 
@@ -36,7 +36,7 @@ def test_nothing_to_decide_is_unknown() -> None:
     ],
 )
 def test_a_verdict_has_one_json_form_and_one_exit_code(verdict: Verdict, json: bool | str, code: ExitCode) -> None:
-    """As in results.json, and as Jepsen's exit codes."""
+    """They are those of results.json and of Jepsen."""
     assert verdict.as_json == json
     assert Verdict.from_json(json) is verdict
     assert verdict.exit_code == code
@@ -44,5 +44,5 @@ def test_a_verdict_has_one_json_form_and_one_exit_code(verdict: Verdict, json: b
 
 @pytest.mark.parametrize("value", [None, 1, 0, "valid", "", [], {}])
 def test_nothing_else_is_a_verdict(value: object) -> None:
-    """JSON that is damaged, or of somebody else, does not pass for one."""
+    """Other JSON gives None."""
     assert Verdict.from_json(value) is None

@@ -1,4 +1,4 @@
-"""The watch tells what was seen, and for how long; nothing is said of a time at which nobody looked."""
+"""The watch records states and how long they lasted, and claims nothing about times without a poll."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ if TYPE_CHECKING:
 NODES = (Node(name="n1", address="192.0.2.1"), Node(name="n2", address="192.0.2.2"))
 
 
-class Told:
-    """Nodes that say at each poll what a function of node and time says; None is silence."""
+class Reporting:
+    """Nodes whose status is a function of node and time; None is silence."""
 
-    def __init__(self, says: Callable[[str, float], tuple[str, int, int | None] | None]) -> None:
-        self.says = says
+    def __init__(self, report: Callable[[str, float], tuple[str, int, int | None] | None]) -> None:
+        self.report = report
 
     async def status(self, node: Node, timeout_s: float) -> NodeStatus | None:
         """Answers in 10 ms, or not at all."""
-        said = self.says(node.name, asyncio.get_running_loop().time())
-        await asyncio.sleep(timeout_s if said is None else 0.01)
-        if said is None:
+        state = self.report(node.name, asyncio.get_running_loop().time())
+        await asyncio.sleep(timeout_s if state is None else 0.01)
+        if state is None:
             return None
-        role, term, applied = said
+        role, term, applied = state
         return NodeStatus(node=node.name, role=role, term=term, applied_index=applied)
 
 
-def watched(seconds: float, says: Callable[[str, float], tuple[str, int, int | None] | None]) -> Watch:
-    """Watches for so long, in virtual time."""
+def watched(seconds: float, report: Callable[[str, float], tuple[str, int, int | None] | None]) -> Watch:
+    """Watches for some seconds of virtual time."""
 
     async def go() -> Watch:
-        system: Any = Told(says)
+        system: Any = Reporting(report)
         watch = Watch(system=system, nodes=NODES, clock=Clock(asyncio.get_running_loop()))
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(watch.run(), seconds)
@@ -52,14 +52,14 @@ def watched(seconds: float, says: Callable[[str, float], tuple[str, int, int | N
 
 
 def test_a_sighting_lasts_until_the_last_poll_that_saw_it() -> None:
-    """Between two states lies one poll's time, of which nothing is said; a state that one poll saw has no length."""
+    """Between two states is the time of one poll, without a state. A state of a single poll has no length."""
 
-    def says(node: str, at_s: float) -> tuple[str, int, int | None] | None:
+    def report(node: str, at_s: float) -> tuple[str, int, int | None] | None:
         if node == "n2":
             return ("follower", 1, None)
         return ("candidate", 2, None) if 2.5 < at_s < 3.5 else ("leader", 1 if at_s < 2.5 else 3, None)
 
-    watch = watched(5.5, says)
+    watch = watched(5.5, report)
     own = [seen for seen in watch.sightings if seen.node == "n1"]
     assert [(seen.role, seen.time_ns // S, seen.last_ns // S) for seen in own] == [
         ("leader", 0, 2),
@@ -72,8 +72,8 @@ def test_a_sighting_lasts_until_the_last_poll_that_saw_it() -> None:
     assert watch.leader() == ("n1", 3)
 
 
-def test_a_poll_has_one_time_and_a_silent_node_does_not_delay_it() -> None:
-    """So that what two nodes said at once is not taken for one after the other, nor for later than it was."""
+def test_a_poll_has_one_time_without_the_wait_for_silent_nodes() -> None:
+    """All nodes of a poll have the time of its last answer."""
     watch = watched(3.5, lambda node, at_s: None if node == "n1" and at_s > 1.5 else ("leader", 1, None))
     first = {seen.node: seen.time_ns for seen in watch.sightings if seen.time_ns < S}
     assert first["n1"] == first["n2"]
@@ -82,7 +82,7 @@ def test_a_poll_has_one_time_and_a_silent_node_does_not_delay_it() -> None:
 
 
 def test_positions_have_one_index_for_each_poll_and_node() -> None:
-    """None where the node was silent or told none."""
+    """It is None if the node did not answer, or reported none."""
     watch = watched(2.9, lambda node, at_s: None if node == "n1" and at_s > 0.5 else ("leader", 1, round(at_s) + 7))
     assert [time_ns // S for time_ns in watch.positions.time_ns] == [0, 1, 2]
     assert watch.positions.applied == {"n1": [7, None, None], "n2": [7, 8, 9]}
@@ -90,7 +90,7 @@ def test_positions_have_one_index_for_each_poll_and_node() -> None:
 
 @pytest.mark.parametrize("seconds", [7.5, 8.5, 16.5, 29.5, 100.5])
 def test_positions_stay_bounded_and_evenly_spread(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
-    """However long the run, no more than the bound, from its beginning to its end, at one distance."""
+    """A long run has at most `MAX_POSITIONS`, from its beginning to its end, at equal distances."""
     monkeypatch.setattr(module, "MAX_POSITIONS", 8)
     positions = watched(seconds, lambda _, at_s: ("leader", 1, round(at_s))).positions
     times = [time_ns // S for time_ns in positions.time_ns]
@@ -102,5 +102,5 @@ def test_positions_stay_bounded_and_evenly_spread(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_sighting_of_one_poll_ends_where_it_begins() -> None:
-    """Where nothing is known of later polls, nothing is claimed of them."""
+    """No later poll is known to have seen it."""
     assert Sighting(time_ns=5, node="n1", role="leader").last_ns == 5

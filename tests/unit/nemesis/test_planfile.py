@@ -124,7 +124,7 @@ def test_faults_can_be_taken_out_by_hand() -> None:
         (edited(target="leader+n1"), "'leader' stands alone"),
         (edited(start_s=9), "not after its start"),
         (edited(start_s=-1), "0 or more"),
-        (edited(end_s=1e400), "Infinity is no number of JSON"),
+        (edited(end_s=1e400), "Infinity is not a JSON number"),
         (edited(end_s="9"), "must be a number of seconds"),
         (edited(stop_s=10), "unknown key 'stop_s'"),
         (edited(end_s=...), "the key 'end_s' is missing"),

@@ -575,7 +575,7 @@ def test_a_replay_takes_no_place_from_its_run(
     stored = stored_for_replay(capsys, elsewhere, "", **places)
     code, out, err = run(capsys, "replay", str(stored.path))
     assert (code, out) == (ExitCode.INTERNAL, "")
-    assert "the run was on the cluster 'zz'; give --cluster-name to use one that is up" in err
+    assert "the run was on the cluster 'zz'; give --cluster-name to use a running cluster" in err
     (asked,) = opened
     assert (asked["cluster_name"], asked["keep_cluster"], asked["test_name"], asked["inventory"]) == (
         None,
@@ -590,7 +590,7 @@ def test_a_replay_takes_no_place_from_its_run(
 
     (stored.path / "test.json").write_text(stored.test_json.read_text().replace('"local"', '"ssh"'))
     err = refused(capsys, "replay", str(stored.path))
-    assert "give --inventory FILE, since hosts are never taken from a run" in err
+    assert "give --inventory FILE, because labrys never takes hosts from a run" in err
 
 
 @pytest.mark.parametrize(
@@ -635,7 +635,7 @@ def test_a_replay_imports_nothing_that_its_run_names(
     (elsewhere / "evil.py").write_text("raise SystemExit(7)\n")
     stored = stored_for_replay(capsys, elsewhere, "", system_name="evil:System")
     err = " ".join(refused(capsys, "replay", str(stored.path)).split())
-    assert "the system evil:System is a place in a module, which labrys never takes from a file" in err
+    assert "the system evil:System is a MODULE:CLASS, which labrys never takes from a file" in err
     document = json.loads(stored.test_json.read_text())
     document["options"] |= {"system_name": "dledger", "workload_name": "bank"}
     stored.test_json.write_text(json.dumps(document))
@@ -653,7 +653,7 @@ def test_a_run_of_an_earlier_version_is_replayed(
     (elsewhere / "labrys.toml").write_text("[test]\nread-mode = 'raft-log'\n")
     code, _, err = run(capsys, "replay", str(stored.path))
     assert code == ExitCode.INTERNAL
-    assert "says nothing of --read-mode, --hot-keys; built-in defaults are used" in err
+    assert "lacks --read-mode, --hot-keys; the replay uses built-in defaults" in err
     assert (opened[0]["read_mode"], opened[0]["hot_keys"]) == ("read-index", 2)
 
 

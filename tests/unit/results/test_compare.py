@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from commands.choosing import everything
+from commands.choosing import loadable
 from commands.test import run_test
 from harness.options import options_of
 from results.compare import MAX_BYTES, MAX_NAMES, comparison, flag
@@ -26,7 +26,7 @@ def test_differences_are_marked(stored_run: Run, tmp_path: Path) -> None:
     assert rows["verdict"]["texts"] == ["invalid", "none"]
     assert rows["verdict"]["differs"]
     assert rows["--read-mode"]["texts"] == ["unsafe", "—"]
-    assert rows["faults seen to take effect"]["texts"] == ["4 of 5", "0 of 1"]
+    assert rows["faults with a proven effect"]["texts"] == ["4 of 5", "0 of 1"]
     assert rows["read p50"]["texts"][1] == "—"
     assert rows["part linearizable"]["texts"] == ["invalid", "—"]
 
@@ -51,5 +51,5 @@ def test_what_is_too_large_is_not_compared_and_named(stored_run: Run, tmp_path: 
 
 def test_options_are_shown_as_they_are_typed() -> None:
     """Each option of `labrys test`, of every system and every workload, has its flag's name in the comparison."""
-    options = [*options_of(run_test), *(option for each in everything() for option in each.options)]
+    options = [*options_of(run_test), *(option for each in loadable() for option in each.options)]
     assert [flag(str(option.name)) for option in options] == [option.opts[0] for option in options]

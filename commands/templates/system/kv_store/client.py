@@ -1,4 +1,4 @@
-"""The client of kv-store: one connection of one process, and what each answer means."""
+"""The client of kv-store: the connection of one process, and the meaning of each answer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT_S = 2.0
 
-# CHANGE: what each status says about a write. `Fail` only where the write certainly never happens; `Info` in all other cases.
+# CHANGE: the outcome of a write for each status. `Fail` only if the write certainly never happens; `Info` in all other cases.
 # A read has no effect, so a read without an answer is always `Fail`.
 OUTCOMES: Mapping[int, type[Fail | Info]] = {
     503: Fail,  # the node could not reach the primary, so it sent nothing
@@ -53,7 +53,7 @@ class KvStoreClient:
         return Ok(invocation.value) if body["applied"] else Fail(f"cas-mismatch: holds {body['value']}")
 
     async def close(self) -> None:
-        """Each operation has a connection of its own, so nothing is left to close."""
+        """Does nothing, because each operation closes its own connection."""
 
 
 def _request(invocation: Invocation) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""The store: registers over HTTP. The first node holds them, all others forward to it.
+"""The store: registers over HTTP. The first node stores them, and all others forward to it.
 
-CHANGE: remove this file, and let `system.py` install the system that you test. Only Python's standard library is used here,
-since the file runs on the nodes.
+CHANGE: remove this file, and let `system.py` install the system that you test. This file uses only Python's standard library,
+because it runs on the nodes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FORWARD_TIMEOUT_S = 2.0
 
 
 class Store:
-    """Registers in memory, and in a file if they are to survive a kill."""
+    """Registers in memory, and also in a file if they must survive a kill."""
 
     def __init__(self, file: Path | None) -> None:
         self._file = file
@@ -28,7 +28,7 @@ class Store:
         self._values: dict[str, Any] = json.loads(file.read_text()) if file and file.exists() else {}
 
     def apply(self, key: str, request: dict[str, Any]) -> dict[str, Any]:
-        """Carries out one operation; the answer says whether it was applied, and what the register holds."""
+        """Carries out one operation; returns whether it was applied, and the value of the register."""
         with self._lock:
             held = self._values.get(key)
             applied = request["op"] != "cas" or held == request["expected"]
@@ -79,7 +79,7 @@ def make_server(address: str, port: int, *, primary: str, file: Path | None = No
             self.wfile.write(content)
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Writes no line for each request."""
+            """Logs nothing."""
 
     server = ThreadingHTTPServer((address, port), Handler)
     server.daemon_threads = True

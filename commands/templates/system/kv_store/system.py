@@ -1,4 +1,4 @@
-"""kv-store as a system under test: what is installed, which processes run, when they are ready, and how a client is made."""
+"""kv-store as a system under test: its installation, its processes, when they are ready, and its clients."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ class KvStoreSystem(System):
     name = "kv-store"
     summary = "Registers over HTTP, held by the first node."
     Options = KvStoreOptions
-    # CHANGE: the workloads that your client can carry out, each with what an operation becomes; see `labrys workloads`.
+    # CHANGE: the workloads that your client supports, each with what an operation becomes; see `labrys workloads`.
     serves: ClassVar[Mapping[str, str]] = {"register": "read, write and cas are POST requests to the key's path"}
     answers = ("cas-mismatch",)
 
     def install(self, node: Node) -> None:
-        """CHANGE: put everything on the node that the system needs, e.g. a package or a jar."""
+        """CHANGE: install the system on the node, e.g. a package or a jar."""
         remote = self.cluster.remote(node)
         remote.run(f"mkdir -p {Path(SERVER).parent}")
         remote.put(Path(__file__).parent / "server.py", SERVER)
 
     def processes(self, node: Node) -> Sequence[Daemon]:
-        """CHANGE: the processes of a node. Faults kill, pause and restart what this says."""
+        """CHANGE: the processes of a node. Faults kill, pause and restart these."""
         arguments = ["python3", SERVER, "--address", node.address, "--port", str(PORT)]
         arguments += ["--primary", self.cluster.nodes[0].address]
         if self.options.sync:
@@ -67,7 +67,7 @@ class KvStoreSystem(System):
         ]
 
     def wait_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
-        """CHANGE: wait until all nodes serve together, and say at the deadline which node lacks what."""
+        """CHANGE: wait until all nodes serve together; at the deadline, raise an error that names the nodes."""
         deadline_s = time.monotonic() + timeout_s
         waiting = {node.name: node for node in nodes}
         while waiting:
@@ -86,5 +86,5 @@ class KvStoreSystem(System):
             return False
 
     def client(self, process: int, node: Node, *, pinned: bool = False) -> KvStoreClient:
-        """Returns a client that asks its own node; it never leaves it, so a pinned one is the same."""
+        """Returns a client that uses only this node, so `pinned` makes no difference."""
         return KvStoreClient(node, PORT)

@@ -1,4 +1,4 @@
-"""The client against a store in this process: each outcome, and a whole run that must be linearizable."""
+"""The client against a store in this process: each outcome, and a run that must be linearizable."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def ask(node: Node, port: int, f: str, value: object = None) -> Outcome:
 
 
 def test_each_operation_has_its_answer() -> None:
-    """Through the primary and through a node that forwards."""
+    """The primary answers itself, and the other nodes forward."""
     with store() as (nodes, port):
         assert ask(nodes[1], port, "read") == Ok(None)
         assert ask(nodes[0], port, "write", 1) == Ok(1)
@@ -61,8 +61,8 @@ def test_each_operation_has_its_answer() -> None:
         assert ask(nodes[1], port, "read") == Ok(2)
 
 
-def test_what_never_happened_is_fail_and_all_else_is_info() -> None:
-    """A node that is not there was sent nothing; a node without its primary has sent nothing on."""
+def test_only_a_write_that_never_happens_fails() -> None:
+    """If the connection to the node or to the primary fails, the write was not sent."""
     with store(nodes=1) as (_, port):
         outcome = ask(Node(name="n9", address="127.0.0.9"), port, "write", 1)
         assert isinstance(outcome, Fail)
@@ -75,7 +75,7 @@ def test_what_never_happened_is_fail_and_all_else_is_info() -> None:
 
 
 def test_a_run_without_faults_is_linearizable() -> None:
-    """Three hundred operations of six workers, judged as `labrys test` judges."""
+    """Six workers carry out 300 operations, and the workload judges them as in `labrys test`."""
     workload = RegisterWorkload()
     with store() as (nodes, port):
         operations = asyncio.run(carry_out(workload, nodes, port))
@@ -85,7 +85,7 @@ def test_a_run_without_faults_is_linearizable() -> None:
 
 
 async def carry_out(workload: RegisterWorkload, nodes: list[Node], port: int) -> Sequence[Operation]:
-    """Drives the clients in real time and returns what they did."""
+    """Drives the clients in real time, and returns their operations."""
     history = MemoryHistory()
     await drive(
         generator=limit(300, workload.generator(seed=1, streams=6)),

@@ -1,4 +1,4 @@
-"""The workload against services in memory and in virtual time: a right one is never accused, and each mistake is found."""
+"""The workload against services in memory, in virtual time: a correct one is valid, and a wrong one is invalid."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness.workload import Observed
 
 
 def run(respond, seed):
-    """Runs three hundred operations against a service, and returns the part of the verdict."""
+    """Runs 300 operations against a service, and returns the part of the verdict."""
     workload = UniqueIdsWorkload()
     ops = simulate(limit(300, workload.generator(seed=seed, streams=3)), respond=respond, seed=seed)
     (part,) = workload.check(pair(ops), Observed())
@@ -25,16 +25,16 @@ def run(respond, seed):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_right_service_is_never_accused(seed):
-    """Whatever answers are lost."""
+def test_a_correct_service_is_valid(seed):
+    """Lost answers do not matter."""
     numbers, draws = itertools.count(), stream(seed, "service")
     part = run(lambda *_: Info("lost") if draws.random() < 0.1 else Ok(next(numbers)), seed)
     assert part.verdict is Verdict.VALID
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_an_identifier_that_is_given_twice_is_found(seed):
-    """The mistake: now and then a service answers the number before."""
+def test_an_identifier_that_is_given_twice_is_invalid(seed):
+    """The bug: sometimes the service answers the previous number."""
     numbers, draws = itertools.count(1), stream(seed, "service")
 
     def respond(process, invocation):
@@ -46,6 +46,6 @@ def test_an_identifier_that_is_given_twice_is_found(seed):
     assert part.details["counterexample"]["kind"] == "given-twice"
 
 
-def test_nothing_tested_is_unknown():
-    """A service that never answers is not right."""
+def test_a_service_that_never_answers_is_unknown():
+    """Nothing was tested."""
     assert run(lambda *_: Info("lost"), 1).verdict is Verdict.UNKNOWN

@@ -40,7 +40,7 @@ class UniqueIdsWorkload:
     name = "unique-ids"
     summary = "Clients ask for identifiers, and no two answers may be the same."
     Options = UniqueIdsOptions
-    # CHANGE: what a client has to do, each function with its argument and its result. A system's client works by this.
+    # CHANGE: the functions that a client carries out, each with its argument and its result.
     functions: ClassVar[Mapping[str, str]] = MappingProxyType({"generate": "null -> an identifier, any JSON value"})
     model = None  # the workload judges histories itself; with a model's name, each key is checked for linearizability
 
@@ -48,7 +48,7 @@ class UniqueIdsWorkload:
         self._options = options or UniqueIdsOptions()
 
     def generator(self, *, seed: int, streams: int) -> Generator:
-        """CHANGE: what clients do. Draw from streams of the seed only, so that a run can be repeated."""
+        """CHANGE: the operations of the clients. Draw only from streams of the seed, so that a run can be repeated."""
         draws = [stream(seed, f"worker/{number}") for number in range(streams)]
 
         def next_operation(asker):
@@ -66,7 +66,7 @@ class UniqueIdsWorkload:
         ]
 
     def final_generator(self, *, history: Sequence[Op], node: Node) -> Generator:
-        """CHANGE: the reads after the faults are healed, through each node; this workload has nothing to read."""
+        """CHANGE: the final reads through each node, after all faults are healed. This workload has nothing to read."""
         return from_function(lambda _: None)
 
     def check(self, operations: Sequence[Operation], observed: Observed) -> Sequence[Part]:
@@ -75,13 +75,13 @@ class UniqueIdsWorkload:
         return [part_of(self, columns, operation=operations.__getitem__, faults=observed.faults)]
 
     def judge(self, history: Columns) -> Judgement:
-        """CHANGE: decides the operations of one key. Work on arrays, so that ten million operations take seconds.
+        """CHANGE: judges the operations of one key. Work on arrays, so that ten million operations take seconds.
 
-        `history.result` has a kind and two numbers for each row; two results are the same if all three are.
+        `history.result` has a kind and two numbers for each row. Two results are equal if all three are.
         """
         answered = np.flatnonzero(history.type == OK)
         if not len(answered):
-            return Judgement(verdict=Verdict.UNKNOWN, reason="No identifier was given, so nothing was tested.")
+            return Judgement(verdict=Verdict.UNKNOWN, reason="No client got an identifier, so nothing was tested.")
         found = history.result.only(answered)
         order = np.lexsort((found.second, found.first, found.kind))
         kind, first, second = found.kind[order], found.first[order], found.second[order]
