@@ -30,7 +30,7 @@ def wait_until_complete(
     timeout_s: float,
     look: Callable[[Sequence[Node]], Awaitable[tuple[Mapping[str, str], Sequence[Node]]]],
     *,
-    called: str,
+    system_name: str,
     logs: Sequence[str],
 ) -> None:
     """Waits until no node lacks anything.
@@ -40,20 +40,20 @@ def wait_until_complete(
         nodes: The nodes.
         timeout_s: For how long.
         look: Returns node to what it lacks, and the nodes that do not answer.
-        called: The system's name in the message.
+        system_name: The system's name in the message.
         logs: The logs on a node whose last lines the message shows.
 
     Raises:
         InfrastructureError: They lack something at the deadline, or a process is gone.
     """
-    missing = asyncio.run(_missing_in_the_end(system, nodes, timeout_s, look, called))
+    missing = asyncio.run(_missing_in_the_end(system, nodes, timeout_s, look, system_name))
     if missing:
         by_name = {node.name: node for node in nodes}
         tails = "".join(
             f"\n--- last lines of {logs[0]} on {name}\n{_tail(system, by_name[name], logs)}" for name in missing
         )
         reasons = "; ".join(f"{name} {reason}" for name, reason in missing.items())
-        raise InfrastructureError(f"{called} does not serve within {timeout_s:g} s: {reasons}{tails}")
+        raise InfrastructureError(f"{system_name} does not serve within {timeout_s:g} s: {reasons}{tails}")
 
 
 async def _missing_in_the_end(
@@ -61,7 +61,7 @@ async def _missing_in_the_end(
     nodes: Sequence[Node],
     timeout_s: float,
     look: Callable[[Sequence[Node]], Awaitable[tuple[Mapping[str, str], Sequence[Node]]]],
-    called: str,
+    system_name: str,
 ) -> Mapping[str, str]:
     """Returns nothing as soon as the nodes serve; else what they lack at the deadline, or when a process is gone."""
     start_s = time.monotonic()
@@ -75,7 +75,7 @@ async def _missing_in_the_end(
             states = await asyncio.to_thread(on_nodes, silent, system.process_state)
             gone = [name for name, state in states.items() if state is None]  # not: cannot be asked
             if gone:
-                return dict.fromkeys(gone, f"runs no process of {called} any more")
+                return dict.fromkeys(gone, f"runs no process of {system_name} any more")
             check_alive_s = time.monotonic() + ALIVE_CHECK_S
         await asyncio.sleep(POLL_S)
 

@@ -14,7 +14,7 @@ from clusters.local import LocalCluster
 from clusters.systems.dledger.options import Routing
 from clusters.systems.remoting import RemotingError
 from clusters.systems.rocketmq.controller import RocketMQController
-from clusters.systems.rocketmq.heartbeats import Heartbeats, beaten
+from clusters.systems.rocketmq.heartbeats import Heartbeats, heartbeat_outcome
 from clusters.systems.rocketmq.options import Consensus, ControllerOptions
 from harness.cluster import on_all
 from harness.op import Fail, Invocation, Ok
@@ -97,7 +97,7 @@ async def compare(system: RocketMQController, leader: Node, seed: int) -> dict[s
                 asked.append((f, argument))
                 if f == "heartbeat":
                     answers = await heartbeats.beat(name, argument, ANSWER_S)
-                    assert beaten(answers) == Ok({"code": 0})
+                    assert heartbeat_outcome(answers) == Ok({"code": 0})
                     assert not any(isinstance(each, RemotingError) for each in answers.values()), answers
                     continue
                 async with asyncio.timeout(ANSWER_S):

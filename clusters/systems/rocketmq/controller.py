@@ -198,7 +198,7 @@ class RocketMQController(System):
 
     def wait_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
         """Waits until all controllers name one leader, which serves."""
-        wait_until_complete(self, nodes, timeout_s, self._look, called="RocketMQ's controller", logs=LOGS)
+        wait_until_complete(self, nodes, timeout_s, self._look, system_name="RocketMQ's controller", logs=LOGS)
 
     async def _look(self, nodes: Sequence[Node]) -> tuple[Mapping[str, str], Sequence[Node]]:
         asked = await asyncio.gather(*(self.status(node, slowed(STATUS_TIMEOUT_S)) for node in nodes))

@@ -78,7 +78,7 @@ class Heartbeats:
         self._connections.clear()
 
 
-def beaten(answers: Mapping[str, Answer | RemotingError]) -> Outcome:
+def heartbeat_outcome(answers: Mapping[str, Answer | RemotingError]) -> Outcome:
     """Returns the outcome of a heartbeat: ok if any controller took it, a fail if it was sent to none.
 
     Args:

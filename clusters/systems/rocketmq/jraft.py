@@ -26,7 +26,7 @@ REQUEST = struct.Struct(">BBHBIBIHHI")
 RESPONSE = struct.Struct(">BBHBIBHHHI")
 PROTOCOL, ASKS, ANSWERS, COMMAND, REPLY, VERSION, ID, CODEC = 1, 1, 0, 1, 2, 1, 1, 1
 DONE = 0
-MOST_BYTES = 64 * 1024
+MAX_BYTES = 64 * 1024
 GROUP_FIELD, LEADER_FIELD, TO_FIELD = 1, 2, 3
 CODE_FIELD = 1
 MORE = 0x80  # the bit of a byte that another byte of the number follows
@@ -79,7 +79,7 @@ def _request(group: str, leader: str, to: str, timeout_s: float) -> bytes:
 async def _code(reader: asyncio.StreamReader, where: str) -> int:
     """Reads an answer, and returns the code of its `ErrorResponse`; without this field it is 0."""
     *head, status, name_length, header_length, length = RESPONSE.unpack(await reader.readexactly(RESPONSE.size))
-    if head[:3] != [PROTOCOL, ANSWERS, REPLY] or name_length + header_length + length > MOST_BYTES:
+    if head[:3] != [PROTOCOL, ANSWERS, REPLY] or name_length + header_length + length > MAX_BYTES:
         raise BadAnswer(f"{where}: expected an answer of SOFABolt, got {head}")
     await reader.readexactly(name_length + header_length)
     content = await reader.readexactly(length)

@@ -30,7 +30,7 @@ CHANGE_SETTINGS, SETTINGS = 1009, 1010
 MAX_TEXT = 1000
 
 Fields = dict[str, str]
-Said = dict[str, Any]
+Values = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class Request:
 
     code: int
     fields: Callable[[str, Any], Fields]
-    read: Callable[[str, Answer], Said]
+    read: Callable[[str, Answer], Values]
     is_read: bool = False
     body: Callable[[str, Any], Value] = lambda _name, _argument: None
     reads_also: frozenset[int] = frozenset()
@@ -73,7 +73,7 @@ class Request:
         fields = self.fields(name, argument)
         return await connection.call(self.code, self.body(name, argument), extension=fields)
 
-    def value(self, name: str, answer: Answer) -> Said:
+    def value(self, name: str, answer: Answer) -> Values:
         """Returns what an answer says.
 
         Raises:
@@ -120,49 +120,49 @@ def _group(name: str, _: Any = None) -> Fields:
     return {"clusterName": CLUSTER, "brokerName": name}
 
 
-def _nothing(_: str, __: Answer) -> Said:
+def _nothing(_: str, __: Answer) -> Values:
     return {}
 
 
-def _master(answer: Answer, *, epoch: bool = True) -> Said:
-    said: Said = {}
+def _master(answer: Answer, *, epoch: bool = True) -> Values:
+    values: Values = {}
     fields = answer.extension
     if epoch:
-        said["master_epoch"] = _whole(fields, "masterEpoch")
+        values["master_epoch"] = _whole(fields, "masterEpoch")
     if "masterBrokerId" in fields:
-        said["master"] = _whole(fields, "masterBrokerId")
+        values["master"] = _whole(fields, "masterBrokerId")
     if "masterAddress" in fields:
-        said["address"] = _text(fields["masterAddress"])
-    return said
+        values["address"] = _text(fields["masterAddress"])
+    return values
 
 
 def _sync_set(answer: Answer) -> list[int]:
     return _ids(answer.body.get("syncStateSet"))
 
 
-def _register(_: str, answer: Answer) -> Said:
-    said: Said = {"sync_set": _sync_set(answer), "sync_epoch": _integer(answer.body.get("syncStateSetEpoch"))}
+def _register(_: str, answer: Answer) -> Values:
+    values: Values = {"sync_set": _sync_set(answer), "sync_epoch": _integer(answer.body.get("syncStateSetEpoch"))}
     # Without a living master the header has no field of it, or an epoch that says nothing.
-    return said | (_master(answer) if "masterBrokerId" in answer.extension else {})
+    return values | (_master(answer) if "masterBrokerId" in answer.extension else {})
 
 
-def _elect(_: str, answer: Answer) -> Said:
-    said: Said = {"sync_set": _sync_set(answer), "sync_epoch": _whole(answer.extension, "syncStateSetEpoch")}
+def _elect(_: str, answer: Answer) -> Values:
+    values: Values = {"sync_set": _sync_set(answer), "sync_epoch": _whole(answer.extension, "syncStateSetEpoch")}
     if answer.status == SUCCESS:
         group = answer.body.get("brokerMemberGroup")
         members = group.get("brokerAddrs") if isinstance(group, dict) else None
         if not isinstance(members, dict):
             raise BadAnswer(f"expected a brokerMemberGroup with brokerAddrs, got {str(group)[:100]}")
-        said["members"] = sorted([_number(key), _text(value)] for key, value in members.items())
-    return said | _master(answer)
+        values["members"] = sorted([_number(key), _text(value)] for key, value in members.items())
+    return values | _master(answer)
 
 
-def _replica(_: str, answer: Answer) -> Said:
-    said: Said = {"sync_set": _sync_set(answer), "sync_epoch": _integer(answer.body.get("syncStateSetEpoch"))}
-    return said | _master(answer)
+def _replica(_: str, answer: Answer) -> Values:
+    values: Values = {"sync_set": _sync_set(answer), "sync_epoch": _integer(answer.body.get("syncStateSetEpoch"))}
+    return values | _master(answer)
 
 
-def _state(name: str, answer: Answer) -> Said:
+def _state(name: str, answer: Answer) -> Values:
     table = answer.body.get("replicasInfoTable")
     if not isinstance(table, dict):
         raise BadAnswer(f"expected a replicasInfoTable, got {str(answer.body)[:100]}")
@@ -171,7 +171,7 @@ def _state(name: str, answer: Answer) -> Said:
         return {"known": False}
     if not isinstance(found, dict):
         raise BadAnswer(f"expected the replicas of {name}, got {str(found)[:100]}")
-    said: Said = {
+    values: Values = {
         "known": True,
         "master_epoch": _integer(found.get("masterEpoch")),
         "sync_epoch": _integer(found.get("syncStateSetEpoch")),
@@ -179,19 +179,19 @@ def _state(name: str, answer: Answer) -> Said:
         "not_in_sync": _replicas(found.get("notInSyncReplicas")),
     }
     if found.get("masterBrokerId") is not None:
-        said["master"] = _integer(found["masterBrokerId"])
+        values["master"] = _integer(found["masterBrokerId"])
     if found.get("masterAddress") is not None:
-        said["address"] = _text(found["masterAddress"])
-    return said
+        values["address"] = _text(found["masterAddress"])
+    return values
 
 
 def _replicas(found: Value) -> list[Value]:
     if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
         raise BadAnswer(f"expected a list of replicas, got {str(found)[:100]}")
-    told = [[_integer(each.get("brokerId")), _text(each.get("brokerAddress")), each.get("alive")] for each in found]
-    if not all(isinstance(alive, bool) for *_, alive in told):
+    replicas = [[_integer(each.get("brokerId")), _text(each.get("brokerAddress")), each.get("alive")] for each in found]
+    if not all(isinstance(alive, bool) for *_, alive in replicas):
         raise BadAnswer(f"expected whether each replica is alive, got {str(found)[:100]}")
-    return sorted(told)
+    return sorted(replicas)
 
 
 def _ids(found: Value) -> list[int]:

@@ -28,7 +28,7 @@ CLOSE_S: Final = 0.05
 MIN_INT64, MAX_INT64 = -(2**63), 2**63 - 1
 
 
-class Asking(Protocol):
+class NodeConnection(Protocol):
     """A client's way to the nodes; see `clusters.sim.system.Connection`."""
 
     name: str
@@ -49,7 +49,7 @@ class SimRaftClient:
     def __init__(
         self,
         *,
-        connection: Asking,
+        connection: NodeConnection,
         node: Node,
         nodes: Sequence[str],
         options: SimRaftOptions,

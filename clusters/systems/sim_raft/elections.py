@@ -43,12 +43,12 @@ class Elections:
         self._postpone()
         self._wait()
 
-    def heard(self) -> None:
+    def leader_heard(self) -> None:
         """Takes notice of a message from the leader of this term."""
         self._heard_ns = self._raft.now_ns()
         self._postpone()
 
-    def asked(self, sender: str, message: AskVote) -> None:
+    def handle_ask_vote(self, sender: str, message: AskVote) -> None:
         """Answers a candidate."""
         raft, storage = self._raft, self._raft.storage
         if not message.transfer and self._hears_leader():
@@ -66,7 +66,7 @@ class Elections:
             self._postpone()
         raft.send(sender, Vote(term=storage.term, granted=granted, pre=False))
 
-    def answered(self, sender: str, message: Vote) -> None:
+    def handle_vote(self, sender: str, message: Vote) -> None:
         """Counts a vote."""
         raft = self._raft
         promised = message.pre and message.granted  # of a term that has not begun
@@ -81,7 +81,7 @@ class Elections:
             self._votes.append(sender)
         self._count()
 
-    def asked_to_lead(self, message: TimeoutNow) -> None:
+    def handle_timeout_now(self, message: TimeoutNow) -> None:
         """Begins an election at once, as the leader wants."""
         raft = self._raft
         if message.term == raft.storage.term and raft.role is Role.FOLLOWER and not raft.storage.repairs_until:
@@ -107,7 +107,7 @@ class Elections:
         raft, storage = self._raft, self._raft.storage
         self._postpone()
         self._pre, self._term, self._votes = pre, storage.term + 1, [raft.name]
-        raft.stand()
+        raft.become_candidate()
         if not pre:
             storage.promise(self._term, raft.name)
         question = AskVote(self._term, storage.last, storage.last_term, pre, transfer)

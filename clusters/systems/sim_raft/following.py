@@ -25,33 +25,33 @@ class Following:
     def __init__(self, raft: Raft) -> None:
         self._raft = raft
 
-    def append(self, sender: str, message: Append) -> None:
+    def handle_append(self, sender: str, message: Append) -> None:
         """Takes a leader's entries, or its heartbeat, and answers."""
         raft, storage = self._raft, self._raft.storage
-        if not self._obeys(sender, message.term, message.round):
+        if not self._accept_leader(sender, message.term, message.round):
             return
-        ready = self._behind(message)
+        ready = self._mismatch(message)
         if ready is not None:
             raft.send(sender, Appended(message.term, ok=False, index=ready, round=message.round))
             return
         matched = message.prev_index + len(message.entries)
-        self._take(message)
+        self._store(message)
         if (message.resets or raft.bug is Bug.STALE_APPEND_CUTS) and storage.last > max(matched, storage.base):
             storage.cut(max(matched, storage.base) + 1)
         known = storage.last if raft.bug is Bug.COMMIT_PAST_MATCH else matched
         raft.committed(min(message.commit, known))
         raft.send(sender, Appended(message.term, ok=True, index=matched, round=message.round))
 
-    def install(self, sender: str, message: Install) -> None:
+    def handle_install(self, sender: str, message: Install) -> None:
         """Takes a leader's snapshot, and answers."""
         raft, snapshot = self._raft, message.snapshot
-        if not self._obeys(sender, message.term, message.round):
+        if not self._accept_leader(sender, message.term, message.round):
             return
         if snapshot.index > raft.commit or raft.bug is Bug.OLD_SNAPSHOT_INSTALLED:
             raft.install(snapshot)
         raft.send(sender, Appended(message.term, ok=True, index=snapshot.index, round=message.round))
 
-    def _obeys(self, sender: str, term: int, round_: int) -> bool:
+    def _accept_leader(self, sender: str, term: int, round_: int) -> bool:
         """Follows the leader of a term, or tells it that its term has passed."""
         raft, storage = self._raft, self._raft.storage
         if term < storage.term:
@@ -61,10 +61,10 @@ class Following:
             return False
         if term > storage.term or raft.role is not Role.FOLLOWER or raft.leader != sender:
             raft.follow(term, sender)
-        raft.elections.heard()
+        raft.elections.leader_heard()
         return True
 
-    def _behind(self, message: Append) -> int | None:
+    def _mismatch(self, message: Append) -> int | None:
         """Returns the index behind which the leader should try, if the logs differ in front of the entries."""
         storage, index = self._raft.storage, message.prev_index
         if index > storage.last:
@@ -76,7 +76,7 @@ class Following:
             index -= 1
         return index
 
-    def _take(self, message: Append) -> None:
+    def _store(self, message: Append) -> None:
         storage = self._raft.storage
         for place, entry in enumerate(message.entries):
             index = message.prev_index + 1 + place

@@ -118,21 +118,21 @@ class Raft:
         """Takes a message from a node or a client."""
         match message:
             case messages.Append():
-                self.following.append(sender, message)
+                self.following.handle_append(sender, message)
             case messages.Appended():
-                self.replication.answered(sender, message)
+                self.replication.handle_appended(sender, message)
             case Request():
-                self._asked(sender, message.id, message.body)
+                self._handle_request(sender, message.id, message.body)
             case messages.AskVote():
-                self.elections.asked(sender, message)
+                self.elections.handle_ask_vote(sender, message)
             case messages.Vote():
-                self.elections.answered(sender, message)
+                self.elections.handle_vote(sender, message)
             case messages.Install():
-                self.following.install(sender, message)
+                self.following.handle_install(sender, message)
             case messages.TimeoutNow():
-                self.elections.asked_to_lead(message)
+                self.elections.handle_timeout_now(message)
 
-    def _asked(self, client: str, request: int, body: Any) -> None:
+    def _handle_request(self, client: str, request: int, body: Any) -> None:
         match body:
             case messages.Command():
                 if self.role is not Role.LEADER:
@@ -161,7 +161,7 @@ class Raft:
         if led:
             self._lose()
 
-    def stand(self) -> None:
+    def become_candidate(self) -> None:
         """Becomes a candidate."""
         self.role, self.leader = Role.CANDIDATE, None
 
@@ -176,8 +176,8 @@ class Raft:
         return self.storage.term_at(self.commit) == self.storage.term
 
     def _lose(self) -> None:
-        self.reads.lost()
-        self.transfers.lost()
+        self.reads.leadership_lost()
+        self.transfers.leadership_lost()
         pending, self._pending = self._pending, {}
         for client, request in pending.values():
             if self.bug is Bug.LOST_LEADERSHIP_IS_FAIL:
@@ -189,7 +189,7 @@ class Raft:
 
     def propose(self, client: str, request: int, body: bytes) -> None:
         """Appends a client's entry as the leader; the answer comes when it is applied."""
-        if self.transfers.under_way:
+        if self.transfers.is_active:
             self.answer(client, request, Answer(outcomes.TRANSFERRING))
             return
         self._pending[self.storage.last + 1] = (client, request)

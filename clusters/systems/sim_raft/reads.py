@@ -50,13 +50,13 @@ class ReadService:
             self._answer(client, request, query)
         elif not raft.serves() and raft.bug is not Bug.READ_BEFORE_OWN_ENTRY:
             raft.answer(client, request, Answer(outcomes.NOT_READY))
-        elif raft.options.reads is Reads.LEASE and not raft.transfers.bars_lease() and raft.replication.has_lease():
+        elif raft.options.reads is Reads.LEASE and not raft.transfers.breaks_lease() and raft.replication.has_lease():
             self._answer(client, request, query)
         else:
             self._waiting.append(_Waiting(raft.replication.new_round(), client, request, query))
-            self.confirmed()
+            self.answer_confirmed()
 
-    def confirmed(self) -> None:
+    def answer_confirmed(self) -> None:
         """Answers the queries that came before a round which is now confirmed."""
         if not self._waiting:
             return
@@ -66,7 +66,7 @@ class ReadService:
         for each in ready:
             self._answer(each.client, each.request, each.query)
 
-    def lost(self) -> None:
+    def leadership_lost(self) -> None:
         """Refuses all queries that wait, because the node does not lead any more."""
         waiting, self._waiting = self._waiting, []
         for each in waiting:

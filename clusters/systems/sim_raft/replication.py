@@ -83,7 +83,7 @@ class Replication:
         self._commit()
         return index
 
-    def answered(self, sender: str, message: Appended) -> None:
+    def handle_appended(self, sender: str, message: Appended) -> None:
         """Takes a follower's answer."""
         raft, storage = self._raft, self._raft.storage
         if message.term > storage.term and raft.bug is not Bug.HIGHER_TERM_IGNORED:
@@ -104,8 +104,8 @@ class Replication:
         elif message.term == storage.term:
             progress.match = min(progress.match, message.index)  # lower where its disk has lost what it acknowledged
             progress.next = min(progress.next - 1, message.index) + 1
-        raft.reads.confirmed()
-        raft.transfers.go_on()
+        raft.reads.answer_confirmed()
+        raft.transfers.advance()
         # Who refuses what it has taken before is asked again with the next heartbeat only, or this would go on without a pause.
         moves = message.ok or progress.next < before
         if moves and raft.role is Role.LEADER and message.term == storage.term and progress.next <= storage.last:

@@ -33,7 +33,7 @@ SNAPSHOT: Final = "snapshot"
 _HEADER: Final = struct.Struct(">IIQQ")  # the body's length, the checksum of all that follows, index, term
 _PLACE: Final = struct.Struct(">QQ")
 _CHECKSUM: Final = struct.Struct(">I")
-_LONGEST: Final = 1 << 20
+_MAX_BODY_BYTES: Final = 1 << 20
 _COMPACT: Final = json.JSONEncoder(separators=(",", ":"))
 
 
@@ -250,7 +250,7 @@ def _records(content: bytes, *, checked: bool) -> list[tuple[int, Entry, bytes]]
     while start + _HEADER.size <= len(content):
         length, checksum, index, term = _HEADER.unpack_from(content, start)
         end = start + _HEADER.size + length
-        if length > _LONGEST or end > len(content):
+        if length > _MAX_BODY_BYTES or end > len(content):
             break
         body = content[start + _HEADER.size : end]
         if checked and zlib.crc32(body, zlib.crc32(_PLACE.pack(index, term))) != checksum:

@@ -24,11 +24,11 @@ class Transfers:
         self._raft = raft
         self._to: str | None = None
         self._deadline_ns = 0
-        self._told = False
-        self._told_in = 0  # the term in which a follower was asked to begin an election
+        self._sent = False
+        self._sent_term = 0  # the term in which a follower was asked to begin an election
 
     @property
-    def under_way(self) -> bool:
+    def is_active(self) -> bool:
         """Returns whether the leader takes no commands now."""
         return self._to is not None
 
@@ -39,21 +39,21 @@ class Transfers:
             raft.refuse(client, request)
             return
         if to in raft.others:
-            self._to, self._told = to, False
+            self._to, self._sent = to, False
             self._deadline_ns = raft.now_ns() + raft.options.election_ms * 1_000_000
         elif to != raft.name:
             raft.answer(client, request, Answer(outcomes.UNSUPPORTED))
             return
         raft.answer(client, request, Answer(outcomes.OK))
-        self.go_on()
+        self.advance()
 
-    def go_on(self) -> None:
+    def advance(self) -> None:
         """Tells the follower, if its log is up to date."""
         raft = self._raft
-        if self._to is None or raft.role is not Role.LEADER or self._told:
+        if self._to is None or raft.role is not Role.LEADER or self._sent:
             return
         if raft.replication.match_of(self._to) >= raft.storage.last or raft.bug is Bug.TRANSFER_UNCHECKED:
-            self._told, self._told_in = True, raft.storage.term
+            self._sent, self._sent_term = True, raft.storage.term
             raft.send(self._to, TimeoutNow(raft.storage.term))
 
     def expire(self) -> None:
@@ -61,10 +61,10 @@ class Transfers:
         if self._raft.now_ns() >= self._deadline_ns:
             self._to = None
 
-    def lost(self) -> None:
+    def leadership_lost(self) -> None:
         """Ends the transfer, because the node does not lead any more."""
         self._to = None
 
-    def bars_lease(self) -> bool:
+    def breaks_lease(self) -> bool:
         """Returns whether a follower may have begun an election in spite of this leader's lease."""
-        return self._told_in == self._raft.storage.term and self._raft.bug is not Bug.LEASE_KEPT_IN_TRANSFER
+        return self._sent_term == self._raft.storage.term and self._raft.bug is not Bug.LEASE_KEPT_IN_TRANSFER

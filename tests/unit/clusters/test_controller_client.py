@@ -13,7 +13,7 @@ from clusters.systems.remoting import Answer, BadAnswer, NotSent, RemotingError
 from clusters.systems.rocketmq import outcomes
 from clusters.systems.rocketmq.client import ControllerClient, Controllers, outcome_of
 from clusters.systems.rocketmq.controller import RocketMQController
-from clusters.systems.rocketmq.heartbeats import beaten
+from clusters.systems.rocketmq.heartbeats import heartbeat_outcome
 from clusters.systems.rocketmq.options import ControllerOptions
 from clusters.systems.rocketmq.outcomes import TABLE, Meaning
 from clusters.systems.rocketmq.requests import REQUESTS, change_settings, metadata, settings
@@ -489,7 +489,7 @@ def test_a_broker_comes_and_leaves() -> None:
 def test_what_becomes_of_a_heartbeat() -> None:
     """It is ok if one controller took it, a fail if it went to none, and else it may have been taken."""
     took, lost, unsent = said(0), RemotingError("lost"), NotSent("refused")
-    assert beaten({"n1": took, "n2": lost, "n3": unsent}) == Ok({"code": 0})
-    assert beaten({"n1": unsent}) == Fail("not-connected: refused")
-    assert beaten({"n1": lost, "n2": unsent}) == Info("no-answer: lost; refused")
-    assert beaten({"n1": said(1)}) == Info("no-answer: code 1")
+    assert heartbeat_outcome({"n1": took, "n2": lost, "n3": unsent}) == Ok({"code": 0})
+    assert heartbeat_outcome({"n1": unsent}) == Fail("not-connected: refused")
+    assert heartbeat_outcome({"n1": lost, "n2": unsent}) == Info("no-answer: lost; refused")
+    assert heartbeat_outcome({"n1": said(1)}) == Info("no-answer: code 1")

@@ -12,7 +12,7 @@ import paramiko
 import pytest
 
 from clusters.doctor import as_lines
-from clusters.hosts import LEAST_FREE_KB, examine_hosts
+from clusters.hosts import MIN_FREE_KB, examine_hosts
 from clusters.provisioning import SCRIPT, provision_host
 from harness.errors import NodeError, NodeUnreachable
 from harness.node import Node
@@ -39,9 +39,7 @@ class Host:
         return Result(node=self.node, command=command, status=self.status, stdout=said, stderr="")
 
 
-def said(
-    *, clock: str = "NOW", user: int = 0, disk: int = LEAST_FREE_KB, java: str | None = "openjdk version 17"
-) -> str:
+def said(*, clock: str = "NOW", user: int = 0, disk: int = MIN_FREE_KB, java: str | None = "openjdk version 17") -> str:
     """What the script writes."""
     program = "" if java is None else f"program\tjava\t{java}\n"
     return f"clock\t{clock}\nuser\t{user}\ndisk\t{disk}\n{program}"

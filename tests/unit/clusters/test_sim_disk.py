@@ -56,14 +56,14 @@ def test_a_full_disk_refuses_and_leaves_the_file() -> None:
     disk = SimDisk("n1")
     disk.append("log", b"one")
     disk.full = True
-    assert not disk.takes()
+    assert not disk.has_room()
     for write in (disk.append, disk.write):
         with pytest.raises(OSError, match="no space left") as raised:
             write("log", b"two")
         assert isinstance(raised.value, DiskFull)
     assert disk.read("log") == b"one"
     disk.full = False
-    assert disk.takes()
+    assert disk.has_room()
     assert disk.names() == ["log"]
 
 
