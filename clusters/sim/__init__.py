@@ -1,1 +1,1 @@
-"""The simulated cluster `sim`: its nodes are objects of this process. They run in virtual time, on one thread, from one seed."""
+"""The simulated cluster `sim`: its nodes are objects in this process, in virtual time, on one thread, from one seed."""

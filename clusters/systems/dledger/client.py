@@ -1,6 +1,7 @@
 """The client of DLedger registers: one connection of one process.
 
-`routing` chooses the node. The interpreter limits the time of an answer. If it cancels a call, the client closes the connection.
+`routing` chooses the node. The interpreter limits the time of an answer. If it cancels a call, the client closes the
+connection.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The node that a DLedger client contacts: always its own node, or the leader.
 
-A pinned client never leaves its node. So a deposed leader still gets requests, and its mistakes show. A following client goes to
-the leader that an answer names. Both pause after a refusal. A refusal takes less than a millisecond, so retries without a pause
-would use up the processor.
+A pinned client never leaves its node. So a deposed leader still gets requests, and its mistakes show. A following client goes
+to the leader that an answer names. Both pause after a refusal. A refusal takes less than a millisecond, so retries without a
+pause would use up the processor.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The entries that clients append to the log and read from it.
 
-A read skips the library's own entries (`NOOP`, `CONFIG_CHANGE`) and the markers of reads. It does not skip an entry of an unknown
+A read skips the library's own entries (`NOOP`, `CONFIG_CHANGE`) and the markers of reads. It does not skip an entry of an
+unknown
 writer: such an entry becomes an element without an add, and the checker reports it.
 """
 

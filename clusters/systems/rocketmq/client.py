@@ -155,8 +155,8 @@ class ControllerClient:
 class SplitClient:
     """Two clients of one process: one sends reads to its own node, and one sends all other requests to the leader.
 
-    A change would block the only thread of an isolated leader for seconds. With this client such a leader gets only reads. It is
-    a `harness.client.RoutedClient`.
+    A change would block the only thread of an isolated leader for seconds. With this client such a leader gets only reads. It
+    is a `harness.client.RoutedClient`.
 
     Attributes:
         node: The node of both clients.

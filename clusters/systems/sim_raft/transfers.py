@@ -1,7 +1,7 @@
-"""Leadership transfer (section 3.10): a leader brings a follower's log up to date, and asks it to begin an election at once.
+"""Leadership transfer (section 3.10): a leader brings a follower's log up to date, and requests that it begins an election.
 
-Meanwhile it takes no commands, for one election timeout at most. That election does not wait until the voters miss the
-leader. So from then on the leader trusts no lease in this term (6.4.1).
+The leader accepts no commands meanwhile, for one election timeout at most. The voters take part in this election at once,
+although they still hear the leader. So from then on the leader does not trust a lease in this term (6.4.1).
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 
 
 class Transfers:
-    """A leader's wish to hand over."""
+    """The leadership transfer of a node."""
 
     def __init__(self, raft: Raft) -> None:
         self._raft = raft
         self._to: str | None = None
         self._deadline_ns = 0
         self._sent = False
-        self._sent_term = 0  # the term in which a follower was asked to begin an election
+        self._sent_term = 0  # the term of the last TimeoutNow message
 
     @property
     def is_active(self) -> bool:
-        """Returns whether the leader takes no commands now."""
+        """Returns whether a transfer is in progress, so that the leader accepts no commands."""
         return self._to is not None
 
     def ask(self, client: str, request: int, to: str) -> None:
-        """Begins a transfer; the answer says only that it has begun."""
+        """Begins a transfer, and answers at once."""
         raft = self._raft
         if raft.role is not Role.LEADER:
             raft.refuse(client, request)
@@ -48,7 +48,7 @@ class Transfers:
         self.advance()
 
     def advance(self) -> None:
-        """Tells the follower, if its log is up to date."""
+        """Sends `TimeoutNow` to the follower, if its log is up to date."""
         raft = self._raft
         if self._to is None or raft.role is not Role.LEADER or self._sent:
             return
@@ -57,14 +57,14 @@ class Transfers:
             raft.send(self._to, TimeoutNow(raft.storage.term))
 
     def expire(self) -> None:
-        """Gives up after an election timeout."""
+        """Ends the transfer after an election timeout."""
         if self._raft.now_ns() >= self._deadline_ns:
             self._to = None
 
     def leadership_lost(self) -> None:
-        """Ends the transfer, because the node does not lead any more."""
+        """Ends the transfer, because the node is not the leader any more."""
         self._to = None
 
     def breaks_lease(self) -> bool:
-        """Returns whether a follower may have begun an election in spite of this leader's lease."""
+        """Returns whether a follower may have begun an election during this leader's lease."""
         return self._sent_term == self._raft.storage.term and self._raft.bug is not Bug.LEASE_KEPT_IN_TRANSFER

@@ -46,9 +46,9 @@ def system(answer: Callable[[str], tuple[int, str, str]]) -> RocketMQController:
 @pytest.mark.parametrize(
     ("answer", "found"),
     [
-        ((127, "bash: line 1: java: command not found\n", ""), "found none (`java -version` says: bash: line 1: java"),
-        ((0, 'openjdk version "11.0.20" 2023-07-18\nOpenJDK Runtime\n', ""), "found Java 11 (`java -version` says"),
-        ((1, "", ""), "found none (`java -version` says: nothing)"),
+        ((127, "bash: line 1: java: command not found\n", ""), "found none (`java -version` prints: bash: line 1: java"),
+        ((0, 'openjdk version "11.0.20" 2023-07-18\nOpenJDK Runtime\n', ""), "found Java 11 (`java -version` prints"),
+        ((1, "", ""), "found none (`java -version` prints: nothing)"),
     ],
 )
 def test_a_jdk_that_is_too_old_or_missing(answer: tuple[int, str, str], found: str) -> None:
@@ -57,7 +57,7 @@ def test_a_jdk_that_is_too_old_or_missing(answer: tuple[int, str, str], found: s
         system(lambda _: answer).install(NODES[0])
     assert "n1: expected Java 17 or later to run RocketMQ" in str(raised.value)
     assert found in str(raised.value)
-    assert "`apt-get install openjdk-17-jre-headless` brings it" in str(raised.value)
+    assert "`apt-get install openjdk-17-jre-headless` installs it" in str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_leader_that_does_not_serve(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(made, "status", status)
     monkeypatch.setattr(Controllers, "connect", _refused)
-    with pytest.raises(InfrastructureError, match="n2 leads, and does not serve yet"):
+    with pytest.raises(InfrastructureError, match="n2 leads, but does not serve yet"):
         made.wait_ready(NODES, 0.0)
 
 

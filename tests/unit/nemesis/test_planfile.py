@@ -137,7 +137,7 @@ def test_faults_can_be_taken_out_by_hand() -> None:
             edited(kind="partition-leader", target="leader", options={"side": "left"}),
             "one of alone, minority, majority",
         ),
-        (edited(kind="partition-fixed", target="all"), "needs to know what to cut"),
+        (edited(kind="partition-fixed", target="all"), "lacks the nodes to cut off"),
         (edited(kind="partition-halves", target=NODES), "needs nodes on both sides"),
     ],
 )
