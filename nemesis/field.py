@@ -139,7 +139,7 @@ class Field:
         return found[0] if found else None
 
     async def leader_and_term(self, timeout_s: float, role: str | None = None) -> tuple[str, int | None] | None:
-        """Asks all nodes until one reports that it leads. Returns it with its term; of several, the one with the highest term."""
+        """Asks all nodes until one reports that it leads. Returns the leader with the highest term, and its term."""
         return await self.until(functools.partial(self._leader_now, role), timeout_s)
 
     async def _leader_now(self, role: str | None) -> tuple[str, int | None] | None:
@@ -156,7 +156,7 @@ class Field:
         return [status for statuses in lists for status in statuses if self._is_of(status, role)]
 
     def _is_of(self, status: NodeStatus, role: str) -> bool:
-        """Returns whether a status is that of the process of a role. Without a process, it is that of a node's only process."""
+        """Returns whether a status is that of a role's process. Without a process, it is that of the node's only process."""
         alone = len(self.roles_on(self.node(status.node))) == 1
         return status.process == role or (status.process is None and alone)
 

@@ -63,7 +63,7 @@ def split(nodes: Sequence[str], side: Iterable[str]) -> Grudge:
 
 
 def bridge(order: Sequence[str]) -> Grudge:
-    """Returns two halves with a bridge: the first node of the second half reaches all, others only their side and the bridge."""
+    """Returns two halves with a bridge: the first node of the second half reaches all, others only their half and it."""
     _at_least(order, 3, "a bridge")
     left, (middle, *right) = halves(order)
     _distinct(order)

@@ -164,8 +164,8 @@ def test_only_who_has_a_lock_may_release_it(history: list[Operation], wrongs: in
     [
         ([], "No acquire succeeded"),
         ([acquire(0, None, 0), acquire(1, 2, 1, kind=FAIL)], "No acquire succeeded"),
-        ([acquire(0, 1, 0), release(2, 3, 0), acquire(4, 5, 1)], "No process asked for the lock while another"),
-        ([acquire(0, 1, 0), acquire(2, None, 1), release(3, 4, 0)], "No process asked for the lock while another"),
+        ([acquire(0, 1, 0), release(2, 3, 0), acquire(4, 5, 1)], "No process requested the lock while another"),
+        ([acquire(0, 1, 0), acquire(2, None, 1), release(3, 4, 0)], "No process requested the lock while another"),
     ],
 )
 def test_nothing_tested_is_unknown(history: list[Operation], reason: str) -> None:

@@ -211,11 +211,11 @@ def test_an_order_without_two_values_is_unknown() -> None:
         (done(4, 5, 0, "enqueue", None, None), "event 4: expected an enqueue of a value, found null"),
         (
             done(4, 5, 0, "dequeue", None, None),
-            "expected a dequeue to answer a value, or to fail where the queue is empty",
+            "expected a dequeue that returns a value, or fails if the queue is empty",
         ),
-        (done(4, 5, 0, "drain", None, 7), "event 4: expected a drain to answer a list of values"),
-        (done(4, 5, 0, "drain", None, None), "expected a drain to answer a list of values"),
-        (done(4, 5, 0, "drain", None, {"a": 1}), "expected a drain to answer a list of values"),
+        (done(4, 5, 0, "drain", None, 7), "event 4: expected a drain that returns a list of values"),
+        (done(4, 5, 0, "drain", None, None), "expected a drain that returns a list of values"),
+        (done(4, 5, 0, "drain", None, {"a": 1}), "expected a drain that returns a list of values"),
         (done(4, 5, 0, "drain", None, [1, None]), "without null in it"),
     ],
 )
