@@ -266,7 +266,9 @@ class RocketMQController(System):
 
     async def _serving(self) -> NodeStatus | None:
         """Returns the leader with the highest term that serves; None if no leader serves."""
-        answers = await asyncio.gather(*(self.status(node, slowed(STATUS_TIMEOUT_S)) for node in self.controllers.nodes))
+        answers = await asyncio.gather(
+            *(self.status(node, slowed(STATUS_TIMEOUT_S)) for node in self.controllers.nodes)
+        )
         for status in leaders_by_term(status for status in answers if status is not None):
             if await self._serves(self._node(status.node)):
                 return status

@@ -19,7 +19,7 @@ import org.slf4j.LoggerFactory;
  * The common part of all request processors.
  *
  * <p>Every request gets an answer with a typed code within a limited time, since the library does not answer a request whose
- * future fails. Worker threads do the work. The calling thread also serves votes and heartbeats, so a processor never blocks it.
+ * future fails. Worker threads do the work: the calling thread also serves votes and heartbeats, so it is never blocked.
  *
  * @param <Q> the request, as JSON
  * @param <R> the answer, as JSON
