@@ -101,7 +101,7 @@ def test_a_login_without_rights_can_do_nothing(cluster: LocalCluster) -> None:
 
 
 def test_healing_removes_ours_and_nothing_else(remote: FabricRemote) -> None:
-    """Healing removes our chains, noted faults and shapers, for IPv4 and IPv6. Other rules stay. A second call finds nothing."""
+    """Healing removes our chains, noted faults and shapers (IPv4 and IPv6). Other rules stay. A second call finds nothing."""
     remote.run("iptables -A INPUT -s 192.0.2.50 -j ACCEPT")
     before = remote.run(LOOK).stdout
     remote.run(
