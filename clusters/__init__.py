@@ -1,1 +1,1 @@
-"""Where nodes come from, and what runs on them."""
+"""Clusters of nodes, and the systems under test that run on them."""

@@ -1,7 +1,7 @@
-"""Probes what a node can do, by doing it.
+"""Probes the capabilities of a node.
 
-Each probe makes the smallest thing that shows a capability, under its own name, and removes it again. It changes nothing that a
-fault or the owner of the node uses. All probes of a node are one command, so one round trip.
+Each probe tries a capability on a small object with a name of its own, and removes the object. It changes nothing that a
+fault or the owner of the node uses. One command runs all probes of a node, so they take one round trip.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ PROBE_TIMEOUT_S = 30.0
 SHARED_CLOCK = "the node shares this machine's clock; only a virtual or real machine has its own"
 MAX_REASON = 200
 
-# Each line of the answer is `name<TAB>status<TAB>what it said`. What an earlier probe left when it was cut short goes first.
+# Each line of the output is `name<TAB>status<TAB>output`. Each probe first removes what an interrupted probe left.
 SCRIPT = r"""
 PATH=$PATH:/usr/sbin:/sbin
 probe() { # NAME COMMAND...
     name=$1; shift
-    said=$("$@" 2>&1); status=$?
-    printf '%s\t%s\t%s\n' "$name" "$status" "$(printf %s "$said" | tr '\n\t' '  ' | tail -c 200)"
+    output=$("$@" 2>&1); status=$?
+    printf '%s\t%s\t%s\n' "$name" "$status" "$(printf %s "$output" | tr '\n\t' '  ' | tail -c 200)"
 }
 no_chain() { "$1" -w 5 -F LABRYS-PROBE; "$1" -w 5 -X LABRYS-PROBE; }
 chain() { # PROGRAM RULE...
@@ -48,7 +48,7 @@ contained() {
     systemd-detect-virt --container --quiet 2>/dev/null || [ -e /.dockerenv ] || [ -e /run/.containerenv ] ||
         tr '\0' '\n' </proc/1/environ | grep -q '^container='
 }
-clock() { # the right to set it (CAP_SYS_TIME is bit 25) is looked at, and not used
+clock() { # checks the right to set the clock (CAP_SYS_TIME is bit 25), and does not set it
     if contained; then echo "a container shares the clock of its machine"; return 1; fi
     rights=$(sed -n 's/^CapEff:[[:space:]]*//p' /proc/self/status)
     [ $((0x$rights >> 25 & 1)) -eq 1 ] || { echo "the right to set the clock (CAP_SYS_TIME) is missing"; return 1; }
@@ -85,18 +85,18 @@ def probe(remote: Remote, *, own_clock: bool) -> Capabilities:
 
     Args:
         remote: The shell on the node.
-        own_clock: Whether the node has a clock of its own; False where it shares the clock of this machine, which is then
-            not even looked at.
+        own_clock: Whether the node has a clock of its own. If False, it shares the clock of this machine, and the capability
+            to set the clock is missing whatever its probe finds.
 
     Raises:
-        NodeError: The node does not answer, or not in the expected form.
+        NodeError: The node does not answer, or its answer has an unexpected form.
     """
     answer = remote.run(SCRIPT, timeout_s=PROBE_TIMEOUT_S, check=False)
     seen: dict[str, tuple[str, str]] = {}
     for line in answer.stdout.splitlines():
         name, _, rest = line.partition("\t")
-        status, _, said = rest.partition("\t")
-        seen[name] = status, said.strip()[:MAX_REASON]
+        status, _, output = rest.partition("\t")
+        seen[name] = status, output.strip()[:MAX_REASON]
     if not seen and answer.status != 0:
         reason = f"no command runs as root there:  {answer.stderr.strip()[:MAX_REASON]}"
         return Capabilities(available=frozenset(), missing=dict.fromkeys(cap.NAMES, reason))
@@ -105,7 +105,7 @@ def probe(remote: Remote, *, own_clock: bool) -> Capabilities:
         raise NodeError(
             remote.node, f"the probe of its capabilities gave no answer for {lacking}: {answer.stderr.strip()}"
         )
-    missing = {name: said or f"status {status}" for name, (status, said) in seen.items() if status != "0"}
+    missing = {name: output or f"status {status}" for name, (status, output) in seen.items() if status != "0"}
     if not own_clock:
         missing[cap.CLOCK] = SHARED_CLOCK
     return Capabilities(available=frozenset(cap.NAMES) - set(missing), missing=missing)

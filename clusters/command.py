@@ -42,7 +42,7 @@ _format = click.option(
 )
 
 
-def _elsewhere(command: Callable[..., Any]) -> Callable[..., Any]:
+def _machine_options(command: Callable[..., Any]) -> Callable[..., Any]:
     inventory = click.option(
         "--inventory",
         type=existing_file(),
@@ -94,7 +94,7 @@ def up(name: str, nodes: int) -> None:
 def status(name: str | None, output: str) -> None:
     """Shows all local clusters, or the cluster NAME.
 
-    The output has the nodes, their addresses, and whether they answer over SSH. The exit code is 0 if every node answers.
+    The output shows the nodes, their addresses, and whether they answer over SSH. The exit code is 0 if every node answers.
     """
     from clusters.local import LocalCluster, list_clusters
 
@@ -154,9 +154,9 @@ def _find(one: Cluster, name: str) -> Node:
 
 @cluster.command()
 @_name
-@_elsewhere
+@_machine_options
 def heal(name: str, inventory: Path | None, *, vagrant: bool) -> None:
-    """Undoes what faults left on the nodes, such as packet rules and stopped processes."""
+    """Removes what faults left on the nodes, such as packet rules and stopped processes."""
     from clusters.heal import heal as heal_node
     from harness.cluster import on_nodes
 
@@ -179,9 +179,9 @@ def heal(name: str, inventory: Path | None, *, vagrant: bool) -> None:
 @cluster.command()
 @click.option("--inventory", type=existing_file(), required=True, help="The file with the hosts.")
 def provision(inventory: Path) -> None:
-    """Installs what systems and faults need on the hosts of an inventory, on all hosts at once.
+    """Installs the programs that systems and faults need on all hosts of an inventory.
 
-    The command installs only what is missing, so a second run changes nothing. The hosts need Debian or Ubuntu.
+    The command installs only missing programs, so a second run changes nothing. The hosts need Debian or Ubuntu.
     """
     from clusters.provisioning import provision_host
     from clusters.ssh import SshCluster
@@ -244,7 +244,7 @@ def _opened(name: str, inventory: Path | None, *, vagrant: bool) -> Iterator[Clu
 
 
 @click.command(cls=ToldCommand)
-@_elsewhere
+@_machine_options
 @click.option(
     "--system",
     type=PluginName(plugins.SYSTEMS),
@@ -255,9 +255,9 @@ def _opened(name: str, inventory: Path | None, *, vagrant: bool) -> Iterator[Clu
 )
 @_format
 def doctor(inventory: Path | None, output: str, system: str, *, vagrant: bool) -> None:
-    """Shows what this machine and its nodes lack, what needs it, and how to install it.
+    """Shows what this machine and its nodes lack, its purpose, and how to install it.
 
-    The command starts a local node for this, if this user may do so. The exit code is 0 if nothing essential is missing.
+    The command starts a local node for this, if the user may do so. The exit code is 0 if nothing essential is missing.
     """
     from clusters.doctor import as_lines, examine_machine
 
@@ -287,7 +287,7 @@ def doctor(inventory: Path | None, output: str, system: str, *, vagrant: bool) -
 def _examine_nodes(
     inventory: Path | None, *, vagrant: bool, lacking: list[str], programs: Sequence[Program]
 ) -> tuple[list[Finding], str]:
-    """Returns the findings about the nodes, or why there are none."""
+    """Returns the findings about the nodes, and why there are none; empty if there are findings."""
     from clusters.doctor import examine_nodes
 
     try:

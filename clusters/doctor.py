@@ -1,6 +1,6 @@
-"""Examines what this machine needs as a control node and for local nodes. It changes nothing.
+"""Looks for the programs and rights that this machine needs as a control node and for local nodes. It changes nothing.
 
-Every finding has its purpose and a fix. Only a requirement of the local cluster counts as a failure.
+Every finding has a purpose and a fix. Only a missing requirement of the local cluster counts as a failure.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 VERSION_TIMEOUT_S = 20.0
 FILESYSTEMS = Path("/proc/filesystems")
 
-# program, Debian package, what for, whether a local cluster needs it
+# program, Debian package, purpose, whether a local cluster needs it
 PROGRAMS = (
     ("ip", "iproute2", "network namespaces", True),
     ("tc", "iproute2", "slow and lossy networks", True),
-    ("unshare", "util-linux", "nodes of their own", True),
-    ("mount", "mount", "nodes of their own", True),
-    ("sshd", "openssh-server", "reaching nodes", True),
+    ("unshare", "util-linux", "local nodes", True),
+    ("mount", "mount", "local nodes", True),
+    ("sshd", "openssh-server", "SSH to nodes", True),
     ("iptables", "iptables", "partitions", True),
     ("ip6tables", "iptables", "partitions of IPv6 addresses", False),
     ("ssh", "openssh-client", "labrys cluster shell", False),
@@ -59,10 +59,10 @@ class Finding:
 
     Attributes:
         what: A program, a right, or a capability.
-        ok: Whether it is there.
-        needed: Whether a local cluster cannot do without it.
-        detail: Where it was found, what it is good for, or why it is missing.
-        fix: How to get it; empty where it is there.
+        ok: Whether it is present.
+        needed: Whether a local cluster requires it.
+        detail: Its path, its purpose, or why it is missing.
+        fix: How to get it; empty if it is present.
     """
 
     what: str
@@ -93,7 +93,7 @@ def examine_machine(
 
 
 def examine_nodes(capabilities: Mapping[str, Capabilities]) -> list[Finding]:
-    """Turns what nodes can do into findings: one for each capability, over all nodes."""
+    """Returns one finding for each capability, over all nodes."""
     findings = []
     for name in cap.NAMES:
         reasons: dict[str, list[str]] = {}
@@ -146,7 +146,7 @@ def _version(path: str, pattern: str) -> int | None:
             [path, "-version"], capture_output=True, text=True, timeout=VERSION_TIMEOUT_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
-        return None  # reported as an unknown version
+        return None  # the finding shows an unknown version
     match = re.search(pattern, done.stderr + done.stdout)
     return int(match[1]) if match else None
 
@@ -165,7 +165,7 @@ def _root() -> Finding:
 def _overlay() -> Finding:
     names = [line.split()[-1] for line in FILESYSTEMS.read_text().splitlines() if line]
     is_known = "overlay" in names
-    # A kernel that has it as a module lists it only once it is loaded, which the first mount does.
+    # A kernel lists a module only after it is loaded. The first mount loads it.
     return Finding(
         what="overlay",
         ok=is_known,

@@ -1,4 +1,4 @@
-"""What can go wrong with a cluster."""
+"""Errors of clusters."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from harness.errors import InfrastructureError, InputError
 
 
 class ClusterExists(InputError):  # noqa: N818 - a state, and named so in messages
-    """A cluster of this name is there already."""
+    """A cluster of this name exists already."""
 
 
 class NoSuchCluster(InputError):  # noqa: N818 - a state, and named so in messages

@@ -1,7 +1,7 @@
-"""Heals a node by the marks of Labrys: names of packet rules and volumes, and the notes of faults.
+"""Heals a node: removes the packet rules, the volumes and the other effects of faults that any run left there.
 
-Healing undoes notes, chains of packet rules and volumes of any run; see `harness.healing`. It changes nothing else. But nodes
-of a local cluster belong to Labrys, so there it removes every traffic shaper too.
+Healing finds them by the names that Labrys gives them, and by the notes of faults; see `harness.healing`. It changes nothing
+else. Nodes of a local cluster belong to Labrys, so healing removes every traffic shaper there too.
 """
 
 from __future__ import annotations
@@ -25,17 +25,19 @@ done
 
 
 def heal(remote: Remote, *, ours: bool) -> list[str]:
-    """Heals one node. Idempotent. A volume goes with the data on it, so no run may be using the node.
+    """Heals one node. Idempotent.
+
+    It removes a volume together with the data on it, so no run may use the node meanwhile.
 
     Args:
         remote: The shell on the node.
-        ours: Whether nobody else may have made a traffic shaper there.
+        ours: Whether the node belongs to Labrys, so that every traffic shaper there is one of Labrys.
 
     Returns:
-        What was found and healed, in words.
+        A short text for each thing that was healed.
 
     Raises:
-        ClusterError: Something could not be healed.
+        ClusterError: Something cannot be healed.
         NodeError: The node cannot be reached.
     """
     found = undo_everything(remote, more=SHAPERS if ours else "")

@@ -1,4 +1,7 @@
-"""Examines what each host of an inventory lacks, and how to install it: over SSH, on all hosts at once, without changes."""
+"""Finds what each host of an inventory lacks, and how to install it.
+
+It looks over SSH, on all hosts at once, and changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +27,10 @@ if TYPE_CHECKING:
 
 LOOK_TIMEOUT_S = 30.0
 MAX_OFFSET_S = 1.0
-LEAST_FREE_KB = 1_048_576
-MAX_TOLD = 200
+MIN_FREE_KB = 1_048_576
+MAX_OUTPUT = 200
 
-# The clock comes first, so that nothing slow lies between the question and the answer. $@ are programs.
+# The script reads the clock first, so that the reading lies close to the time of the request. $@ are programs.
 SCRIPT = r"""
 PATH=$PATH:/usr/sbin:/sbin
 printf 'clock\t%s\n' "$(date +%s.%N)"
@@ -43,13 +46,13 @@ done
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """What a host said.
+    """What the script found on a host.
 
     Attributes:
-        offset_s: How many seconds its clock is at least ahead of ours, negative if it is behind.
+        offset_s: By how many seconds its clock is at least ahead of ours; negative if it is behind.
         is_root: Whether commands run as root.
-        free_kb: Free kibibytes in `/`; None if it did not say.
-        programs: Each program that is there, with what it said of its version.
+        free_kb: Free kibibytes in `/`; None if unknown.
+        programs: Each program that is present, with its output for `-version`.
     """
 
     offset_s: float
@@ -63,10 +66,11 @@ def examine_hosts(cluster: MachineCluster, programs: Sequence[Program]) -> tuple
 
     Args:
         cluster: The hosts.
-        programs: What the system under test needs on its nodes.
+        programs: The programs that the system under test needs on its nodes.
 
     Returns:
-        A line for each thing that a host lacks, and one for each thing that all hosts have; and the hosts that can be used.
+        The findings: one for each thing that a host lacks, and one for each thing that all hosts have. Then the hosts on which
+        commands run as root.
     """
     looks = on_nodes(cluster.nodes, lambda node: _look(cluster, node, programs))
     problems: dict[str, list[Finding]] = {}
@@ -98,11 +102,11 @@ def examine_hosts(cluster: MachineCluster, programs: Sequence[Program]) -> tuple
 def _look(cluster: MachineCluster, node: Node, programs: Sequence[Program]) -> Look:
     wanted = [program.name for program in programs if not program.build_only]
     remote = cluster.remote(node)
-    remote.run("true", check=False)  # the connection is made before the clock is asked
+    remote.run("true", check=False)  # makes the connection, so that it does not widen the reading of the clock
     before_s = time.time()
     answer = remote.run(_with_arguments(wanted), timeout_s=LOOK_TIMEOUT_S, check=False)
     after_s = time.time()
-    said: dict[str, str] = {}
+    values: dict[str, str] = {}
     found: dict[str, str] = {}
     for line in answer.stdout.splitlines():
         what, _, rest = line.partition("\t")
@@ -110,16 +114,16 @@ def _look(cluster: MachineCluster, node: Node, programs: Sequence[Program]) -> L
             name, _, version = rest.partition("\t")
             found[name] = version
         else:
-            said[what] = rest
-    if not said and answer.status != 0:  # `sudo` refused
+            values[what] = rest
+    if not values and answer.status != 0:  # `sudo` refused
         return Look(offset_s=0.0, is_root=False, free_kb=None, programs={})
     try:
-        clock_s = float(said["clock"])
-        is_root = int(said["user"]) == 0
-        free_kb = int(said["disk"]) if said["disk"] else None
+        clock_s = float(values["clock"])
+        is_root = int(values["user"]) == 0
+        free_kb = int(values["disk"]) if values["disk"] else None
     except (KeyError, ValueError) as error:
         raise NodeError(
-            node.name, f"expected a clock, a user and a disk, found {answer.stdout[:MAX_TOLD]!r}"
+            node.name, f"expected a clock, a user and a disk, found {answer.stdout[:MAX_OUTPUT]!r}"
         ) from error
     offset_s = min(clock_s - before_s, 0.0) + max(clock_s - after_s, 0.0)
     return Look(offset_s=offset_s, is_root=is_root, free_kb=free_kb, programs=found)
@@ -130,7 +134,7 @@ def _with_arguments(words: Sequence[str]) -> str:
 
 
 def _unreachable(error: LabrysError, endpoint: Endpoint) -> Finding:
-    """Returns the line of a host that does not let us in; the fix depends on what SSH says."""
+    """Returns the finding for a host that SSH cannot reach; the fix depends on the error of SSH."""
     cause = error.__cause__
     port = "" if endpoint.port == 22 else f" -p {endpoint.port}"
     fix = f"`ssh{port} {endpoint.user}@{endpoint.host} true` shows why"
@@ -158,7 +162,7 @@ def _problems(name: str, look: Look, endpoint: Endpoint, programs: Sequence[Prog
             detail=f"{name}: {user} cannot run commands as root without a password",
             fix=f"`echo '{user} ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/labrys`, as root on the host",
         )
-        return  # nothing else could be asked
+        return  # the script did not run
     if abs(look.offset_s) > MAX_OFFSET_S:
         side = "ahead of" if look.offset_s > 0 else "behind"
         yield Finding(
@@ -168,12 +172,12 @@ def _problems(name: str, look: Look, endpoint: Endpoint, programs: Sequence[Prog
             detail=f"{name}: its clock is {abs(look.offset_s):.1f} s {side} this machine's",
             fix="`timedatectl set-ntp true` on the host, or `labrys cluster heal` after a clock fault",
         )
-    if look.free_kb is not None and look.free_kb < LEAST_FREE_KB:
+    if look.free_kb is not None and look.free_kb < MIN_FREE_KB:
         yield Finding(
             what="disk",
             ok=False,
             needed=True,
-            detail=f"{name}: {look.free_kb // 1024} MiB are free in /, not {LEAST_FREE_KB // 1024}",
+            detail=f"{name}: {look.free_kb // 1024} MiB are free in /, not {MIN_FREE_KB // 1024}",
             fix="remove files on the host",
         )
     for program in programs:
@@ -198,4 +202,4 @@ def _missing(program: Program, version: str | None) -> str:
     match = re.search(program.version_pattern, version)
     if match and int(match[1]) >= program.least_version:
         return ""
-    return f"{program.name} is not {program.least_version} or later: {version.strip()[:MAX_TOLD]}"
+    return f"{program.name} is not {program.least_version} or later: {version.strip()[:MAX_OUTPUT]}"

@@ -1,4 +1,4 @@
-"""A cluster of machines that are there already, virtual or real, each reached over SSH."""
+"""A cluster of existing machines, virtual or real. Labrys reaches each over SSH."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ class MachineCluster:
         return self._remotes[node.name]
 
     def capabilities(self) -> Mapping[str, Capabilities]:
-        """Probes what each node can do, the first time it is asked."""
+        """Returns the capabilities of each node. The first call probes the nodes."""
         if self._capabilities is None:
             self._capabilities = self.probed(self.nodes)
         return self._capabilities
 
     def probed(self, nodes: Sequence[Node]) -> dict[str, Capabilities]:
-        """Probes what some of the nodes can do, whenever it is asked."""
+        """Probes the capabilities of some nodes. Every call probes."""
         return on_all(nodes, lambda node: probe(self.remote(node), own_clock=True))
 
     def entered(self) -> AbstractContextManager[None]:
-        """Does nothing: machines are reached from where we are."""
+        """Does nothing: this machine reaches the machines over its own network."""
         return contextlib.nullcontext()
 
     def close(self) -> None:
@@ -74,7 +74,7 @@ class MachineCluster:
 
 
 def why_unusable(key: Path) -> str | None:
-    """Says what is wrong with a private key's file: it cannot be read, or others can read it; None if nothing is."""
+    """Returns why the file of a private key is unusable: it cannot be read, or others can read it. None if it is usable."""
     try:
         mode = stat.S_IMODE(key.stat().st_mode)
         with key.open("rb"):

@@ -1,4 +1,4 @@
-"""Provisioning of existing hosts: installs what is missing, and changes nothing else."""
+"""Provisions existing hosts: installs missing packages, and changes nothing else."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ INSTALLED = "installed:"
 
 
 def provision_host(remote: Remote, *, report: Callable[[str, str], None]) -> list[str]:
-    """Installs on one host what systems and faults need.
+    """Installs the packages that systems and faults need on one host.
 
     Args:
         remote: The shell on the host.
-        report: Gets the name of the host and the progress. The thread that provisions the host calls it.
+        report: Receives the name of the host and the progress. The thread that provisions the host calls it.
 
     Returns:
-        The packages that were installed; none if nothing was missing.
+        The installed packages; empty if nothing was missing.
 
     Raises:
-        NodeError: The host cannot be reached, or a package cannot be installed; the message has the end of what apt said.
+        NodeError: The host cannot be reached, or a package cannot be installed. The message has the end of apt's output.
     """
     report(remote.node, "begins")
     done = remote.run("sh -s", stdin=SCRIPT.read_text(encoding="utf-8"), timeout_s=PROVISION_TIMEOUT_S)
-    said = [line.removeprefix(INSTALLED) for line in done.stdout.splitlines() if line.startswith(INSTALLED)]
-    packages = " ".join(said).split()
+    installed = [line.removeprefix(INSTALLED) for line in done.stdout.splitlines() if line.startswith(INSTALLED)]
+    packages = " ".join(installed).split()
     report(remote.node, f"installed {', '.join(packages)}" if packages else "lacked nothing")
     return packages

@@ -1,20 +1,20 @@
-"""An inventory: a TOML file with the hosts of a cluster, and the way to each.
+"""An inventory: a TOML file with the hosts of a cluster, and how SSH reaches each.
 
-    name = "lab"                              # of the cluster; the file's name without it
-    user = "admin"                            # these may be given for all hosts or for one
+    name = "lab"                              # of the cluster; the default is the file's name
+    user = "admin"                            # user, port, key, known_hosts and jump: for all hosts, or for one
     key = "~/.ssh/id_ed25519"
     known_hosts = "~/.ssh/known_hosts"
 
     [[hosts]]
     name = "n1"
     host = "n1.lab.example"                   # for SSH
-    address = "10.20.0.11"                    # in the cluster's own network; `host` without it
-    host_key = "ssh-ed25519 AAAAC3Nz..."      # goes before known_hosts
+    address = "10.20.0.11"                    # in the cluster's own network; the default is `host`
+    host_key = "ssh-ed25519 AAAAC3Nz..."      # wins over known_hosts
     jump = "admin@gate.example:2222"          # the host that SSH goes through
 
-Values that neither a host nor the file gives come from `~/.ssh/config`: HostName, User, Port, IdentityFile, UserKnownHostsFile,
-ProxyJump and ProxyCommand. Host keys are always checked. Every mistake is an error with its file and key, before any
-connection.
+If neither the host nor the file has a value, it comes from `~/.ssh/config`: HostName, User, Port, IdentityFile,
+UserKnownHostsFile, ProxyJump and ProxyCommand. Labrys always checks host keys. It reports every mistake with its file and key
+before it connects.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 SHARED_KEYS = frozenset({"user", "port", "key", "known_hosts", "jump"})
 TOP_KEYS = SHARED_KEYS | {"name", "hosts"}
 HOST_KEYS = SHARED_KEYS | {"name", "host", "address", "host_key"}
-# Names become names of directories, and parts of what systems are configured with.
+# Nodes' names become names of directories, and parts of the systems' configuration.
 NODE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,62}")
 MAX_HOSTS = 99
 DEFAULT_USER = "root"
@@ -57,7 +57,7 @@ class SshCluster(MachineCluster):
 
     @classmethod
     def from_inventory(cls, path: Path) -> SshCluster:
-        """Reads an inventory; nothing is connected yet.
+        """Reads an inventory. It does not connect.
 
         Raises:
             InputError: The file cannot be used; the message names the key and what was expected.
@@ -66,18 +66,18 @@ class SshCluster(MachineCluster):
 
 
 class _Table:
-    """A table of the file, and the shared values behind it; every refusal names the place the value stands at."""
+    """A table of the file, with the shared values as defaults. Every error names the place of the value."""
 
     def __init__(self, path: Path, place: str, own: Mapping[str, Any], shared: Mapping[str, Any]) -> None:
         self._path = path
         self._place = place
         self._own = own
         self._shared = shared
-        self._usual: Mapping[str, Any] = {}
+        self._defaults: Mapping[str, Any] = {}
 
-    def fall_back(self, usual: Mapping[str, Any]) -> None:
-        """Takes what the host and the file do not give from `~/.ssh/config`."""
-        self._usual = usual
+    def fall_back(self, defaults: Mapping[str, Any]) -> None:
+        """Sets the values of `~/.ssh/config`. They count where neither the host nor the file has a value."""
+        self._defaults = defaults
 
     def refuse_unknown(self, known: frozenset[str]) -> None:
         for key in self._own:
@@ -109,10 +109,10 @@ class _Table:
             raise self.error(key, "a path of a user of this machine", text) from None
 
     def has(self, key: str) -> bool:
-        return key in self._own or key in self._shared or key in self._usual
+        return key in self._own or key in self._shared or key in self._defaults
 
     def _get(self, key: str, default: object) -> object:
-        return self._own.get(key, self._shared.get(key, self._usual.get(key, default)))
+        return self._own.get(key, self._shared.get(key, self._defaults.get(key, default)))
 
 
 def read_inventory(path: Path) -> tuple[str, Sequence[Machine]]:
@@ -150,7 +150,7 @@ def read_inventory(path: Path) -> tuple[str, Sequence[Machine]]:
 
 
 def _is_host(text: str) -> bool:
-    """Says whether the system's resolver will take a text as a host: not every text can be encoded for it."""
+    """Returns whether the system's resolver accepts a text as a host. It cannot encode every text."""
     if not text.isprintable() or " " in text:
         return False
     try:
@@ -161,12 +161,12 @@ def _is_host(text: str) -> bool:
 
 
 def _ssh_config() -> paramiko.SSHConfig:
-    """Reads the user's configuration of SSH; an empty one where there is none.
+    """Reads the user's configuration of SSH. Returns an empty one if there is none.
 
     Raises:
-        InputError: It cannot be read, or not be understood.
+        InputError: It cannot be read or parsed.
     """
-    path = os.path.expanduser(SSH_CONFIG)  # noqa: PTH111 - without a home it stays as it is, and is not found
+    path = os.path.expanduser(SSH_CONFIG)  # noqa: PTH111 - without a home the path stays as it is, and does not exist
     try:
         return paramiko.SSHConfig.from_path(path)
     except FileNotFoundError:
@@ -175,32 +175,32 @@ def _ssh_config() -> paramiko.SSHConfig:
         raise InputError(f"{path}: expected a configuration of SSH; it cannot be read: {error}") from error
 
 
-def _usual(config: paramiko.SSHConfig, host: str) -> dict[str, Any]:
-    """Returns what the configuration of SSH says of a host, by the keys of an inventory, with `hostname` and `proxy`."""
-    said = config.lookup(host)
-    usual: dict[str, Any] = {"hostname": said["hostname"]}
-    if "user" in said:
-        usual["user"] = said["user"]
-    if "port" in said:
-        usual["port"] = int(said["port"]) if said["port"].isdecimal() else said["port"]
-    if said.get("identityfile"):
-        usual["key"] = said["identityfile"][0]
-    if "userknownhostsfile" in said:
-        usual["known_hosts"] = said["userknownhostsfile"].split()[0]
-    if said.get("proxyjump", "none").lower() != "none":
-        usual["jump"] = said["proxyjump"]
-    elif said.get("proxycommand") is not None:
-        usual["proxy"] = said["proxycommand"]
-    return usual
+def _defaults(config: paramiko.SSHConfig, host: str) -> dict[str, Any]:
+    """Returns a host's values in the configuration of SSH, by the keys of an inventory, with `hostname` and `proxy`."""
+    values = config.lookup(host)
+    defaults: dict[str, Any] = {"hostname": values["hostname"]}
+    if "user" in values:
+        defaults["user"] = values["user"]
+    if "port" in values:
+        defaults["port"] = int(values["port"]) if values["port"].isdecimal() else values["port"]
+    if values.get("identityfile"):
+        defaults["key"] = values["identityfile"][0]
+    if "userknownhostsfile" in values:
+        defaults["known_hosts"] = values["userknownhostsfile"].split()[0]
+    if values.get("proxyjump", "none").lower() != "none":
+        defaults["jump"] = values["proxyjump"]
+    elif values.get("proxycommand") is not None:
+        defaults["proxy"] = values["proxycommand"]
+    return defaults
 
 
-def _proxy(table: _Table, usual: Mapping[str, Any], host: str, port: int) -> str | None:
-    """Returns the command whose input and output are the connection, where SSH goes through another host.
+def _proxy(table: _Table, defaults: Mapping[str, Any], host: str, port: int) -> str | None:
+    """Returns the command whose input and output are the connection; None if SSH connects directly.
 
-    OpenSSH's own client makes the way to the jump host, so the user's configuration, agent and known hosts hold for it.
+    OpenSSH's client connects to the jump host, so the user's configuration, agent and known hosts apply there.
     """
     if not table.has("jump"):
-        proxy: str | None = usual.get("proxy")
+        proxy: str | None = defaults.get("proxy")
         return proxy
     jumps = table.text("jump").split(",")
     if not all(JUMP.fullmatch(jump) for jump in jumps):
@@ -221,9 +221,9 @@ def _machine(table: _Table, config: paramiko.SSHConfig) -> Machine:
         raise table.error("name", "up to 63 letters, digits, hyphens, dots and underscores, a letter first", name)
     if not _is_host(host):
         raise table.error("host", "a host's name or address", host)
-    usual = _usual(config, host)
-    table.fall_back(usual)
-    host = usual["hostname"]
+    defaults = _defaults(config, host)
+    table.fall_back(defaults)
+    host = defaults["hostname"]
     given = table.text("address", host)
     try:
         address = str(ipaddress.ip_address(given))
@@ -237,7 +237,7 @@ def _machine(table: _Table, config: paramiko.SSHConfig) -> Machine:
     known_hosts = None
     if host_key is None:
         known_hosts = table.path("known_hosts", DEFAULT_KNOWN_HOSTS)
-        if not os.path.isfile(known_hosts):  # noqa: PTH113 - says no to what it cannot look at
+        if not os.path.isfile(known_hosts):  # noqa: PTH113 - returns False for a path that it cannot examine
             hint = f"`ssh-keyscan -p {port} {host}` shows the key, which can also be given as host_key"
             raise table.error("known_hosts", f"a file with the host's key ({hint})", str(known_hosts))
     elif not HOST_KEY.fullmatch(host_key):
@@ -251,6 +251,6 @@ def _machine(table: _Table, config: paramiko.SSHConfig) -> Machine:
             key=key,
             known_hosts=known_hosts,
             host_key=host_key,
-            proxy=_proxy(table, usual, host, port),
+            proxy=_proxy(table, defaults, host, port),
         ),
     )

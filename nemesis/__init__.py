@@ -1,1 +1,1 @@
-"""Faults: what breaks, where, when, the proof that it broke, and its healing."""
+"""Faults: their kinds, the plan, the injection, the proof of the effect, and the healing."""

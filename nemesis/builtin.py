@@ -1,6 +1,6 @@
-"""The kinds of faults that Labrys has itself, with the names that Jepsen and OpenChaos give them.
+"""The built-in kinds of faults. Their aliases are their names in Jepsen and OpenChaos.
 
-They come by the entry point that pyproject.toml names in the group `labrys.faults`, like those of any other package.
+pyproject.toml registers them as an entry point in the group `labrys.faults`, as any other package does.
 """
 
 from __future__ import annotations

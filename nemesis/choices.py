@@ -1,4 +1,4 @@
-"""The options of the command line about faults, and the plan that they give."""
+"""The command line's options about faults, and the plan that follows from them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def kinds_like(text: str) -> list[str]:
     """Returns the completions of a list of kinds whose last kind is incomplete."""
-    from nemesis.kinds import ALL_KINDS, NO_KIND, all_kinds  # noqa: PLC0415 - only a shell asks
+    from nemesis.kinds import ALL_KINDS, NO_KIND, all_kinds  # noqa: PLC0415 - only completion needs it
 
     before, comma, _ = text.rpartition(",")
     return [f"{before}{comma}{kind}" for kind in (*all_kinds(), *([] if comma else [ALL_KINDS, NO_KIND]))]
@@ -87,17 +87,17 @@ OPTIONS = (
 )
 
 PLAN_FILE = "plan_file"
-# The parameters that a plan is drawn with. They have no effect with a plan from a file.
+# The parameters for drawing a plan. They have no effect with a plan from a file.
 DRAWING = frozenset(
     {"nemesis", "fault_on", "fault_off", "fault_quiet", "fault_options", "in_turn", "keep_majority", "take_majority"}
 )
 
 
 def parse_options(text: str) -> dict[str, dict[str, Value]]:
-    """Reads options of kinds: `kind.option=value`, with commas between them. A value is JSON, or else a text.
+    """Reads options of kinds: `kind.option=value`, with commas between them. A value is JSON, or a text if it is not JSON.
 
     Returns:
-        Kind, as it is named there, to option to value.
+        The value of each option of each kind. A kind has the name that the text gives it.
 
     Raises:
         InputError: A part has another form, or repeats an option.

@@ -1,8 +1,8 @@
-"""Runs the faults of a plan on a cluster: resolves the targets, breaks them, proves the effect, and heals.
+"""Runs the faults of a plan on a cluster: resolves the targets, injects the faults, proves the effects, and heals.
 
-The conductor tracks which fault affects which node. Two faults of one group never share a node, so that the healing of one is
-never taken for that of the other. An error between the start and the end of a fault is recorded and raised to the schedule,
-which continues. Healing everything does not depend on the state of this object, but on the marks that it finds on the nodes.
+The conductor knows which faults affect which nodes. Two faults of one group never share a node, so that the healing of one
+cannot be mistaken for the healing of the other. It raises an error between the start and the end of a fault to the schedule,
+which records it and continues. `heal` does not depend on the state of this object: it finds the notes and marks on the nodes.
 """
 
 from __future__ import annotations
@@ -51,30 +51,30 @@ class Conductor:
         self._world = world_of(cluster)
         self._effects: dict[int, Effect] = {}  # in a simulated world, by the fault's id
         self._field = Field(cluster=cluster, system=system)
-        self._damaged: dict[str | None, frozenset[str]] = {}  # role, or None for all of a node, to nodes
-        self._ending: set[int] = set()  # faults that are being healed
+        self._damaged: dict[str | None, frozenset[str]] = {}  # the nodes of each role; None: all roles
+        self._ending: set[int] = set()  # the ids of faults in healing
         self._prepared = False
 
     async def prepare(self, plan: Sequence[PlannedFault]) -> None:
-        """Puts the system's data on volumes of Labrys, and gives its process its own clock, if the plan needs this.
+        """Puts the system's data on volumes of Labrys, and gives its processes their own clocks, if the plan needs this.
 
-        Called when the system is installed and does not run. Both stay until `release`, through every healing.
+        The system must be installed, and must not run. Healing keeps the volumes and the clocks; `release` removes them.
 
         Raises:
-            FaultError: A volume or a clock could not be made.
+            FaultError: A volume or a clock cannot be made.
         """
         if self._world is not None:
-            return  # a simulated node has a disk and a clock of its own
-        aimed = [(find_kind(fault.kind).fault, fault.options.get(ROLE)) for fault in plan]
-        on_volumes = {role for kind, role in aimed if kind.PREPARES}
+            return  # a simulated node has its own disk and clock
+        planned = [(find_kind(fault.kind).fault, fault.options.get(ROLE)) for fault in plan]
+        on_volumes = {role for kind, role in planned if kind.PREPARES}
         if on_volumes:
             await self._prepare_volumes(on_volumes)
-        clocks = {role for kind, role in aimed if CLOCK in kind.NEEDS}
+        clocks = {role for kind, role in planned if CLOCK in kind.NEEDS}
         if clocks:
             await self._prepare_clocks(clocks)
 
     async def _prepare_clocks(self, roles: AbstractSet[str | None]) -> None:
-        """Lets processes have clocks of their own on nodes that share this machine's, and wherever a role is aimed at."""
+        """Gives processes their own clocks: on nodes that share this machine's clock, and on the nodes of targeted roles."""
         can = await self._field.capabilities()
         of_roles = {name for role in roles if role is not None for name in self._field.layout.of(role)}
         names = [name for name in self._field.names if name in of_roles or CLOCK not in can[name].available]
@@ -86,7 +86,7 @@ class Conductor:
             raise FaultError(f"the process cannot have a clock of its own: {sentence(outcomes.failed)}")
 
     async def _prepare_volumes(self, roles: AbstractSet[str | None]) -> None:
-        """Puts the data of processes of these roles on volumes, or of all processes if None is among them."""
+        """Puts the data of the processes of these roles on volumes; of all processes if None is among the roles."""
         self._prepared = True
 
         def prepare(node: Node) -> None:
@@ -100,7 +100,7 @@ class Conductor:
             raise FaultError(f"the data directory could not be put on a volume: {sentence(outcomes.failed)}")
 
     async def release(self) -> None:
-        """Takes away what was prepared, volumes with the data on them. Called when the system was stopped.
+        """Removes the clocks, and the volumes with their data. The system must not run.
 
         Raises:
             FaultError: A volume is still there, or a node cannot be reached.
@@ -118,33 +118,33 @@ class Conductor:
         return detach_volume(remote)
 
     async def begin(self, fault: PlannedFault) -> Begun:
-        """Resolves the targets and breaks them.
+        """Resolves the targets and injects the fault.
 
         Raises:
-            FaultError: A node lacks a capability, there is no leader to aim at or no node to hit, or none could be broken.
+            FaultError: A node lacks a capability, there is no leader or no free target, or the injection fails on all targets.
         """
         made = await self._make(fault)
         self._field.faults[fault.id] = made
         if self._world is not None and made.SIMULATED is not None:
             self._effects[fault.id] = made.SIMULATED(made, self._world)
-        return await self._acting(made).begin()
+        return await self._actor(made).begin()
 
     async def prove(self, fault: PlannedFault) -> Proof:
         """Measures the effect of a fault that began."""
-        return await self._acting(self._field.faults[fault.id]).prove()
+        return await self._actor(self._field.faults[fault.id]).prove()
 
     async def end(self, fault: PlannedFault) -> Proof | None:
-        """Heals one fault and verifies that; does nothing if it never began or was healed.
+        """Heals one fault and verifies the healing. Does nothing if the fault never began or is healed.
 
         Raises:
-            FaultError: It could not be healed; calling again, or `heal`, tries again.
+            FaultError: It cannot be healed. Another call, or `heal`, tries again.
         """
         made = self._field.faults.get(fault.id)
         if made is None:
             return None
         self._ending.add(fault.id)
         try:
-            proof = await self._acting(made).end()
+            proof = await self._actor(made).end()
         finally:
             self._ending.discard(fault.id)
             self._field.over.add(fault.id)
@@ -152,12 +152,12 @@ class Conductor:
         self._effects.pop(fault.id, None)
         return proof
 
-    def _acting(self, made: Fault) -> Fault | Effect:
-        """Returns what acts for a fault: its effect in the simulated world, or the fault itself."""
+    def _actor(self, made: Fault) -> Fault | Effect:
+        """Returns the object that carries out a fault: its simulated effect, or the fault itself."""
         return self._effects.get(made.id, made)
 
     async def heal(self) -> None:
-        """Heals all effects of Labrys on the nodes, by the marks that it finds there.
+        """Heals all effects of Labrys on the nodes, by the notes and marks on them.
 
         Raises:
             FaultError: A node still has an effect, or is unreachable.
@@ -214,7 +214,7 @@ class Conductor:
             return not any(other.id in self._ending for other in self._field.holders(kind.fault.GROUPS, targets, role))
 
         await self._field.until(let_go, _patience_s(planned))
-        # From here to the fault's registration nothing is awaited, so no other fault can come in between.
+        # There is no `await` from here to the fault's registration, so no other fault can take the nodes.
         holders = self._field.holders(kind.fault.GROUPS, targets, role)
         held = {node: other.name for other in holders for node in other.targets}
         free = tuple(node for node in targets if node not in held)
@@ -228,7 +228,7 @@ class Conductor:
         return made
 
     async def _leader_for(self, planned: PlannedFault, target: str | tuple[str, ...]) -> str | None:
-        """Finds the leader where the target depends on it: waits for one as long as something of the fault's time is left."""
+        """Finds the leader if the target depends on it. It waits for a leader, but leaves some of the fault's time."""
         if not tgt.by_leader(target):
             return None
         patience_s = _patience_s(planned)
@@ -242,7 +242,7 @@ class Conductor:
         return leader
 
     def _allow_damage(self, planned: PlannedFault, targets: tuple[str, ...]) -> None:
-        """Counts the nodes damaged for good; refuses to go beyond a minority of a role's nodes, whatever the plan says."""
+        """Records the permanently damaged nodes. It refuses to damage more than a minority of a role's nodes."""
         role = planned.options.get(ROLE)
         together = {**self._damaged, role: self._damaged.get(role, frozenset()) | set(targets)}
         refusal = too_damaged(self._field.layout, together)
@@ -252,5 +252,5 @@ class Conductor:
 
 
 def _patience_s(planned: PlannedFault) -> float:
-    """Returns how long a fault may wait for what it needs to begin: as long as something of its time is left then."""
+    """Returns how long a fault may wait for its leader or its nodes, so that some of its time is left."""
     return min(MOST_PATIENCE_S, max(LEAST_PATIENCE_S, planned.end_s - planned.start_s - LEAST_PATIENCE_S))

@@ -1,8 +1,7 @@
-"""Measures what happens to datagrams between nodes: how many of those sent arrive, and how often they arrive.
+"""Measures datagrams between nodes: how many of the sent datagrams arrive, how often, and how many are damaged.
 
-Datagrams go to a port where nobody listens. The receiving kernel counts each that arrives there (`NoPorts`), before and
-independent of anything that made the fault, so that packet tables or a queueing discipline which claim to lose, double or
-hold packets are measured from outside. Damaged datagrams are counted apart, as checksum errors.
+Labrys sends datagrams to a port without a listener. The receiving kernel counts each arrival there (`NoPorts`), and damaged
+datagrams as checksum errors. These counters do not depend on the packet tables or queueing disciplines that make the fault.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from harness.node import Node
     from harness.remote import Remote
 
-LITTLE = 8
+SMALL_BYTES = 8
 _ARRIVED = ("NoPorts", "Udp6NoPorts")
 _DAMAGED = ("InCsumErrors", "Udp6InCsumErrors")
 
@@ -30,26 +29,26 @@ class Arrivals:
     """A node's counters of datagrams.
 
     Attributes:
-        arrived: Those that came whole, for ports where nobody listens.
-        damaged: Those that came with a wrong checksum.
+        arrived: Undamaged datagrams to ports without a listener.
+        damaged: Datagrams with a wrong checksum.
     """
 
     arrived: int
     damaged: int
 
     def since(self, before: Arrivals) -> Arrivals:
-        """Returns what came after `before`."""
+        """Returns the counts since `before`."""
         return Arrivals(arrived=self.arrived - before.arrived, damaged=self.damaged - before.damaged)
 
 
 def read_arrivals(remote: Remote) -> Arrivals:
-    """Reads a node's counters, of both address families together."""
+    """Reads a node's counters, as sums over IPv4 and IPv6."""
     script = "cat /proc/net/snmp /proc/net/snmp6 2>/dev/null || cat /proc/net/snmp"
     return parse_arrivals(remote.run(script, timeout_s=SHELL_TIMEOUT_S).stdout)
 
 
 def parse_arrivals(text: str) -> Arrivals:
-    """Reads /proc/net/snmp (a line of names, a line of numbers) and /proc/net/snmp6 (a name and a number a line)."""
+    """Parses /proc/net/snmp (a line of names, a line of numbers) and /proc/net/snmp6 (a name and a number in each line)."""
     counters: dict[str, int] = {}
     names: list[str] = []
     for line in text.splitlines():
@@ -65,7 +64,7 @@ def parse_arrivals(text: str) -> Arrivals:
     )
 
 
-def send(remote: Remote, targets: Sequence[Node], *, count: int, size: int = LITTLE) -> None:
+def send(remote: Remote, targets: Sequence[Node], *, count: int, size: int = SMALL_BYTES) -> None:
     """Sends `count` datagrams of `size` bytes from a node to each target, as fast as the node can, one after another."""
     addresses = " ".join(node.address for node in targets)
     script = (

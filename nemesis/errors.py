@@ -1,4 +1,4 @@
-"""The errors of this room: a plan that cannot be used, and a fault that did not go as it should."""
+"""The errors of faults: an unusable plan, and a fault that failed."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from harness.errors import InfrastructureError, InputError
 
 
 class PlanError(InputError):
-    """A kind, a target, or a plan cannot be used as it was given; nothing was changed anywhere."""
+    """A kind, a target, or a plan is unusable. No node was changed."""
 
 
 class FaultError(InfrastructureError):
-    """A fault could not be made, or not be healed, on some node. Recorded with the fault; the run goes on."""
+    """A fault could not be injected or healed on some node. The run records it with the fault, and continues."""

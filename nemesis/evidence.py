@@ -1,7 +1,7 @@
-"""The state of the system's process by the kernel of the node, independent of the reports of the system.
+"""The state of the system's process in the node's kernel, independent of the reports of the system.
 
-A pid file can be wrong. The sockets that listen on the system's ports cannot: the kernel knows the process of each socket, and
-its state. So ports without a listener prove a kill, and the state of the process behind them proves a pause.
+A pid file can be wrong. But the kernel knows the process of each listening socket, and its state. So ports without a listener
+prove a kill, and the state of the process that listens on them proves a pause.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 LOOK_TIMEOUT_S = 10.0
 _LISTEN = "0A"
 
-# Prints "<port in hex> <inode>" for each listening TCP socket on one of the wanted ports, then "<inode> <pid> <state>" for
-# each process that holds one. A state is the letter behind the last ")" of /proc/PID/stat.
+# Prints "port <port in hex> <inode>" for each TCP socket that listens on one of the ports, and then
+# "held <inode> <pid> <state>" for each process of these sockets. A state is the letter after the last ")" of /proc/PID/stat.
 _LOOK = """
 found=$(for f in /proc/net/tcp /proc/net/tcp6; do [ -r $f ] && cat $f; done |
   awk -v want=' WANT ' '$4 == "STATE" { n = split($2, a, ":"); if (index(want, " " a[n] " ")) print a[n], $10 }')
@@ -33,11 +33,11 @@ done
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """What listens on the system's ports.
+    """The processes that listen on the system's ports.
 
     Attributes:
-        ports: The ports that are listened on.
-        states: The processes that hold them: pid to state letter (`T` is stopped).
+        ports: The ports with a listener.
+        states: The state letter of each listening process, by pid (`T` is stopped).
     """
 
     ports: frozenset[int]
@@ -52,7 +52,7 @@ def look(remote: Remote, ports: Sequence[int]) -> Look:
 
 
 def parse_look(text: str) -> Look:
-    """Reads what the look-up printed."""
+    """Parses the output of the look-up script."""
     listened: set[int] = set()
     states: dict[int, str] = {}
     for line in text.splitlines():

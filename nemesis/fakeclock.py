@@ -1,11 +1,11 @@
-"""A wall clock of its own for each process of the system under test, on a node that shares this machine's clock.
+"""Gives each process of the system under test its own wall clock, on a node that shares this machine's clock.
 
-libfaketime is loaded into the process and adds an offset to whatever the wall clock says; the offset lies in a file that is
-read again with each look at the clock. Clocks that only go ahead are left alone: time-outs and sleeps last as long as ever, as
-they would where somebody sets a machine's clock. The clock of the machine is never touched.
+The process loads libfaketime, which adds an offset to the wall clock. libfaketime reads the offset from a file at each reading
+of the clock. Monotonic clocks stay as they are, so time-outs and sleeps keep their length, as on a machine whose clock somebody
+sets. The clock of the machine never changes.
 
-The process must have been started so: before the start of the system its environment is left in `ENVIRONMENT`, from which every
-system takes it (see `harness.system.System.start`).
+The process must start with libfaketime. So `prepare` writes its environment to `ENVIRONMENT` before the start, and every system
+reads it from there (see `harness.system.System.start`).
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 OFFSET = "/run/labrys/clock-offset"
 
-# Says whether little time has passed between two readings of the uptime, or too often much has.
+# Succeeds if at most 0.03 s passed between two readings of the uptime, or after 25 tries.
 STEADY = (
     """{ tries=$((tries + 1)); [ $tries -ge 25 ] || awk -v a="$up" -v b="$later" 'BEGIN { exit !(b - a <= 0.03) }'; }"""
 )
 
-# The monotonic fix of libfaketime lets timed waits of a JVM end at once; its own clock for them is right without.
+# libfaketime's fix for monotonic clocks makes timed waits of a JVM end at once. Without it their clock is right.
 _PREPARE = f"""set -e
 for library in /usr/lib/*/faketime/libfaketime.so.1 /usr/lib/faketime/libfaketime.so.1; do
   [ -e "$library" ] && break
@@ -48,9 +48,9 @@ rm -f {ENVIRONMENT}-* {OFFSET}-*
 
 
 def base(date: str) -> str:
-    """Returns a script that sets $base to what a clock says at an uptime of 0, read with a command like `date`.
+    """Returns a script that sets $base to a clock's time at the uptime 0. It reads the clock with a command like `date`.
 
-    On a busy machine much may pass between two looks; it looks again then.
+    On a busy machine, long pauses between the readings make the result wrong, so the script then tries again.
     """
     return f"""tries=0
 while :; do
@@ -61,7 +61,7 @@ base=$(awk -v now="$now" -v up="$up" -v later="$later" 'BEGIN {{ printf "%.3f", 
 
 
 def readings(date: str, samples: int) -> str:
-    """Returns a script that says some times what a clock says at an uptime of 0."""
+    """Returns a script that prints a clock's time at the uptime 0, `samples` times."""
     return f"""for sample in $(seq {samples}); do
 {base(date)}
 echo "$base"
@@ -69,10 +69,10 @@ done"""
 
 
 def at(role: str | None, roles: Sequence[str]) -> str:
-    """Returns a shell function: `at OFFSET` lets clocks be ahead by so many seconds; a reader never sees half a number.
+    """Returns a shell function: `at OFFSET` sets clocks ahead by so many seconds. It replaces the offset atomically.
 
     Args:
-        role: The process whose clock it is; None: all processes of the node.
+        role: The role of the process whose clock it sets; None: all processes of the node.
         roles: The roles of the node's processes.
     """
     wanted = [each for each in roles if role in {None, each}]
@@ -86,14 +86,14 @@ def at(role: str | None, roles: Sequence[str]) -> str:
 
 
 def prepare(remote: Remote, roles: Sequence[str]) -> None:
-    """Lets the processes that are started next have clocks of their own, which are right at first.
+    """Prepares the node so that each process that starts later has its own clock, at first with the offset 0.
 
     Args:
         remote: The shell on the node.
-        roles: The roles of its processes. Several have a clock each.
+        roles: The roles of its processes.
 
     Raises:
-        NodeError: libfaketime is not installed there, or the node cannot be reached.
+        NodeError: libfaketime is not installed on the node, or the node cannot be reached.
     """
     script = _PREPARE
     if len(roles) > 1:
@@ -105,15 +105,15 @@ def prepare(remote: Remote, roles: Sequence[str]) -> None:
 
 
 def ahead_s(remote: Remote, pid: int | None, role: str, *, samples: int = 1) -> list[float]:
-    """Returns how far a process' wall clock is ahead of the node's uptime, in some readings one after the other.
+    """Returns how far a process' wall clock is ahead of the node's uptime, in several readings.
 
-    The clock is read by a program that runs in the environment of the process itself.
+    A program with the environment of the process reads the clock.
 
     Args:
         remote: The shell on the node.
-        pid: The process; None: whichever is started next.
+        pid: The process; None: the next process that starts.
         role: Its role.
-        samples: How many readings.
+        samples: The number of readings.
 
     Raises:
         FaultError: libfaketime is not loaded into the process.
@@ -126,7 +126,7 @@ settings=$(cat {source} 2>/dev/null | tr '\\0' '\\n' | grep -E '^(LD_PRELOAD|FAK
 [ -n "$settings" ] || {{ echo bare; exit; }}
 {readings("env $settings date", samples)}
 """
-    said = remote.run(script, timeout_s=SHELL_TIMEOUT_S).stdout
-    if said.strip() == "bare":
+    output = remote.run(script, timeout_s=SHELL_TIMEOUT_S).stdout
+    if output.strip() == "bare":
         raise FaultError(f"{remote.node}: libfaketime is not in its process (pid {pid}), so its clock is the machine's")
-    return [float(line) for line in said.split()]
+    return [float(line) for line in output.split()]

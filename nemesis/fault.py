@@ -1,4 +1,4 @@
-"""The base class of faults: drawing into a plan, checks before a run, start, proof, and healing.
+"""The base class of faults: drawing into a plan, checks before a run, injection, proof, and healing.
 
 Class methods work only on names, and determine the plan. An instance works on one cluster, from just before its fault begins
 until it is healed. Every fault keeps three rules. It leaves a note on the node before the effect (see `undo`). `prove` measures
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-# What two faults may not hold on one node at the same time.
+# The groups of faults. Two faults of one group never affect a node at the same time.
 PROCESS = "process"
 DISK = "disk"
 CLOCK = "clock"
@@ -56,12 +56,12 @@ class Drawing:
         nodes: The candidate nodes, in order: all, or those with a role.
         rng: The kind's stream.
         target: The requested spec or names.
-        options: The settled options.
-        at_most: How many nodes may be hit, where the kind chooses.
-        pool: The only nodes that may be hit.
-        held: Nodes that other faults hold then; they are taken only where there are not enough others.
-        worn: Nodes that other kinds hold or held lately, with the time at which they are to let go; one that was let go of
-            before all others, or is not among them, is always taken.
+        options: The options, with defaults.
+        at_most: The maximum number of targets, if the kind chooses the number.
+        pool: The only nodes that the fault may affect.
+        held: Nodes that other faults affect at that time. The kind draws them only if there are not enough others.
+        worn: Nodes that other kinds affect, or affected recently, with the end of the last fault. A draw always includes a node
+            that is not here, or the one whose last fault ended first.
     """
 
     nodes: tuple[str, ...]
@@ -76,11 +76,11 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Impact:
-    """What a fault takes away while it is on, as far as a plan can know.
+    """The effect of a fault on the quorum, as far as a plan can know it.
 
     Attributes:
         down: Nodes that cannot take part.
-        grudge: Links that are cut.
+        grudge: The cut links.
     """
 
     down: frozenset[str] = frozenset()
@@ -93,18 +93,18 @@ class Fault(abc.ABC):
     Attributes:
         SUMMARY: The effect, in one line.
         PROOF: The proof of its effect, in one line.
-        NEEDS: The capabilities it needs on every node, whatever their addresses.
-        INSTEAD: Capability to an alternative that a node may have instead.
-        GROUPS: The things that it affects on its nodes; two faults of one group never share a node.
+        NEEDS: The capabilities that it needs on every node.
+        INSTEAD: For a capability, an alternative one that suffices.
+        GROUPS: Its groups. Two faults of one group never share a node.
         DISABLES: Whether its targets cannot take part in a quorum during the fault.
         DAMAGES: Whether the damage is permanent; then it hits at most a minority.
         PREPARES: Whether the system's data must be on a volume of Labrys from the start of the run.
         TARGETS: The possible target specs; names are always possible if this is not empty.
-        SIMULATED: What it does in a simulated world; None: nothing, so it is refused there, unless it needs nothing of nodes. A
-            class below another one inherits its effect, and names its own if it does something else.
+        SIMULATED: Its effect in a simulated world; None: none, so it is refused there unless it needs no capability. A subclass
+            inherits the effect.
         WHOLE_NODE: The reason why its target cannot be a role, as a clause; None: it can be a role.
-        OPTIONS: The options it knows, beside those that a plan adds.
-        role: The role of the processes that this fault is aimed at; None: it is aimed at nodes as they are.
+        OPTIONS: Its options, without those that a plan adds.
+        role: The role of the targeted processes; None: the fault affects whole nodes.
     """
 
     SUMMARY: ClassVar[str]
@@ -130,29 +130,29 @@ class Fault(abc.ABC):
 
     @classmethod
     def needs(cls, nodes: Sequence[Node], *, at_role: bool = False) -> frozenset[str]:  # noqa: ARG003
-        """Returns the capabilities that every node needs, by the nodes' addresses and whether it is aimed at a role."""
+        """Returns the capabilities that every node needs, by the nodes' addresses, and whether the target is a role."""
         return cls.NEEDS
 
     @classmethod
     def draw(cls, drawing: Drawing) -> tuple[str | tuple[str, ...], dict[str, Value]]:
-        """Draws one fault: names, or a target that depends on the leader with an order of the nodes in the options.
+        """Draws one fault: names, or a target that depends on the leader, with an order of the nodes in the options.
 
         Raises:
-            PlanError: The cluster cannot have such a fault.
+            PlanError: The fault is impossible on this cluster.
         """
         return draw_nodes(drawing)
 
     @classmethod
     def impact(cls, nodes: Sequence[str], targets: tuple[str, ...], options: Mapping[str, Value]) -> Impact:  # noqa: ARG003
-        """Returns what the fault takes away from the cluster while it is on."""
+        """Returns the fault's effect on the quorum while it is on."""
         return Impact(down=frozenset(targets) if cls.DISABLES else frozenset())
 
     @classmethod
     def check_target(cls, kind: str, target: str | Sequence[str], nodes: Sequence[str]) -> str | tuple[str, ...]:
-        """Returns a target as a plan may hold it.
+        """Returns a target in the form that a plan has.
 
         Raises:
-            PlanError: The kind cannot be aimed so.
+            PlanError: The kind cannot have this target.
         """
         if isinstance(target, str):
             if target not in cls.TARGETS:
@@ -168,34 +168,34 @@ class Fault(abc.ABC):
 
     @property
     def name(self) -> str:
-        """Returns the fault's name for messages and for what it leaves on nodes."""
+        """Returns the fault's name for messages, and for its notes on nodes."""
         return f"{self.planned.id}-{self.planned.kind}"
 
     @property
     def members(self) -> tuple[str, ...]:
-        """Returns the candidate nodes: those with its role, or all."""
+        """Returns the candidate nodes: those with the fault's role, or all."""
         return self.field.layout.of(self.role)
 
     def roles_on(self, node: Node) -> tuple[str, ...]:
-        """Returns the roles of the processes on a node that this fault is about, in the order of their start."""
+        """Returns the roles of the processes on a node that this fault affects, in the order of their start."""
         return tuple(each for each in self.field.roles_on(node) if self.role in {None, each})
 
     def labels(self, node: Node) -> dict[str, str]:
         """Returns the processes of a node that this fault affects.
 
         Returns:
-            What each is called in messages and measurements, to its role: the node's name where there is only one process.
+            The role of each process, by its label in messages and measurements. A single process has the node's name as label.
         """
         roles = self.roles_on(node)
         return {node.name: roles[0]} if len(roles) == 1 else {f"{node.name} ({role})": role for role in roles}
 
     def port(self) -> int:
-        """Returns the TCP port that probes of this fault ask."""
+        """Returns the TCP port for the probes of this fault."""
         return next(iter(self.field.system.ports(self.role)), FALLBACK_PORT)
 
     @abc.abstractmethod
     async def begin(self) -> Begun:
-        """Breaks the targets."""
+        """Injects the fault on the targets."""
 
     @abc.abstractmethod
     async def prove(self) -> Proof:
@@ -203,36 +203,36 @@ class Fault(abc.ABC):
 
     @abc.abstractmethod
     async def end(self) -> Proof | None:
-        """Heals, verifies that, and may return a proof over the whole duration. Can be called again after an error."""
+        """Heals, verifies the healing, and may return a proof over the whole duration. Can be called again after an error."""
 
     def cut(self) -> Grudge | None:
-        """Returns the links that this fault cuts at the moment; None for faults of another sort."""
+        """Returns the links that this fault cuts at the moment; None if it is not a partition."""
         return None
 
     def blurs(self) -> frozenset[str]:
-        """Returns the nodes whose packets may be lost or late because of this fault, so that a probe proves nothing there."""
+        """Returns the nodes whose packets can be lost or late because of this fault. A silent probe there proves nothing."""
         return frozenset()
 
     def also_cut(self) -> Grudge:
-        """Returns what the other faults cut at the moment, for packets like those of this fault's probes."""
-        cuts = (other.cut() for other in self._in_the_way())
+        """Returns the links that other faults cut at the moment for this fault's probes."""
+        cuts = (other.cut() for other in self._others_on_port())
         return union(self.field.names, [cut for cut in cuts if cut is not None])
 
     def blurred(self) -> frozenset[str]:
-        """Returns the nodes where packets like those of this fault's probes may be lost or late because of the other faults."""
-        return frozenset().union(*(other.blurs() for other in self._in_the_way()))
+        """Returns the nodes where other faults can lose or delay this fault's probes."""
+        return frozenset().union(*(other.blurs() for other in self._others_on_port()))
 
-    def _in_the_way(self) -> list[Fault]:
-        """Returns the other faults without those that are about other processes than the one that is probed."""
+    def _others_on_port(self) -> list[Fault]:
+        """Returns the other faults that can affect this fault's probes: those of whole nodes, or of the probed process."""
         port = self.port()
         others = self.field.others(self)
         return [other for other in others if other.role is None or port in self.field.system.ports(other.role)]
 
     async def act(self, nodes: Sequence[str], action: Callable[[Node], T], what: str) -> Outcomes[T]:
-        """Runs a blocking action on nodes at once, and keeps the failures as problems of this fault.
+        """Runs a blocking action on several nodes in parallel, and records the failures as problems of this fault.
 
         Raises:
-            FaultError: It failed on every node.
+            FaultError: The action fails on every node.
         """
         outcomes = await self.field.each(nodes, action)
         for node, error in outcomes.failed.items():
@@ -243,7 +243,7 @@ class Fault(abc.ABC):
 
 
 def draw_nodes(drawing: Drawing) -> tuple[str | tuple[str, ...], dict[str, Value]]:
-    """Draws a target of nodes: names in the end, or one that depends on the leader, with an order."""
+    """Draws a target: names of nodes, or a target that depends on the leader, with an order of the nodes."""
     if isinstance(drawing.target, str) and tgt.by_leader(drawing.target):
         order = drawing.rng.sample(drawing.nodes, len(drawing.nodes))
         return drawing.target, {**drawing.options, opt.ORDER: order}
@@ -257,16 +257,16 @@ def draw_nodes(drawing: Drawing) -> tuple[str | tuple[str, ...], dict[str, Value
 
 
 def damage_pool(where: Layout, role: str | None, rng: Random, named: Sequence[str]) -> tuple[str, ...]:
-    """Draws the nodes that faults may damage for good: those named, filled up as far as `too_damaged` allows.
+    """Draws the nodes that faults may damage permanently: the named nodes, and further ones up to the limit of `too_damaged`.
 
     Args:
         where: The nodes and their roles.
-        role: The role whose processes are damaged; None: all processes of a node.
-        rng: The stream of draws.
-        named: Nodes that were asked for by name.
+        role: The role of the damaged processes; None: all processes of a node.
+        rng: The stream of random numbers.
+        named: The nodes that the plan requests by name.
 
     Raises:
-        PlanError: There is no minority, or more than one was named.
+        PlanError: There is no minority, or the named nodes are more than a minority.
     """
     nodes = where.of(role)
     chosen: set[str] = set()
@@ -283,11 +283,11 @@ def damage_pool(where: Layout, role: str | None, rng: Random, named: Sequence[st
 
 
 def too_damaged(where: Layout, damaged: Mapping[str | None, AbstractSet[str]]) -> str | None:
-    """Says why files may not be damaged on these nodes; None if they may: of each role, on a minority of its nodes at most.
+    """Returns why files on these nodes must not be damaged. None if at most a minority of each role's nodes is damaged.
 
     Args:
         where: The nodes and their roles.
-        damaged: Role to the nodes where its process' files are damaged; those under None have them damaged for all.
+        damaged: For each role, the nodes with damaged files of its process; under None, the nodes with damage to all roles.
     """
     everywhere = damaged.get(None, frozenset())
     for role, nodes in where.counted():
@@ -303,24 +303,24 @@ def too_damaged(where: Layout, damaged: Mapping[str | None, AbstractSet[str]]) -
 
 
 def meet(one: AbstractSet[str], role: str | None, other: AbstractSet[str], other_role: str | None) -> bool:
-    """Says whether two faults may not share a node: they hold the same thing of one process, or of the whole node.
+    """Returns whether two faults must not share a node: they have a common group, and affect the same process or whole nodes.
 
     Args:
-        one: The groups of the first.
-        role: The role it is aimed at; None if it is aimed at whole nodes.
-        other: The groups of the second.
-        other_role: Its role likewise.
+        one: The groups of the first fault.
+        role: The role of its processes; None if it affects whole nodes.
+        other: The groups of the second fault.
+        other_role: The role of its processes; None if it affects whole nodes.
     """
     return bool(one & other) and (role == other_role or None in {role, other_role})
 
 
 def sentence(failed: Mapping[str, Exception]) -> str:
-    """Puts the errors of several nodes into one line."""
+    """Returns the errors of several nodes in one line."""
     return "; ".join(f"{node}: {brief(error)}" for node, error in failed.items())
 
 
 def brief(error: Exception) -> str:
-    """Returns an error in one line, with the beginning of a command instead of the whole script."""
+    """Returns an error in one line. It shortens a command to its first 60 characters."""
     text = " ".join(str(error).split())
     if not isinstance(error, LabrysError):
         text = f"{type(error).__name__}: {text}"

@@ -1,7 +1,7 @@
-"""What faults work on: the nodes, their shells, the system under test, and what else is broken at the same moment.
+"""The environment of faults: the nodes, their shells, the system under test, and the other faults that are on.
 
-Work on nodes blocks, so it runs in threads; a thread cannot be cancelled, so every piece of work under way is known here
-and healing waits for it, bounded, before it heals. Otherwise a rule that is just being made could outlive the healing.
+Work on nodes blocks, so it runs in threads. A thread cannot be cancelled. So this class tracks all running work, and healing
+first waits for it, for a limited time. Otherwise an unfinished command could insert a rule after the healing.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ STATUS_TIMEOUT_S = 0.8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcomes(Generic[T]):
-    """What an action left on each node.
+    """The results of an action on several nodes.
 
     Attributes:
-        done: Node to result.
-        failed: Node to error.
+        done: The result of each node where the action succeeded.
+        failed: The error of each node where the action failed.
     """
 
     done: dict[str, T]
@@ -51,20 +51,20 @@ class Outcomes(Generic[T]):
 
 
 class Field:
-    """The place where faults happen.
+    """The environment of all faults of a run.
 
     Attributes:
         system: The system under test.
         nodes: All nodes, in order.
         names: Their names, in order.
-        layout: Which of them run which role.
+        layout: The nodes of each role.
         faults: The faults that are on, by id.
         over: The ids of ended faults, healed or not; they affect no node any more.
     """
 
     def __init__(self, *, cluster: Cluster, system: System) -> None:
         self._cluster = cluster
-        # Own threads, so that commands to a node that does not answer never use up those of everybody else.
+        # An own pool, so that commands to a silent node cannot use up the threads of other work.
         self._threads = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="nemesis")
         self._under_way: set[asyncio.Future[Any]] = set()
         self.system = system
@@ -87,7 +87,7 @@ class Field:
         return self._cluster.remote(node)
 
     async def capabilities(self) -> Mapping[str, Capabilities]:
-        """Returns what the nodes can do; probed once."""
+        """Returns the capabilities of the nodes. Only the first call probes them."""
         return await asyncio.to_thread(self._cluster.capabilities)
 
     def others(self, fault: Fault) -> list[Fault]:
@@ -95,7 +95,13 @@ class Field:
         return [other for other in self.faults.values() if other is not fault]
 
     def holders(self, groups: AbstractSet[str], nodes: Iterable[str], role: str | None = None) -> list[Fault]:
-        """Returns the faults that hold something of these groups on some of the nodes, of the process of a role or of any."""
+        """Returns the faults of these groups that affect some of the nodes.
+
+        Args:
+            groups: The groups.
+            nodes: The names of the nodes.
+            role: The role of the process; None: whole nodes.
+        """
         names = frozenset(nodes)
         return [
             fault
@@ -106,7 +112,7 @@ class Field:
         ]
 
     async def each(self, names: Iterable[str], action: Callable[[Node], T]) -> Outcomes[T]:
-        """Runs a blocking action on nodes at once. A cancelled caller leaves it running; see `quiesce`."""
+        """Runs a blocking action on several nodes in parallel. It continues if the caller is cancelled; see `quiesce`."""
         nodes = [self.node(name) for name in names]
         work = asyncio.get_running_loop().run_in_executor(self._threads, on_nodes, nodes, action)
         self._under_way.add(work)
@@ -117,23 +123,23 @@ class Field:
         return Outcomes(done=done, failed=failed)
 
     async def quiesce(self, timeout_s: float) -> bool:
-        """Waits until no work on nodes is under way, and says whether that is so now."""
+        """Waits until no work runs on nodes. Returns whether that is so within the time-out."""
         if self._under_way:
             await asyncio.wait(set(self._under_way), timeout=timeout_s)
         return not self._under_way
 
     async def leader(self, timeout_s: float, role: str | None = None) -> str | None:
-        """Asks all nodes until one reports that it leads; None if none does in time.
+        """Asks all nodes until one reports that it leads. Returns its name; None if none does in time.
 
         Args:
-            timeout_s: How long they are asked.
-            role: Whose processes are asked, where nodes have several that can lead; None: those whose view is the node's.
+            timeout_s: The time limit in seconds.
+            role: The role of the processes to ask, if a node has several that can lead; None: the status of the node.
         """
         found = await self.leader_and_term(timeout_s, role)
         return found[0] if found else None
 
     async def leader_and_term(self, timeout_s: float, role: str | None = None) -> tuple[str, int | None] | None:
-        """Asks all nodes until one reports that it leads; if there are several, the one with the highest term."""
+        """Asks all nodes until one reports that it leads. Returns the leader with the highest term, and its term."""
         return await self.until(functools.partial(self._leader_now, role), timeout_s)
 
     async def _leader_now(self, role: str | None) -> tuple[str, int | None] | None:
@@ -141,21 +147,21 @@ class Field:
         return None if latest is None else (latest.node, latest.term)
 
     async def statuses(self, role: str | None = None) -> Sequence[NodeStatus]:
-        """Returns the status of the nodes that answer, or of their process of a role."""
+        """Returns the status of each node that answers, or of its process of a role."""
         if role is None:
             answers = await asyncio.gather(*(self.system.status(node, slowed(STATUS_TIMEOUT_S)) for node in self.nodes))
             return [answer for answer in answers if answer is not None]
         nodes = [self.node(name) for name in self.layout.of(role)]
-        told = await asyncio.gather(*(self.system.statuses(node, slowed(STATUS_TIMEOUT_S)) for node in nodes))
-        # A status that names no process is that of the one process that can lead there.
-        return [status for said in told for status in said if self._speaks_for(status, role)]
+        lists = await asyncio.gather(*(self.system.statuses(node, slowed(STATUS_TIMEOUT_S)) for node in nodes))
+        return [status for statuses in lists for status in statuses if self._is_of(status, role)]
 
-    def _speaks_for(self, status: NodeStatus, role: str) -> bool:
+    def _is_of(self, status: NodeStatus, role: str) -> bool:
+        """Returns whether a status is that of a role's process. Without a process, it is that of the node's only process."""
         alone = len(self.roles_on(self.node(status.node))) == 1
         return status.process == role or (status.process is None and alone)
 
     async def until(self, check: Callable[[], Awaitable[T]], timeout_s: float, *, every_s: float = POLL_S) -> T:
-        """Repeats a check until it gives something true, or the deadline has passed; returns what it gave last."""
+        """Repeats a check until its result is true, or the time is over. Returns the last result."""
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + timeout_s
         while True:

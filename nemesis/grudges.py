@@ -1,4 +1,4 @@
-"""Grudges: which node drops whose packets.
+"""Grudges: for each node, the nodes whose packets it drops.
 
 A grudge maps every node to the set of nodes whose packets it drops on arrival. The functions here are pure: the caller makes
 every choice, such as an order or a leader. So a partition follows from the plan, and tests can check its properties for any
@@ -6,7 +6,7 @@ number of nodes. The properties:
 
 - every node is a key, and no node drops its own packets;
 - all but `one_way` are symmetric, because a link that is cut in one direction isolates both ends over TCP;
-- halves cover all nodes and are disjoint; a bridge keeps exactly one node in touch with both sides;
+- halves cover all nodes and are disjoint; in a bridge, exactly one node reaches both sides;
 - in a majorities ring, every node reaches a majority, and no two nodes reach the same one.
 """
 
@@ -29,12 +29,12 @@ def majority(count: int) -> int:
 
 
 def minority(count: int) -> int:
-    """Returns the size of the largest minority of `count` nodes: 1 of 4, for 2 of 4 are no minority."""
+    """Returns the size of the largest minority of `count` nodes: 1 of 4, since 2 of 4 are not a minority."""
     return (count - 1) // 2
 
 
 def halves(order: Sequence[str]) -> Components:
-    """Cuts `order` in the middle, the smaller half first."""
+    """Splits `order` in the middle. The first half is the smaller one."""
     _at_least(order, 2, "halves")
     middle = len(order) // 2
     return tuple(order[:middle]), tuple(order[middle:])
@@ -63,7 +63,7 @@ def split(nodes: Sequence[str], side: Iterable[str]) -> Grudge:
 
 
 def bridge(order: Sequence[str]) -> Grudge:
-    """Returns two halves joined by one node: the first of the second half talks to all, the others to their side and it."""
+    """Returns two halves with a bridge: the first node of the second half reaches all, others only their half and it."""
     _at_least(order, 3, "a bridge")
     left, (middle, *right) = halves(order)
     _distinct(order)
@@ -73,12 +73,12 @@ def bridge(order: Sequence[str]) -> Grudge:
 
 
 def majorities_ring(order: Sequence[str]) -> Grudge:
-    """Returns the symmetric grudge in which every node sees a majority and no two nodes the same one.
+    """Returns the symmetric grudge in which every node reaches a majority, and no two nodes reach the same one.
 
-    Node i keeps its k neighbours on either side of the ring `order`, a circulant graph of degree 2k, with 2k + 1 nodes in
-    view. Where a majority needs an odd number of neighbours, each node also keeps one chord: to the node across where n is
-    even, and where it is odd along every other step of the tour i, i + (n-1)/2, i + 2(n-1)/2, ... (one node then has two
-    chords). Three nodes make the bridge.
+    Node i reaches its k neighbours on either side of the ring `order`: a circulant graph of degree 2k, so it reaches 2k + 1
+    nodes. If a majority needs an odd number of neighbours, each node also has one chord. For even n, the chord leads to the
+    opposite node. For odd n, the chords are every other step of the tour i, i + (n-1)/2, i + 2(n-1)/2, ..., and one node has
+    two chords. Three nodes make the bridge.
     """
     _at_least(order, 3, "a majorities ring")
     _distinct(order)
@@ -99,14 +99,14 @@ def majorities_ring(order: Sequence[str]) -> Grudge:
 
 
 def one_way(nodes: Sequence[str], muted: Iterable[str]) -> Grudge:
-    """Returns the grudge in which the rest drops what the `muted` nodes send, while the muted ones still hear the rest."""
+    """Returns the grudge in which the rest drops the packets of the `muted` nodes; the muted nodes drop nothing."""
     symmetric = split(nodes, muted)
-    silent = frozenset(muted)
-    return {node: frozenset() if node in silent else symmetric[node] for node in nodes}
+    inside = frozenset(muted)
+    return {node: frozenset() if node in inside else symmetric[node] for node in nodes}
 
 
 def union(nodes: Sequence[str], grudges: Iterable[Grudge]) -> Grudge:
-    """Returns what several grudges do together."""
+    """Returns the union of several grudges."""
     together: dict[str, frozenset[str]] = {node: frozenset() for node in nodes}
     for grudge in grudges:
         for node, dropped in grudge.items():
@@ -125,14 +125,14 @@ def talks(grudge: Grudge, node: str) -> frozenset[str]:
 
 
 def has_quorum(grudge: Grudge, down: Iterable[str] = ()) -> bool:
-    """Says whether some node that is up can talk to a majority of all nodes, itself included, that are up."""
+    """Returns whether a running node can exchange packets with a majority of all nodes, itself included, that run."""
     up = frozenset(grudge) - frozenset(down)
     return any(len(talks(grudge, node) & up) >= majority(len(grudge)) for node in up)
 
 
-def _at_least(nodes: Sequence[str], least: int, what: str) -> None:
-    if len(nodes) < least:
-        raise PlanError(f"{what} needs at least {least} nodes, and the cluster has {len(nodes)}")
+def _at_least(nodes: Sequence[str], minimum: int, what: str) -> None:
+    if len(nodes) < minimum:
+        raise PlanError(f"{what} needs at least {minimum} nodes, and the cluster has {len(nodes)}")
 
 
 def _distinct(nodes: Sequence[str]) -> None:

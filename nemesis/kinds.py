@@ -46,7 +46,7 @@ class Kind:
     """A kind of fault.
 
     Attributes:
-        name: As in plans, histories and reports.
+        name: Its name in plans, histories and reports.
         fault: The class of its faults.
         target: Its default target; None: a target is required.
         aliases: Its other names.
@@ -67,10 +67,10 @@ class Choice:
     Attributes:
         kind: The kind.
         target: Its target: a spec or names.
-        options: Its options, settled.
-        role: The role of the processes it is aimed at; None: nodes as they are.
+        options: Its options, with defaults.
+        role: The role of the targeted processes; None: whole nodes.
         label: The name of its random stream: the text of the request.
-        by_all: Whether only `all` asks for it; then a plan may leave it out.
+        by_all: Whether only `all` requests it; then a plan may leave it out.
     """
 
     kind: Kind
@@ -87,8 +87,8 @@ class LeftOut:
 
     Attributes:
         kind: Its name.
-        nodes: The nodes that lack something for it; empty if the reason is another one.
-        missing: What they lack, with the reason from each node; or another reason.
+        nodes: The nodes that lack a capability for it; empty if there is another reason.
+        missing: What they lack, with the reason of each node; or another reason.
     """
 
     kind: str
@@ -97,7 +97,7 @@ class LeftOut:
 
     @property
     def reason(self) -> str:
-        """Returns why it was left out, in words."""
+        """Returns why it was left out, as a text."""
         if not self.nodes:
             return self.missing
         return f"{', '.join(self.nodes)} {'lacks' if len(self.nodes) == 1 else 'lack'} {self.missing}"
@@ -105,13 +105,13 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registry:
-    """The kinds that installed packages have.
+    """The kinds of all installed packages.
 
     Attributes:
-        kinds: Name to kind, those of Labrys first.
-        aliases: Other name to name.
-        packages: Every name, of kinds and other ones, to the packages that have it; more than one cannot be told apart.
-        broken: Name of an entry point whose kinds cannot be loaded, to a sentence about it.
+        kinds: The kinds by name, those of Labrys first.
+        aliases: The name of each alias.
+        packages: The packages that have each name or alias; a name with several packages is ambiguous.
+        broken: For each entry point whose kinds cannot be loaded, a sentence about it.
     """
 
     kinds: Mapping[str, Kind]
@@ -122,12 +122,12 @@ class Registry:
 
 @functools.cache
 def registry() -> Registry:
-    """Loads the kinds of all installed packages; what cannot be loaded is named and hinders nothing else.
+    """Loads the kinds of all installed packages. It records an entry point that cannot be loaded, and continues.
 
-    The object of an entry point is a `Kind`, several, or a function that returns one or several.
+    The object of an entry point is a `Kind`, several of them, or a function that returns one or several.
 
     Raises:
-        InputError: No package has any, since Labrys is not installed.
+        InputError: No package has kinds, because Labrys is not installed.
     """
     kinds: dict[str, Kind] = {}
     aliases: dict[str, str] = {}
@@ -154,7 +154,7 @@ def _load(point: plugins.Plugin) -> tuple[Kind, ...]:
     """Returns the kinds of an entry point.
 
     Raises:
-        InputError: It cannot be loaded, or is something else; the message names package and place.
+        InputError: It cannot be loaded, or has something else than kinds. The message names the package and the place.
     """
     found = point.load()
     where = f"the kinds of faults {plain_name(point.name)} of the package {plain_name(str(point.package))}"
@@ -182,8 +182,8 @@ def find_kind(name: str) -> Kind:
     """Returns a kind by its name or an alias.
 
     Raises:
-        PlanError: There is none, with a suggestion and the packages whose kinds cannot be loaded; or several packages have one
-            of this name.
+        PlanError: There is no such kind, or several packages have one. The message has a suggestion, and the packages whose
+            kinds cannot be loaded.
     """
     known = registry()
     owners = known.packages.get(name, ())
@@ -206,16 +206,16 @@ def choose(
     *,
     roles: Mapping[str, Sequence[str]] | None = None,
 ) -> Choice:
-    """Reads one kind as on the command line: `kind` or `kind:target`, where a target may be a role or begin with one.
+    """Parses one kind in the form of the command line: `kind` or `kind:target`. A target can be a role, or begin with one.
 
     Args:
         text: The text.
         nodes: The names of all nodes.
         options: The kind's options.
-        roles: Role to the names of the nodes that run it.
+        roles: The names of the nodes of each role.
 
     Raises:
-        PlanError: The kind, its target or an option cannot be used.
+        PlanError: The kind, its target or an option is unusable.
     """
     where = tgt.layout(nodes, roles)
     name, separator, aim = text.partition(TARGET_SEPARATOR)
@@ -238,10 +238,10 @@ def choose(
 
 
 def members_of(kind: Kind, role: str | None, where: tgt.Layout) -> tuple[str, ...]:
-    """Returns the nodes that a fault of a kind is about.
+    """Returns the candidate nodes of a fault.
 
     Raises:
-        PlanError: There is no such role, or the kind cannot be aimed at one.
+        PlanError: There is no such role, or the kind cannot have a role as its target.
     """
     members = where.of(role)
     if role is not None and kind.fault.WHOLE_NODE is not None:
@@ -260,7 +260,7 @@ def choose_all(
     capabilities: Mapping[str, Capabilities] | None = None,
     roles: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[Choice, ...]:
-    """Reads several kinds; each text may hold some, with commas between them.
+    """Parses several kinds. Each text has one or more, with commas between them.
 
     `all` means every kind. `none` alone means no faults.
 
@@ -268,11 +268,12 @@ def choose_all(
         texts: The texts.
         nodes: The names of all nodes.
         options: Options by kind name or alias.
-        capabilities: Where they are known, `all` leaves out what these nodes cannot have; see `left_out`.
-        roles: Role to the names of the nodes that run it.
+        capabilities: The capabilities of the nodes, if known. Then `all` leaves out the kinds that they do not support; see
+            `left_out`.
+        roles: The names of the nodes of each role.
 
     Raises:
-        PlanError: A part is not valid, a kind comes twice, or options belong to a kind that is not requested.
+        PlanError: A part is not valid, a kind occurs twice, or options belong to a kind that is not requested.
     """
     wanted = [part.strip() for text in texts for part in text.split(",") if part.strip()]
     if NO_KIND in wanted:
@@ -303,7 +304,7 @@ def choose_all(
 
 
 def asks_for_all(text: str) -> bool:
-    """Says whether `all` is among the kinds that a text asks for."""
+    """Returns whether `all` is among the kinds in a text."""
     return ALL_KINDS in (part.strip() for part in text.split(","))
 
 
@@ -322,32 +323,32 @@ def left_out(capabilities: Mapping[str, Capabilities]) -> tuple[LeftOut, ...]:
 def missing_capabilities(
     faults: Iterable[PlannedFault], capabilities: Mapping[str, Capabilities], nodes: Sequence[Node] = ()
 ) -> list[str]:
-    """Says what nodes lack for the faults of a run; a run with such a sentence must not start.
+    """Returns what nodes lack for the faults of a run. If there is such a sentence, the run must not start.
 
     Args:
         faults: The faults.
-        capabilities: What each node can do, by its name.
-        nodes: The nodes; where they have IPv6 addresses, packet faults need `ip6tables` too.
+        capabilities: The capabilities of each node, by its name.
+        nodes: The nodes. If they have IPv6 addresses, packet faults need `ip6tables` too.
 
     Returns:
-        A sentence for each kind and node that do not go together, naming the node and the missing thing.
+        A sentence for each kind that a node does not support, with the node and the missing capability.
     """
-    aimed = dict.fromkeys((fault.kind, ROLE in fault.options) for fault in faults)
+    needed = dict.fromkeys((fault.kind, ROLE in fault.options) for fault in faults)
     lines = (
-        line for name, at_role in aimed for line in _lacking(find_kind(name), capabilities, nodes, at_role=at_role)
+        line for name, at_role in needed for line in _lacking(find_kind(name), capabilities, nodes, at_role=at_role)
     )
     return list(dict.fromkeys(lines))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Gap:
-    """A capability that a kind needs and a node lacks, with the reason from the node, and the same for the alternative."""
+    """A capability that a kind needs and a node lacks, with the node's reason, and the same for the alternative."""
 
     capability: str
     node: str
-    said: str
+    reason: str
     instead: str | None
-    instead_said: str
+    instead_reason: str
 
 
 def _gaps(
@@ -357,18 +358,20 @@ def _gaps(
     needs = sorted(kind.fault.needs(nodes, at_role=at_role))
     simulated = [node for node, can in capabilities.items() if SIMULATED in can.available]
     if simulated and needs and kind.fault.SIMULATED is None:
-        said = f"the kind {kind.name} has no effect in the simulator; docs/new-fault.md describes how to add one"
+        reason = f"the kind {kind.name} has no effect in the simulator; docs/new-fault.md describes how to add one"
         gaps += [
-            _Gap(capability="a simulated effect", node=node, said=said, instead=None, instead_said="")
+            _Gap(capability="a simulated effect", node=node, reason=reason, instead=None, instead_reason="")
             for node in simulated
         ]
     for capability in needs:
         other = kind.fault.INSTEAD.get(capability)
         for node, can in capabilities.items():
             if SIMULATED not in can.available and can.available.isdisjoint({capability, other}):
-                said = can.missing.get(capability, "not found")
-                instead_said = can.missing.get(other, "not found") if other else ""
-                gaps.append(_Gap(capability=capability, node=node, said=said, instead=other, instead_said=instead_said))
+                reason = can.missing.get(capability, "not found")
+                instead_reason = can.missing.get(other, "not found") if other else ""
+                gaps.append(
+                    _Gap(capability=capability, node=node, reason=reason, instead=other, instead_reason=instead_reason)
+                )
     return gaps
 
 
@@ -376,23 +379,23 @@ def _lacking(
     kind: Kind, capabilities: Mapping[str, Capabilities], nodes: Sequence[Node] = (), *, at_role: bool = False
 ) -> list[str]:
     return [
-        f"{gap.node} lacks {gap.capability}, which {kind.name} needs: {gap.said}"
-        + (f"; it also lacks the alternative {gap.instead}: {gap.instead_said}" if gap.instead else "")
+        f"{gap.node} lacks {gap.capability}, which {kind.name} needs: {gap.reason}"
+        + (f"; it also lacks the alternative {gap.instead}: {gap.instead_reason}" if gap.instead else "")
         for gap in _gaps(kind, capabilities, nodes, at_role=at_role)
     ]
 
 
 def _missing(gaps: Sequence[_Gap]) -> str:
-    """Returns what nodes lack, with equal reasons joined."""
-    told: dict[str, dict[str, list[str]]] = {}
+    """Returns what nodes lack, with each reason once."""
+    nodes_by_reason: dict[str, dict[str, list[str]]] = {}
     for gap in gaps:
-        told.setdefault(gap.capability, {}).setdefault(gap.said, []).append(gap.node)
+        nodes_by_reason.setdefault(gap.capability, {}).setdefault(gap.reason, []).append(gap.node)
         if gap.instead:
-            told.setdefault(gap.instead, {}).setdefault(gap.instead_said, []).append(gap.node)
-    return " and ".join(f"{capability} ({_said(reasons)})" for capability, reasons in told.items())
+            nodes_by_reason.setdefault(gap.instead, {}).setdefault(gap.instead_reason, []).append(gap.node)
+    return " and ".join(f"{capability} ({_joined(reasons)})" for capability, reasons in nodes_by_reason.items())
 
 
-def _said(reasons: Mapping[str, Sequence[str]]) -> str:
+def _joined(reasons: Mapping[str, Sequence[str]]) -> str:
     if len(reasons) == 1:
         return next(iter(reasons))
-    return "; ".join(f"{', '.join(nodes)}: {said}" for said, nodes in reasons.items())
+    return "; ".join(f"{', '.join(nodes)}: {reason}" for reason, nodes in reasons.items())

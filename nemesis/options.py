@@ -1,6 +1,6 @@
-"""The options of fault kinds: their names, defaults, and what they accept.
+"""The options of fault kinds: their names, defaults, and accepted values.
 
-A plan can be edited by hand, so every option is checked before a fault begins. An unknown option is an error with a suggestion.
+A user can edit a plan, so Labrys checks every option before a fault begins. An unknown option is an error with a suggestion.
 A drawn plan includes the defaults, so that it is complete.
 """
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from harness.op import Value
 
-# What a plan says in the options of a fault beside those of its kind.
+# A plan adds this option to those of the kind.
 ORDER = "order"
 MAX_TEXT = 200
 
@@ -29,9 +29,9 @@ class Option:
     """One option of a kind.
 
     Attributes:
-        default: Its value where none is given; None leaves it out of the plan.
-        accepts: Says whether a value may be used.
-        expected: What is accepted, in words.
+        default: The default; None leaves the option out of the plan.
+        accepts: Returns whether a value is accepted.
+        expected: The accepted values, as a text.
         meaning: One line for the documentation.
     """
 
@@ -60,7 +60,7 @@ def integer(default: int | None, low: int, high: int, meaning: str) -> Option:
 
 
 def choice(default: str | None, known: tuple[str, ...], meaning: str) -> Option:
-    """Returns an option that takes one of some words."""
+    """Returns an option that takes one of several words."""
     return Option(default=default, accepts=known.__contains__, expected=f"one of {', '.join(known)}", meaning=meaning)
 
 
@@ -100,12 +100,12 @@ def settle(kind: str, known: Mapping[str, Option], given: Mapping[str, Value]) -
     """Returns the options of a fault: the given ones, and the defaults of the others.
 
     Args:
-        kind: For messages.
-        known: What the kind knows.
-        given: What was given.
+        kind: The name of the kind, for messages.
+        known: The options of the kind.
+        given: The given values.
 
     Raises:
-        PlanError: An option is unknown or has a value that cannot be used.
+        PlanError: An option is unknown, or the kind does not accept its value.
     """
     for name, value in given.items():
         if name not in known:

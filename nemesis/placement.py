@@ -1,14 +1,13 @@
 """Finds a place for a fault among the faults of a plan.
 
-Two faults of one group (one process, disk, clock or device) never share a node, so that the healing of one is never taken for
-that of the other. Faults of processes with different roles may share a node. A fault without a free node at its start tests
-nothing, and its kind may have no effect in the whole run. So a plan keeps three rules:
+Two faults of one group (one process, disk, clock or device) never share a node, so that the healing of one cannot be mistaken
+for the healing of the other. Faults of processes with different roles can share a node. A fault without a free node at its
+start tests nothing, and its kind may have no effect in the whole run. So a plan keeps three rules:
 
 - Other faults never affect all nodes of a fault, whichever node leads.
 - A kind that chooses the number of its nodes leaves one node to the other kinds of its group.
-- A kind that chooses its nodes includes the one that other kinds left alone for the longest time. On a busy machine, a process
-may
-  need much longer to start than planned.
+- A kind that chooses its nodes includes the one that other kinds have not affected for the longest time. On a busy machine, a
+  process can need much longer to start than planned.
 """
 
 from __future__ import annotations
@@ -30,11 +29,13 @@ if TYPE_CHECKING:
     from nemesis.kinds import Choice
     from nemesis.targets import Layout
 
-RECOVERY_S = 5.0  # a node that was down counts as down for so long after its fault
-LET_GO_S = 3.0  # a fault holds its nodes for so long after its end: a process has to start again
-WORN_S = 20.0  # for so long after it, a node may still be held where the machine is busy
+RECOVERY_S = 5.0  # after a fault, a node counts as down for this time
+LET_GO_S = 3.0  # after its end, a fault still affects its nodes for this time, since a process must start again
+WORN_S = 20.0  # on a busy machine, a fault can still affect its nodes for this time
 SLACK_S = 0.002
-MATTERS_S = max(RECOVERY_S, LET_GO_S, WORN_S) + SLACK_S  # no fault matters to others for longer than that after its end
+MATTERS_S = (
+    max(RECOVERY_S, LET_GO_S, WORN_S) + SLACK_S
+)  # after this time, a fault does not affect the placement of others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,11 +43,11 @@ class Placed:
     """A fault with its place in a plan.
 
     Attributes:
-        choice: The kind as it was asked for.
-        start_s: When it begins.
-        end_s: When it is healed.
-        target: Names, or what depends on the leader.
-        options: As in the plan.
+        choice: The requested kind.
+        start_s: The time of its start.
+        end_s: The time of its healing.
+        target: Names, or a spec that depends on the leader.
+        options: The options in the plan.
     """
 
     choice: Choice
@@ -56,17 +57,17 @@ class Placed:
     options: Mapping[str, Value] = field(default_factory=dict)
 
     def lasts(self, at_s: float, *, after_s: float) -> bool:
-        """Says whether this fault, which began before, is on at a time or ended less than `after_s` before."""
+        """Returns whether this fault is on at a time, or ended less than `after_s` before."""
         return self.start_s <= at_s < self.end_s + after_s - SLACK_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Occupancy:
-    """Which nodes a fault finds held, as far as names are known.
+    """The nodes that other faults affect at the start of a fault, as far as their names are known.
 
     Attributes:
-        held: Those that other faults of its group hold.
-        worn: Those that other kinds of its group hold or held lately, with the time at which they are to let go of them.
+        held: The nodes that other faults of its group affect.
+        worn: The nodes that other kinds of its group affect, or affected recently, with the end of the last fault.
     """
 
     held: frozenset[str]
@@ -74,17 +75,17 @@ class Occupancy:
 
 
 def rivals(one: Choice, other: Choice) -> bool:
-    """Says whether faults of two kinds may not share a node."""
+    """Returns whether faults of two kinds must not share a node."""
     return meet(one.kind.fault.GROUPS, one.role, other.kind.fault.GROUPS, other.role)
 
 
 def has_rivals(choice: Choice, choices: Sequence[Choice]) -> bool:
-    """Says whether another kind among those asked for may not share a node with this one."""
+    """Returns whether another requested kind must not share a node with this one."""
     return any(rivals(choice, other) for other in choices if other is not choice)
 
 
 def occupancy(choice: Choice, at_s: float, placed: Sequence[Placed]) -> Occupancy:
-    """Returns which nodes a fault that begins at `at_s` finds held."""
+    """Returns the nodes that other faults affect when a fault of this kind begins at `at_s`."""
     others = [other for other in placed if rivals(choice, other.choice)]
     held = [other.target for other in others if other.lasts(at_s, after_s=LET_GO_S)]
     worn: dict[str, float] = {}
@@ -96,13 +97,13 @@ def occupancy(choice: Choice, at_s: float, placed: Sequence[Placed]) -> Occupanc
 
 
 def must_wait(fault: Placed, placed: Sequence[Placed], where: Layout, *, keep_majority: bool) -> float | None:
-    """Returns when to try again, where a fault cannot be placed beside those that are on at its start.
+    """Returns the time for the next try, if a fault cannot be on together with those at its start; None if it can.
 
     Args:
         fault: The fault.
-        placed: Those that have their place, none of which begins later.
+        placed: The placed faults, none of which begins later.
         where: The nodes and their roles.
-        keep_majority: Whether, of each role, some node must always be able to talk to a majority that is up, whoever leads.
+        keep_majority: Whether, for each role, a node must always reach a running majority, whichever node leads.
     """
     holding = [
         other for other in placed if rivals(fault.choice, other.choice) and other.lasts(fault.start_s, after_s=LET_GO_S)
@@ -117,26 +118,26 @@ def must_wait(fault: Placed, placed: Sequence[Placed], where: Layout, *, keep_ma
 
 
 def keep_together(faults: Sequence[Placed], where: Layout) -> bool:
-    """Says whether faults that are on together leave, of each role, some node a majority to talk to, whoever leads then."""
+    """Returns whether, with all these faults on, a node of each role reaches a running majority, whichever node leads."""
     for role, members in where.counted():
-        about = [fault for fault in faults if None in {role, fault.choice.role} or fault.choice.role == role]
-        possible = [impacts(fault, where) for fault in about]
+        relevant = [fault for fault in faults if None in {role, fault.choice.role} or fault.choice.role == role]
+        possible = [impacts(fault, where) for fault in relevant]
         if not all(_quorum(together, members) for together in itertools.product(*possible)):
             return False
     return True
 
 
 def takes_majority(fault: Placed, where: Layout) -> bool:
-    """Says whether a fault by itself leaves no node a majority to talk to, whoever leads at its start.
+    """Returns whether a fault alone leaves no node a running majority to reach, whichever node leads at its start.
 
-    Of a fault that is aimed at a role, the nodes of that role count; of another one, those of each role.
+    For a fault with a role as its target, the nodes of that role count; for other faults, the nodes of each role.
     """
     groups = [where.of(fault.choice.role)] if fault.choice.role else [members for _, members in where.counted()]
     return not any(_quorum([impact], members) for impact in impacts(fault, where) for members in groups)
 
 
 def impacts(fault: Placed, where: Layout) -> list[Impact]:
-    """Returns what a fault may take away: one possibility, or one for each node that may lead."""
+    """Returns the possible impacts of a fault: one, or one for each possible leader."""
     members = where.of(fault.choice.role)
     return [fault.choice.kind.fault.impact(members, targets, fault.options) for targets in _possible(fault, where)]
 
@@ -149,7 +150,7 @@ def _possible(fault: Placed, where: Layout) -> list[tuple[str, ...]]:
 
 
 def _go_together(fault: Placed, holding: Sequence[Placed], where: Layout) -> bool:
-    """Says whether a fault shares no named node with those that hold theirs, and is sure to find one that is free."""
+    """Returns whether a fault shares no named node with the `holding` faults, and certainly finds a free node."""
     nodes = where.of(fault.choice.role)
     held = _named([other.target for other in holding]) & frozenset(nodes)
     if tgt.ALL in (fault.target, *(other.target for other in holding)):
@@ -159,7 +160,7 @@ def _go_together(fault: Placed, holding: Sequence[Placed], where: Layout) -> boo
     unnamed = sum(max(map(len, _possible(other, where))) for other in holding if isinstance(other.target, str))
     down = all(other.choice.kind.fault.DISABLES for other in holding)
     if fault.target in (tgt.LEADER, tgt.LEADER_MINORITY) and down and len(held) + unnamed < len(nodes):
-        return True  # a node that is down does not lead
+        return True  # a node that is down is not the leader
     return all(len(set(targets) - held) > unnamed for targets in _possible(fault, where))
 
 
@@ -168,7 +169,7 @@ def _named(targets: Sequence[str | tuple[str, ...]]) -> frozenset[str]:
 
 
 def _quorum(together: Sequence[Impact], nodes: Sequence[str]) -> bool:
-    """Says whether some of these nodes can talk to a majority of them that is up."""
+    """Returns whether one of these nodes reaches a running majority of them."""
     whole = union(nodes, [impact.grudge for impact in together])
     grudge = {node: whole[node] & frozenset(nodes) for node in nodes}
     return has_quorum(grudge, frozenset().union(*(impact.down for impact in together)))

@@ -1,10 +1,9 @@
 """Draws a plan from the seed: the faults, with their times and targets.
 
-Every kind has its own streams, one for its rhythm and one for each of its faults, so that another kind never shifts its draws.
-If a fault would share a node with a fault of its group (two faults of one process), it takes free nodes instead, or waits if
-there are not enough. With `keep_majority`, it also waits if it would take the majority away together with the other faults,
-whichever node leads. `placement` makes sure that each kind finds a node. Targets that do not depend on the leader are resolved
-here.
+Every kind has its own streams, one for its rhythm and one for each of its faults. So another kind never changes its draws. If a
+fault would share a node with a fault of its group (two faults of one process), it takes free nodes instead, or waits if there
+are not enough. With `keep_majority`, it also waits if it would take the majority away together with the other faults. The
+placement makes sure that each kind finds a node. Drawing resolves the targets that do not depend on the leader.
 """
 
 from __future__ import annotations
@@ -39,12 +38,12 @@ if TYPE_CHECKING:
     from nemesis.targets import Layout
 
 REDRAWS = 200
-MAX_FAULTS = 100_000  # as in a plan's file
+MAX_FAULTS = 100_000  # the same limit as in a plan file
 DECIMALS = 3  # times are whole milliseconds
 
 
 class _Candidate:
-    """The next fault of a kind: its times are drawn; its target is drawn when it is its turn."""
+    """The next fault of a kind. Its times are drawn; `fault` draws its target."""
 
     def __init__(self, choice: Choice, rhythm: Rhythm, *, seed: int, at_most: int, pool: tuple[str, ...]) -> None:
         self.choice = choice
@@ -58,10 +57,10 @@ class _Candidate:
         self.on_s = self._rhythm_rng.uniform(*rhythm.on_s)
 
     def first(self, time_limit_s: float, *, at_once: bool) -> None:
-        """Draws the start of the first fault, or lets it start as early as can be.
+        """Draws the start of the first fault; with `at_once` it starts as early as possible.
 
         Raises:
-            PlanError: The time has no room for it.
+            PlanError: The time limit is too short for the fault.
         """
         rhythm = self.rhythm
         room_s = time_limit_s - rhythm.least_s
@@ -74,7 +73,7 @@ class _Candidate:
         self.start_s = rhythm.quiet_s + (0.0 if at_once else later_s)
 
     def next(self, end_s: float) -> None:
-        """Draws when the fault after the one that ends at `end_s` starts, and how long it lasts."""
+        """Draws the start and the duration of the next fault, after one that ends at `end_s`."""
         self.placed += 1
         self.start_s = end_s + self._rhythm_rng.uniform(*self.rhythm.off_s)
         self.on_s = self._rhythm_rng.uniform(*self.rhythm.on_s)
@@ -88,9 +87,9 @@ class _Candidate:
         keep_majority: bool,
         take_majority: bool,
     ) -> Placed:
-        """Draws target and options; again where the fault alone does with the majority what it must not do.
+        """Draws the target and the options. It draws again if the fault alone violates the rule about the majority.
 
-        The draws begin anew each time it is asked, so that waiting does not change them.
+        Each call restarts the stream, so that waiting does not change the draws.
         """
         nodes = where.of(self.choice.role)
         room = occupancy(self.choice, self.start_s, placed)
@@ -101,7 +100,7 @@ class _Candidate:
             options=self.choice.options,
             at_most=self.at_most,
             pool=self.pool,
-            # A majority that must be taken is not looked for among the few that are free: the fault waits for its turn.
+            # With `take_majority`, the free nodes are usually too few. The fault then waits.
             held=frozenset() if take_majority else room.held,
             worn=room.worn,
         )
@@ -138,21 +137,21 @@ def draw_plan(
     """Draws the faults of a run.
 
     Args:
-        choices: The kinds that were asked for; see `kinds.choose_all`.
+        choices: The requested kinds; see `kinds.choose_all`.
         nodes: The names of all nodes, in order.
         seed: The run's root seed.
-        time_limit_s: How long the workload runs.
-        rhythms: Rhythms by kind name; a kind that is not there has the default one.
-        keep_majority: Whether, of each role, some node must always be able to talk to a majority that is up, whoever leads.
-        take_majority: Whether each fault by itself must leave no node such a majority.
-        each_at_least_once: Whether a kind that gets no turn is an error; else it is not in the plan, and neither is a kind
-            that only `all` asks for.
-        in_turn: Whether each kind comes once, in the order of `choices`, one after the other and never two at once.
-        most: How many faults a plan may have.
-        roles: Role to the names of the nodes that run it.
+        time_limit_s: The duration of the workload.
+        rhythms: Rhythms by kind name; other kinds have the default one.
+        keep_majority: Whether, for each role, a node must always reach a running majority, whichever node leads.
+        take_majority: Whether each fault alone must leave no node such a majority.
+        each_at_least_once: Whether a kind without a fault in the plan is an error. A kind that only `all` requests is never an
+            error.
+        in_turn: Whether each kind has one fault, in the order of `choices`, one after the other.
+        most: The maximum number of faults.
+        roles: The names of the nodes of each role.
 
     Raises:
-        PlanError: A kind has no room in the time, or cannot be had with these nodes or with the majority kept.
+        PlanError: A kind does not fit into the time, or is impossible with these nodes or these rules about the majority.
     """
     where = layout(nodes, roles)
     if keep_majority and take_majority:
@@ -169,7 +168,7 @@ def draw_plan(
         candidate.first(time_limit_s, at_once=in_turn)
         heapq.heappush(heap, (candidate.start_s, index, candidate))
     placed: list[Placed] = []
-    recent: list[Placed] = []  # those that can still matter to a fault that begins now or later
+    recent: list[Placed] = []  # the faults that can still affect the placement of later ones
     while heap:
         if len(placed) > most:
             raise PlanError(
@@ -192,8 +191,8 @@ def draw_plan(
         fault = candidate.fault(end_s, recent, where, keep_majority=keep_majority, take_majority=take_majority)
         wait_s = must_wait(fault, recent, where, keep_majority=keep_majority)
         if in_turn and placed:
-            whole_s = placed[-1].end_s + candidate.rhythm.off_s[0]
-            wait_s = whole_s if candidate.start_s < whole_s - SLACK_S else wait_s
+            free_s = placed[-1].end_s + candidate.rhythm.off_s[0]
+            wait_s = free_s if candidate.start_s < free_s - SLACK_S else wait_s
         if wait_s is not None:
             candidate.start_s = wait_s
         else:
@@ -223,7 +222,7 @@ def number(faults: Iterable[PlannedFault]) -> tuple[PlannedFault, ...]:
 
 
 def _entry(fault: Placed) -> PlannedFault:
-    """Returns the plan's entry."""
+    """Returns the fault as an entry of a plan."""
     role = {} if fault.choice.role is None else {ROLE: fault.choice.role}
     return PlannedFault(
         id=0,
@@ -236,7 +235,7 @@ def _entry(fault: Placed) -> PlannedFault:
 
 
 def _at_most(choice: Choice, choices: Sequence[Choice], nodes: tuple[str, ...], *, keep_majority: bool) -> int:
-    """Returns how many nodes a fault of a kind may take where it chooses: it leaves one to other kinds of its group."""
+    """Returns the maximum number of targets, if the kind chooses it. It leaves one node to other kinds of its group."""
     at_most = len(nodes)
     if has_rivals(choice, choices):
         at_most = max(1, at_most - 1)
@@ -246,7 +245,7 @@ def _at_most(choice: Choice, choices: Sequence[Choice], nodes: tuple[str, ...], 
 
 
 def _pool(choice: Choice, choices: Sequence[Choice], where: Layout, seed: int) -> tuple[str, ...]:
-    """Returns the nodes that a kind may hit: all, or for one that damages them for good, those of all such kinds."""
+    """Returns the nodes that a kind may affect: all, or for permanent damage, the nodes that all such kinds share."""
     if not choice.kind.fault.DAMAGES:
         return where.of(choice.role)
     damaging = [other for other in choices if other.kind.fault.DAMAGES and rivals(choice, other)]

@@ -1,9 +1,8 @@
-"""Plans as JSON: printed, stored, edited by hand, read, and replayed.
+"""Writes plans as JSON, and reads plans that may have been edited by hand.
 
-The same plan always gives the same bytes. Anyone may have edited a plan file, so it is checked as a whole before any node is
-changed. Unknown keys, kinds, targets and options are errors with a suggestion. The nodes must be those of the cluster, and
-times must be consistent. Two faults of one group must not share a node. Permanent damage may hit at most a minority of the
-nodes.
+The same plan always gives the same bytes. `from_json` checks a plan as a whole before a run changes any node. Unknown keys,
+kinds, targets and options are errors with a suggestion. The nodes must be those of the cluster, and times must be consistent.
+Two faults of one group must not share a node. Permanent damage can affect at most a minority of the nodes.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ LEAST_S = 1.0
 _TOP = ("format", "version", "nodes", "roles", "seed", "time_limit_s", "left_out", "faults")
 _FAULT = ("id", "kind", "target", "start_s", "end_s", "options")
 _NEEDED = ("kind", "target", "start_s", "end_s")
-# What stands for nodes that are not named; no name of a node begins so.
+# These stand for nodes without names. No name of a node begins with an asterisk.
 _SOME = "*some"
 _EVERY = "*every"
 _LEFT_OUT = ("kind", "nodes", "missing")
@@ -48,15 +47,15 @@ _LEFT_OUT = ("kind", "nodes", "missing")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The plan of a file.
+    """A plan.
 
     Attributes:
-        nodes: The nodes it was drawn for, in order.
-        seed: The root seed it was drawn from; None if it was written by hand.
-        time_limit_s: How long its workload runs; None if it does not say.
+        nodes: The nodes of the plan, in order.
+        seed: The root seed that it was drawn from; None if it was written by hand.
+        time_limit_s: The duration of the workload; None if the file has none.
         faults: The faults, in the order of their start.
         left_out: The kinds that `all` left out when the plan was drawn.
-        roles: Role to the names of the nodes that run it; a file holds them only where a fault is aimed at one.
+        roles: The names of the nodes of each role. A file has them only if a fault has a role as its target.
     """
 
     nodes: tuple[str, ...]
@@ -68,7 +67,7 @@ class Plan:
 
 
 def to_json(plan: Plan) -> str:
-    """Returns the plan as JSON text, one line for each fault."""
+    """Returns the plan as JSON text, with one line for each fault."""
     head: dict[str, Value] = {"format": FORMAT, "version": VERSION, "nodes": list(plan.nodes)}
     if any(ROLE in fault.options for fault in plan.faults):
         head["roles"] = {role: list(names) for role, names in plan.roles.items()}
@@ -98,18 +97,19 @@ def fault_json(fault: PlannedFault) -> dict[str, Value]:
 def from_json(
     text: str, *, nodes: Sequence[str], source: str, roles: Mapping[str, Sequence[str]] | None = None
 ) -> Plan:
-    """Reads a plan and checks that it can be carried out on these nodes.
+    """Reads a plan, and checks that it is possible on these nodes.
 
-    Ids may be missing or have gaps (a fault was taken out by hand); the faults get dense ones in the order of their start.
+    Ids can be missing or have gaps, for example if a user removed a fault. The faults get dense ids in the order of their
+    start.
 
     Args:
         text: The JSON text.
         nodes: The names of the cluster's nodes, in order.
-        source: Where the text is from, for messages.
-        roles: Role to the names of the nodes that run it; None: what the plan says itself.
+        source: The name of the file, for messages.
+        roles: The names of the nodes of each role; None: those in the plan.
 
     Raises:
-        PlanError: A part of the plan is not valid; the message names it and its place.
+        PlanError: A part of the plan is not valid; the message names the part and its place.
     """
     top = _parse(text, source)
     _keys(top, _TOP, ("faults",), f"{source}")
@@ -124,8 +124,8 @@ def from_json(
     if time_limit_s is not None:
         time_limit_s = _seconds(time_limit_s, f"{source}: time_limit_s", least_s=LEAST_S)
     _check_nodes(top.get("nodes"), nodes, source)
-    said = _roles(top.get("roles", {}), nodes, source)
-    where = tgt.layout(nodes, said if roles is None else roles)
+    own_roles = _roles(top.get("roles", {}), nodes, source)
+    where = tgt.layout(nodes, own_roles if roles is None else roles)
     if not isinstance(top["faults"], list):
         raise PlanError(f"{source}: faults must be a list")
     if len(top["faults"]) > MAX_FAULTS:
@@ -148,11 +148,11 @@ def check_end(plan: Plan, time_limit_s: float, *, source: str) -> None:
 
     Args:
         plan: The plan.
-        time_limit_s: How long the workload runs.
-        source: Where the plan is from, for the message.
+        time_limit_s: The duration of the workload.
+        source: The name of the plan's file, for the message.
 
     Raises:
-        PlanError: There is such a fault; the sentence names both times.
+        PlanError: There is such a fault; the message has both times.
     """
     late = max(plan.faults, key=lambda fault: fault.end_s, default=None)
     if late is not None and late.end_s > time_limit_s:
@@ -163,11 +163,11 @@ def check_end(plan: Plan, time_limit_s: float, *, source: str) -> None:
 
 
 def by_name(faults: Iterable[PlannedFault], records: Iterable[FaultRecord]) -> tuple[PlannedFault, ...]:
-    """Returns the plan with the nodes that were hit in place of every target that depends on the leader.
+    """Replaces every target that depends on the leader by the nodes that were affected in the run.
 
     Args:
         faults: The plan.
-        records: What became of it.
+        records: The records of the plan's faults in the run.
     """
     hit = {record.planned.id: tuple(record.targets) for record in records}
     return tuple(
@@ -184,7 +184,7 @@ def _parse(text: str, source: str) -> dict[str, Any]:
     except InputError as error:
         raise PlanError(str(error)) from error
     if isinstance(top, dict) and "faults" not in top:
-        top = top.get("plan", top)  # what `labrys plan` prints has the plan inside
+        top = top.get("plan", top)  # the output of `labrys plan` has the plan under this key
     if not isinstance(top, dict):
         raise PlanError(f"{source}: expected an object with the key 'faults' at the top")
     return top
@@ -218,7 +218,7 @@ def _checked(
     start_s: float,
     end_s: float,
 ) -> PlannedFault:
-    """Returns the fault, after every check that needs no look at the cluster."""
+    """Checks a fault as far as possible without the cluster, and returns it."""
     kind = find_kind(name)
     nodes = members_of(kind, role, where)
     if isinstance(given, str) and given not in (*tgt.BY_LEADER, tgt.ALL):
@@ -235,13 +235,13 @@ def _checked(
         settled[ORDER] = order
     if role is not None:
         settled[ROLE] = role
-    leader = nodes[0] if tgt.by_leader(target) else None  # any will do to see whether the fault is possible
+    leader = nodes[0] if tgt.by_leader(target) else None  # any node serves to check that the fault is possible
     kind.fault.impact(nodes, tgt.resolve(target, nodes, order=order, leader=leader), settled)
     return PlannedFault(id=0, kind=kind.name, target=target, start_s=start_s, end_s=end_s, options=settled)
 
 
 def _aim(given: Any, role: Any, where: tgt.Layout) -> tuple[str | None, str | tuple[str, ...]]:
-    """Returns the role and the target of a fault: a text as on the command line, or a list of nodes and the role beside it."""
+    """Returns the role and the target of a fault. `given` is a text as on the command line, or a list of nodes with a role."""
     if role is not None and not isinstance(role, str):
         raise PlanError(f"a role is a text, not {shown(role)}")
     if role is None and isinstance(given, str):
@@ -328,7 +328,7 @@ def _left_out(given: Any, source: str) -> tuple[LeftOut, ...]:
 
 
 def _check_together(faults: Sequence[PlannedFault], where: tgt.Layout, source: str) -> None:
-    # What is held, of which role and on which node, by the fault that lets go of it last.
+    # For each group, role and node, the fault with the latest end.
     holders: dict[tuple[str, str | None, str], PlannedFault] = {}
     for later in faults:
         groups, role = find_kind(later.kind).fault.GROUPS, later.options.get(ROLE)

@@ -1,8 +1,8 @@
 """Probes between pairs of nodes: whether a packet arrives, and whether an answer comes back.
 
-A TCP connection that opens, or is refused, proves that both directions work; one that neither opens nor is refused until
-its deadline proves that at least one does not. Datagrams go along with each probe, so that the receiver's packet counters
-can tell the directions apart. Nodes need only bash (its /dev/tcp and /dev/udp) and timeout from coreutils.
+If a TCP connection opens or is refused, both directions work. If neither happens until the deadline, at least one direction
+does not work. Each probe also sends datagrams, so that the receiver's packet counters show each direction alone. Nodes need
+only bash (its /dev/tcp and /dev/udp) and timeout from coreutils.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from harness.remote import Remote
 
 DISCARD_PORT = 9
-FALLBACK_PORT = 22  # where a system names no port of its own
+FALLBACK_PORT = 22  # for a system without ports
 DATAGRAMS = 3
 OVERHEAD_S = 10.0
 
@@ -29,10 +29,10 @@ OVERHEAD_S = 10.0
 class Answer(enum.StrEnum):
     """How a TCP probe ended."""
 
-    OPEN = "open"  # somebody listens
-    REFUSED = "refused"  # nobody listens, and the node's kernel said so
-    SILENT = "silent"  # nothing came back until the deadline
-    ERROR = "error"  # something else, e.g. no route
+    OPEN = "open"  # a process listens on the port
+    REFUSED = "refused"  # no process listens, and the node's kernel refused the connection
+    SILENT = "silent"  # no answer came until the deadline
+    ERROR = "error"  # another error, e.g. no route
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,10 +40,10 @@ class Probe:
     """One probe from a node to another.
 
     Attributes:
-        source: The node that asked.
-        target: The node that was asked.
-        answer: How it ended.
-        text: The error message of bash, if there is one.
+        source: The node that sent it.
+        target: The node that it was sent to.
+        answer: The result.
+        text: The error message of bash; empty if there is none.
     """
 
     source: str
@@ -53,26 +53,26 @@ class Probe:
 
     @property
     def reached(self) -> bool:
-        """Returns whether packets went there and came back."""
+        """Returns whether packets passed in both directions."""
         return self.answer in {Answer.OPEN, Answer.REFUSED}
 
 
 def probe_from(remote: Remote, targets: Sequence[Node], *, port: int, timeout_s: float) -> list[Probe]:
-    """Sends datagrams to, and opens a TCP connection with, every target at once.
+    """Sends datagrams to every target, and tries to open a TCP connection, to all targets in parallel.
 
     Args:
-        remote: The shell on the node to ask from.
-        targets: The nodes to ask.
-        port: The TCP port to ask.
-        timeout_s: How long each connection may take, in seconds, on nodes of normal speed.
+        remote: The shell on the sending node.
+        targets: The nodes to probe.
+        port: The TCP port.
+        timeout_s: The time limit of each connection, in seconds, on nodes of normal speed.
     """
     if not targets:
         return []
     lines = [
         f"""(
   for i in {" ".join(map(str, range(DATAGRAMS)))}; do echo labrys > /dev/udp/{node.address}/{DISCARD_PORT}; done 2>/dev/null
-  said=$(timeout {slowed(timeout_s):g} bash -c 'exec 3<>/dev/tcp/{node.address}/{port}' 2>&1)
-  echo "{node.name} $? $(echo $said)"
+  output=$(timeout {slowed(timeout_s):g} bash -c 'exec 3<>/dev/tcp/{node.address}/{port}' 2>&1)
+  echo "{node.name} $? $(echo $output)"
 ) &"""
         for node in targets
     ]
@@ -84,7 +84,7 @@ def probe_from(remote: Remote, targets: Sequence[Node], *, port: int, timeout_s:
 def connect_times_ms(
     remote: Remote, targets: Sequence[Node], *, port: int, count: int, timeout_s: float = 2.0
 ) -> list[float]:
-    """Opens `count` connections to each target, one after another, and returns how long those took that came about."""
+    """Opens `count` connections to each target, one after another. Returns the times of the successful ones."""
     script = f"""export LC_ALL=C
 for ((i = 0; i < {count}; i++)); do for a in {" ".join(node.address for node in targets)}; do
   timeout {slowed(timeout_s):g} bash -c 's=$EPOCHREALTIME; exec 3<>/dev/tcp/'$a'/{port} && echo $s $EPOCHREALTIME' 2>/dev/null
@@ -95,11 +95,11 @@ done; done; true"""
 
 
 def parse_probes(source: str, text: str) -> list[Probe]:
-    """Reads the output of the probing script, in lines `<target> <status> <output of bash>`."""
+    """Parses the output of the probing script, in lines `<target> <status> <output of bash>`."""
     probes = []
     for line in text.splitlines():
-        target, status, *said = line.split(" ", 2)
-        words = said[0].strip() if said else ""
+        target, status, *output = line.split(" ", 2)
+        words = output[0].strip() if output else ""
         if status == "0":
             answer = Answer.OPEN
         elif status == "124":

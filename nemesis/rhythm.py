@@ -20,16 +20,16 @@ LEAST_S = 0.01
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rhythm:
-    """How long faults of a kind are on and off.
+    """The durations of faults of a kind, and of the pauses between them.
 
-    The defaults fit a Raft group with a heartbeat of about half a second: an isolated leader is replaced after 4 to 6 s, and
-    a healed node has caught up after 3 to 6 s.
+    The defaults fit a Raft group with a heartbeat interval of about half a second. Such a group replaces an isolated leader
+    after 4 to 6 s, and a healed node has caught up after 3 to 6 s.
 
     Attributes:
         on_s: The range of a fault's duration.
         off_s: The range of the pause after it.
-        quiet_s: Before the first fault.
-        tail_s: After the last one, so that its consequences are observed.
+        quiet_s: The time before the first fault.
+        tail_s: The time after the last fault, to observe its consequences.
     """
 
     on_s: tuple[float, float] = (6.0, 15.0)
@@ -49,31 +49,31 @@ class Rhythm:
 
     @property
     def least_s(self) -> float:
-        """Returns the shortest time limit that has room for one fault."""
+        """Returns the shortest time limit for one fault."""
         return self.quiet_s + self.on_s[0] + self.tail_s
 
 
 def rhythms(on: str, off: str, kinds: Iterable[str], *, quiet: str = "5-10") -> dict[str, Rhythm]:
-    """Reads the rhythms of kinds.
+    """Parses the rhythms of kinds.
 
     Args:
         on: Ranges of a fault's duration: `low-high`, or one number for both, and `kind=low-high` for single kinds, with commas
             between them.
-        off: Ranges of the pause after it, likewise.
-        kinds: The names of the kinds that were asked for.
-        quiet: Seconds without faults, `BEFORE-AFTER`.
+        off: Ranges of the pause after it, in the same form.
+        kinds: The names of the requested kinds.
+        quiet: The seconds without faults, `BEFORE-AFTER`.
 
     Raises:
-        PlanError: A part has another form or is there twice, or names a kind that was not asked for.
+        PlanError: A part has another form, occurs twice, or names a kind that is not requested.
     """
     kinds = list(kinds)
     durations, pauses = _ranges(on, kinds), _ranges(off, kinds)
-    usual = Rhythm()
+    default = Rhythm()
     quiet_s, tail_s = _both(quiet)
     return {
         kind: Rhythm(
-            on_s=durations.get(kind, durations.get("", usual.on_s)),
-            off_s=pauses.get(kind, pauses.get("", usual.off_s)),
+            on_s=durations.get(kind, durations.get("", default.on_s)),
+            off_s=pauses.get(kind, pauses.get("", default.off_s)),
             quiet_s=quiet_s,
             tail_s=tail_s,
         )
@@ -82,7 +82,7 @@ def rhythms(on: str, off: str, kinds: Iterable[str], *, quiet: str = "5-10") -> 
 
 
 def _both(text: str) -> tuple[float, float]:
-    """Returns the two numbers of seconds of a text such as `5-10`."""
+    """Returns the two numbers of seconds in a text such as `5-10`."""
     first, _, second = text.partition("-")
     try:
         both = float(first), float(second or first)
@@ -94,7 +94,7 @@ def _both(text: str) -> tuple[float, float]:
 
 
 def _ranges(text: str, kinds: list[str]) -> dict[str, tuple[float, float]]:
-    """Returns ranges of seconds by kind; that of all others by the empty name."""
+    """Returns ranges of seconds by kind; the empty name has the range of all other kinds."""
     given: dict[str, tuple[float, float]] = {}
     for part in (part.strip() for part in text.split(",")):
         name, equals, seconds = part.rpartition("=")

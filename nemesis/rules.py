@@ -1,8 +1,8 @@
-"""Packet rules on nodes: an own chain, a chain of each fault inside it, and the counters they keep.
+"""Packet rules on nodes: a chain of Labrys, a chain for each fault, and their counters.
 
-`INPUT` jumps to `LABRYS`, and `LABRYS` to a chain for each fault, the newest first. The jump is inserted last and deleted
-first, so that a fault's rules take effect, and cease, all at once on a node, and so that overlapping faults heal apart. A
-rule without a target only counts. Nobody else's rules are touched, ever.
+`INPUT` jumps to `LABRYS`, and `LABRYS` jumps to a chain for each fault, the newest first. Labrys inserts the jump last and
+deletes it first. So all rules of a fault take effect, and end, at the same time on a node, and overlapping faults heal
+independently. A rule without a target only counts. Labrys never changes other rules.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Rule:
     Attributes:
         sources: The nodes whose packets it matches.
         match: Further matches, e.g. `-m statistic ...`.
-        drop: Whether it drops; else it only counts.
+        drop: Whether it drops packets; otherwise it only counts them.
     """
 
     sources: Sequence[Node]
@@ -43,12 +43,12 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counter:
-    """What a rule counted.
+    """The counter of a rule.
 
     Attributes:
         source: The address whose packets it matched, normalized.
-        drop: Whether it dropped them.
-        packets: How many.
+        drop: Whether it dropped the packets.
+        packets: The number of packets.
     """
 
     source: str
@@ -65,18 +65,18 @@ def tool(node: Node) -> str:
     """Returns the program for a node's address family.
 
     Raises:
-        FaultError: The node's address is no literal IP address.
+        FaultError: The node's address is not a literal IP address.
     """
     return "ip6tables" if _address(node).version == 6 else "iptables"
 
 
 def needed_capability(node: Node) -> str:
-    """Returns the capability that rules about a node's packets need."""
+    """Returns the capability that rules for a node's packets need."""
     return IP6TABLES if tool(node) == "ip6tables" else IPTABLES
 
 
 def insert(fault_id: int, rules: Iterable[Rule]) -> str:
-    """Returns a script that makes a fault's chain and hooks it in; runs under `set -e`."""
+    """Returns a script that makes a fault's chain and inserts the jump to it; runs under `set -e`."""
     mine = chain(fault_id)
     lines: dict[str, list[str]] = {}
     for rule in rules:
@@ -100,7 +100,7 @@ def insert(fault_id: int, rules: Iterable[Rule]) -> str:
 
 
 def remove(fault_id: int, programs: Iterable[str]) -> str:
-    """Returns an idempotent script that unhooks and removes a fault's chain, and fails if it is still there."""
+    """Returns an idempotent script that removes a fault's chain and the jump to it. It fails if the chain is still there."""
     mine = chain(fault_id)
     script = []
     for program in programs:
@@ -115,12 +115,12 @@ def remove(fault_id: int, programs: Iterable[str]) -> str:
 
 
 def show(fault_id: int, programs: Iterable[str]) -> str:
-    """Returns a script that prints a fault's chain with its counters; prints nothing where it is gone."""
+    """Returns a script that prints a fault's chain with its counters; it prints nothing if the chain is gone."""
     return "\n".join(f"{program} {WAIT} -v -S {chain(fault_id)} 2>/dev/null || true" for program in programs)
 
 
 def parse_counters(text: str) -> list[Counter]:
-    """Reads the counters from a chain as printed by `-v -S`."""
+    """Parses the counters in the output of `-v -S`."""
     counters = []
     for line in text.splitlines():
         found = _COUNTED.match(line)
@@ -141,5 +141,5 @@ def _address(node: Node) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
 
 
 def normal(node: Node) -> str:
-    """Returns a node's address as counters print it."""
+    """Returns a node's address in the form of `Counter.source`."""
     return str(_address(node))

@@ -1,9 +1,9 @@
 """The targets of faults: nodes by number, by leadership or by name, and processes by role.
 
-A target that does not depend on the leader becomes names when the plan is drawn. A target that depends on the leader is
-resolved when the fault begins. For it, the plan has an order of the nodes, drawn from the seed. So the same seed and the same
-leader give the same nodes. Sizes are exact for even numbers of nodes too. With a role, only the nodes with a process of that
-role count.
+Drawing a plan turns a target that does not depend on the leader into names. The start of the fault resolves a target that
+depends on the leader. For it, the plan has an order of the nodes, drawn from the seed. So the same seed and the same leader
+give the same nodes. Sizes are exact for even numbers of nodes too. With a role, only the nodes with a process of that role
+count.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Layout:
 
     Attributes:
         nodes: The names of all nodes, in order.
-        roles: Role to the names of its nodes, in their order; empty where the system's processes are not known.
+        roles: The names of the nodes of each role, in order; empty if the system's processes are not known.
     """
 
     nodes: tuple[str, ...]
@@ -61,13 +61,13 @@ class Layout:
         return self.roles[role]
 
     def known(self) -> str:
-        """Returns the roles that there are, in words."""
+        """Returns the known roles as a text."""
         if not self.roles:
             return "the system names no roles"
         return "the roles are: " + "; ".join(f"{role} on {', '.join(names)}" for role, names in self.roles.items())
 
     def counted(self) -> Sequence[tuple[str | None, tuple[str, ...]]]:
-        """Returns what majorities are counted of: each role with its nodes, or None with all nodes where there is no role."""
+        """Returns the sets of nodes for counting majorities: each role with its nodes; without roles, None with all nodes."""
         return list(self.roles.items()) or [(None, self.nodes)]
 
 
@@ -78,18 +78,18 @@ def layout(nodes: Sequence[str], roles: Mapping[str, Sequence[str]] | None = Non
 
 
 def _plurals(role: str) -> tuple[str, ...]:
-    """Returns the plurals by which a role is understood too."""
+    """Returns the plurals of a role's name, which are accepted too."""
     return (f"{role}s", f"{role}es", f"{role[:-1]}ies") if role.endswith("y") else (f"{role}s", f"{role}es")
 
 
 def parse_aim(text: str, where: Layout) -> tuple[str | None, str | tuple[str, ...] | None]:
-    """Reads what follows a kind: a target, a role, or a role and a target among its nodes, joined by `+`.
+    """Parses the text after a kind: a target, a role, or a role and a target among its nodes, joined by `+`.
 
     Returns:
-        The role, None where none is named, and the target, None where only a role is named.
+        The role, or None without one; and the target, or None if the text has only a role.
 
     Raises:
-        PlanError: It is none of these, with a suggestion; or it is ambiguous.
+        PlanError: The text is none of these, or is ambiguous. The message has a suggestion.
     """
     first, separator, rest = text.partition(NAME_SEPARATOR)
     role = next((role for role in where.roles if first == role or first in _plurals(role)), None)
@@ -113,10 +113,10 @@ def _verb(names: Sequence[str]) -> str:
 
 
 def parse_target(text: str, nodes: Sequence[str]) -> str | tuple[str, ...]:
-    """Reads a target: a spec, or node names joined by `+`.
+    """Parses a target: a spec, or node names joined by `+`.
 
     Raises:
-        PlanError: It is neither; with a suggestion.
+        PlanError: It is neither. The message has a suggestion.
     """
     if text in COUNTED or text in BY_LEADER:
         return text
@@ -124,15 +124,15 @@ def parse_target(text: str, nodes: Sequence[str]) -> str | tuple[str, ...]:
 
 
 def check_names(names: Sequence[str], nodes: Sequence[str], *, roles: Iterable[str] = ()) -> tuple[str, ...]:
-    """Returns the names as they are.
+    """Checks names of nodes, and returns them.
 
     Args:
-        names: What was given.
-        nodes: The nodes that may be named.
-        roles: What else could have stood first, for the suggestion.
+        names: The given names.
+        nodes: The possible nodes.
+        roles: The roles that could be first in the text, for the suggestion.
 
     Raises:
-        PlanError: One is not a node, or comes twice, or there is none; with a suggestion.
+        PlanError: A name is not a node, or occurs twice, or there is none. The message has a suggestion.
     """
     roles = tuple(roles)
     if not names:
@@ -152,7 +152,7 @@ def check_names(names: Sequence[str], nodes: Sequence[str], *, roles: Iterable[s
 
 
 def by_leader(target: str | Sequence[str]) -> bool:
-    """Says whether a target needs a look at the cluster when its fault begins, since it depends on who leads."""
+    """Returns whether a target depends on the leader at the start of its fault."""
     return isinstance(target, str) and target in BY_LEADER
 
 
@@ -171,12 +171,13 @@ def draw(
         target: A counted spec, or names.
         nodes: All nodes, in order.
         rng: The fault's stream.
-        at_most: A bound for the size of `random`.
-        held: Nodes that are taken only where the others are not enough; `random` then takes fewer, but one at least.
-        worn: Node to when it is free for certain; one of those that are so first is always taken, those not named before all.
+        at_most: The maximum number of nodes of `random`.
+        held: Nodes to draw only if the others are not enough. With them, `random` has fewer nodes, but at least one.
+        worn: For each recently affected node, the time at which it is free. The draw always includes a node with the earliest
+            time; nodes that are not here come before all others.
 
     Raises:
-        PlanError: The nodes are too few for it.
+        PlanError: There are too few nodes for the target.
     """
     if not isinstance(target, str):
         return check_names(target, nodes)
@@ -199,16 +200,16 @@ def draw(
 def resolve(
     target: str | Sequence[str], nodes: Sequence[str], *, order: Sequence[str], leader: str | None
 ) -> tuple[str, ...]:
-    """Turns any target that a plan may hold into names: given names as they are, a leader first, others in order.
+    """Turns a target in a plan into names: given names unchanged, a leader first, others in order.
 
     Args:
-        target: One that depends on the leader, `all`, or names.
+        target: A target that depends on the leader, `all`, or names.
         nodes: All nodes, in order.
-        order: All nodes in the order that the plan drew.
-        leader: Who leads now; needed where the target depends on it.
+        order: All nodes in the order in the plan.
+        leader: The current leader; None if the target does not depend on it.
 
     Raises:
-        PlanError: No leader for a target that depends on it, or a counted spec, which belongs to the drawing of a plan.
+        PlanError: A target that depends on the leader has none, or the target is a counted spec, which a plan cannot have.
     """
     if not isinstance(target, str):
         return check_names(target, nodes)

@@ -1,4 +1,4 @@
-"""Describes the network that a grudge leaves, in words and as data for pictures.
+"""Describes the network that a grudge leaves, as a text and as data for pictures.
 
 The links that work in both directions form an undirected graph. Its components, articulation points and degrees describe a
 partition. networkx computes them, and is imported only for a description.
@@ -19,11 +19,11 @@ def describe(grudge: Grudge) -> dict[str, Value]:
     """Returns the topology that a grudge leaves, JSON-like.
 
     Returns:
-        `sentence`; `components` (groups that can talk, over other nodes if need be, largest first); `bridges` (nodes without
-        which a component falls apart); `links` (pairs that talk both ways); `one_way` (pairs [from, to] of which only this
-        direction works).
+        `sentence`; `components` (groups of nodes that reach each other, directly or over other nodes, largest first); `bridges`
+        (the articulation points); `links` (pairs that work in both directions); `one_way` (pairs [from, to] that work in only
+        this direction).
     """
-    import networkx as nx  # noqa: PLC0415 - takes a tenth of a second, and only descriptions need it
+    import networkx as nx  # noqa: PLC0415 - its import takes a tenth of a second
 
     nodes = list(grudge)
     graph: nx.Graph[str] = nx.Graph()
@@ -42,7 +42,7 @@ def describe(grudge: Grudge) -> dict[str, Value]:
 
 
 def _sentence(grudge: Grudge, *, components: list[list[str]], one_way: list[list[str]]) -> str:
-    """Says the components side by side where each is whole, else who talks with whom."""
+    """Returns the components if each is fully connected; otherwise the neighbours of each node."""
     whole = all(talks(grudge, node) == frozenset(component) for component in components for node in component)
     if whole:
         text = " | ".join(" ".join(component) for component in components)

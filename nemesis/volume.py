@@ -1,9 +1,9 @@
-"""A volume of our own under the data directory of a process of the system, for faults of the disk.
+"""A volume of Labrys for the data directory of a process of the system, for faults of the disk.
 
-Power loss and a full disk must hit the system's data and nothing else, so before the system starts its data directory is
-put on an ext4 file system in a sparse image file, mounted through a loop device. A power loss shuts that file system down
-as it is (the kernel's own means for testing crashes): nothing that lies in memory only is written any more, and the next
-mount replays the journal. A full disk is a file that takes all the room there.
+Power loss and a full disk must affect only the system's data. So before the system starts, Labrys puts its data directory on an
+ext4 file system in a sparse image file, mounted through a loop device. A power loss shuts that file system down with the
+kernel's own means for crash tests. The kernel then writes no more data from memory, and the next mount replays the journal. For
+a full disk, a file takes all the free space.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _IS_OURS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """What a power loss did to a volume.
+    """The effect of a power loss on a volume.
 
     Attributes:
-        synced_kept: Whether a file that had been synced is whole.
-        unsynced_lost: Whether a file that had just been written, and not synced, lost its content.
-        files_changed: How many other files are gone, or have another size than before.
-        files: How many other files there were before.
+        synced_kept: Whether a synced file is whole.
+        unsynced_lost: Whether a recently written file without a sync lost its content.
+        files_changed: The number of other files that are gone or have another size.
+        files: The number of other files before.
     """
 
     synced_kept: bool
@@ -49,14 +49,14 @@ class Loss:
 
 
 def _places(data_dir: str, role: str) -> str:
-    """Returns a script that sets where the data of a role is, its image and its marks."""
+    """Returns a script that sets the paths of a role's data, image and marks."""
     return f"data={shlex.quote(data_dir)} image={VOLUME_IMAGES}/{role}.img mark={VOLUME_MARKS}/{role}"
 
 
 def attach(remote: Remote, data_dir: str, role: str) -> None:
-    """Puts the data directory of a role on a fresh volume, with what it holds.
+    """Moves the data directory of a role, with its content, to a new volume.
 
-    Its process must not run, and there must be no volume for that role yet.
+    Its process must not run, and the role must not have a volume yet.
     """
     script = f"""set -e
 {_places(data_dir, role)}
@@ -77,10 +77,10 @@ cksum < "$data/{SYNCED}" > "$mark/cksum"
 
 
 def lose_power(remote: Remote, data_dir: str, role: str) -> Loss:
-    """Lets everything vanish that was not synced, and mounts the volume again. The process of the role must be dead.
+    """Loses all unsynced data, and mounts the volume again. The process of the role must be dead.
 
     Raises:
-        CommandFailed: The data directory is not on our volume, or could not be mounted again.
+        CommandFailed: The data directory is not on a volume of Labrys, or cannot be mounted again.
     """
     perl = f"open(my $d, '<', $ARGV[0]) or die $!; my $f = pack('L', {_NO_LOG_FLUSH}); ioctl($d, {_SHUTDOWN}, $f) or die $!"
     listing = f"find . -type f ! -name '{SYNCED}' ! -name '{UNSYNCED}' -printf '%P %s\\n' | sort"
@@ -111,13 +111,13 @@ rm -f "$data/{UNSYNCED}"
 
 
 def write_unsynced(remote: Remote, data_dir: str) -> None:
-    """Writes a file that is not synced, so that a power loss right after can be seen."""
+    """Writes a file without a sync, so that a power loss right after has a visible effect."""
     path = shlex.quote(f"{data_dir}/{UNSYNCED}")
     remote.run(f"head -c {CANARY_BYTES} /dev/urandom > {path}")
 
 
 def filling(data_dir: str, role: str) -> tuple[str, str]:
-    """Returns a script that fills the volume to the last block, and one that undoes that."""
+    """Returns a script that fills the volume to the last block, and one that frees the space again."""
     data = shlex.quote(data_dir)
     fill = f"""{_places(data_dir, role)}
 {_IS_OURS} || {{ echo "$data is not on a volume of ours" >&2; exit 1; }}
@@ -128,11 +128,11 @@ cat /dev/zero >> "$data/{FILLER}" 2>/dev/null || true"""
 
 
 def room(remote: Remote, data_dir: str) -> tuple[int, bool]:
-    """Returns the bytes that are free in a data directory, and whether a small file can be written there."""
+    """Returns the number of free bytes in a data directory, and whether a small file can be written there."""
     data = shlex.quote(data_dir)
     script = f"""df -B1 --output=avail {data} | tail -n 1
 if head -c 65536 /dev/urandom 2>/dev/null > {data}/.labrys-try && sync {data}/.labrys-try 2>/dev/null
 then echo writable; else echo full; fi
 rm -f {data}/.labrys-try"""
-    free, said = remote.run(script, timeout_s=TIMEOUT_S).stdout.split()
-    return int(free), said == "writable"
+    free, result = remote.run(script, timeout_s=TIMEOUT_S).stdout.split()
+    return int(free), result == "writable"

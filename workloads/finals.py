@@ -1,7 +1,7 @@
 """The final reads after healing: their generator, and their part of the verdict.
 
-They are the same for every workload. Each key of the run is read once more through each node. A loss in an unread key would not
-be seen.
+They are the same for every workload. They read each key of the run once more through each node. Otherwise a loss in an unread
+key would stay hidden.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_NAMED_KEYS = 20
 
 
 class UntilRead:
-    """Asks each operation until it succeeded once, in a bounded number of attempts; the workers share them."""
+    """Repeats each operation until it succeeds, with a limited number of attempts. The workers share the operations."""
 
     def __init__(self, invocations: Iterable[Invocation]) -> None:
         self._due = deque((invocation._replace(phase=FINAL_PHASE), ATTEMPTS) for invocation in invocations)
@@ -40,7 +40,7 @@ class UntilRead:
         return invocation
 
     def told(self, event: Op) -> None:
-        """Takes an operation up again that did not succeed."""
+        """Queues an operation again if it did not succeed."""
         if event.type is OpType.INVOKE or event.process not in self._in_flight:
             return
         invocation, attempts = self._in_flight.pop(event.process)
@@ -49,7 +49,7 @@ class UntilRead:
 
 
 def keys_of(history: Iterable[Op]) -> list[str | None]:
-    """Returns all keys that clients touched, in the order in which they did first; None stands for the only object."""
+    """Returns all keys of the clients' operations, in the order of their first use; None stands for the only object."""
     return list(dict.fromkeys(op.key for op in history if op.process != NEMESIS))
 
 
@@ -83,11 +83,11 @@ def final_reads(operations: Sequence[Operation], reads: FinalReads) -> Part:
         what = "The only object" if set(through) == {None} else f"{len(unread)} of {len(through)} keys"
         reason = f"{what} could not be read after healing, so a write lost there was not seen."
         return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
-    told = [
+    through_nodes = [
         node if by_node[node] == len(through) else f"{node} ({by_node[node]} of {len(through)})"
         for node in dict.fromkeys([*reads.through, *by_node])
     ]
     left_out = "".join(f" {node} was left out: it {why}." for node, why in reads.left_out.items())
     what = "The only object was" if set(through) == {None} else f"All {len(through)} keys were"
-    reason = f"{what} read after healing, through {', '.join(told)}.{left_out}"
+    reason = f"{what} read after healing, through {', '.join(through_nodes)}.{left_out}"
     return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)

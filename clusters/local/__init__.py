@@ -1,4 +1,4 @@
-"""Nodes on this machine: a set of namespaces each, reached over SSH as if they were other machines."""
+"""Nodes on this machine. Each node is a set of namespaces, and Labrys reaches it over SSH like another machine."""
 
 from clusters.local.cluster import LocalCluster, list_clusters, take_down
 

@@ -1,9 +1,10 @@
 """A cluster of nodes on this machine.
 
-Each node is a network namespace plus its own pid, mount, uts and ipc namespaces, an overlay over `/`, and its own sshd. The
-nodes hang on a bridge in a control namespace, so the host's network is not touched; Labrys enters that namespace itself.
-Everything a node is made of ends with the first process of its pid namespace, and everything else is removed by names that
-the state file gives, so a cluster goes down without a trace also after its maker was killed.
+Each node has its own network, pid, mount, uts and ipc namespaces, an overlay over `/`, and its own sshd. A bridge in a control
+namespace connects the nodes, so the host's network does not change. Labrys enters that namespace itself.
+
+The parts of a node end with the first process of its pid namespace. The state file names all other parts of the cluster. So
+`down` removes the whole cluster, even if the process that made it was killed.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ LOG_TAIL_CHARACTERS = 2000
 
 
 class LocalCluster:
-    """Nodes n1..nN on this machine. As a context manager it is taken down at the end.
+    """Nodes n1..nN on this machine. As a context manager, it takes the cluster down at the end.
 
     Attributes:
         name: The cluster's name.
@@ -64,10 +65,10 @@ class LocalCluster:
         """Makes a cluster and returns when all its nodes answer SSH.
 
         Raises:
-            ClusterExists: There is one of this name.
-            InfrastructureError: This user or this machine cannot, or a node does not come up; nothing is left then.
+            ClusterExists: There is a cluster of this name.
+            InfrastructureError: This user or this machine cannot make one, or a node does not come up. Nothing is left then.
         """
-        _require_means()
+        _require_root_and_programs()
         with claimed(name, nodes) as (state, lock):
             cluster = cls(state)
             try:
@@ -85,10 +86,10 @@ class LocalCluster:
 
     @classmethod
     def attach(cls, name: str) -> LocalCluster:
-        """Returns the cluster that is there under this name.
+        """Returns the existing cluster of this name.
 
         Raises:
-            NoSuchCluster: There is none.
+            NoSuchCluster: There is no such cluster.
         """
         return cls(load(name))
 
@@ -104,7 +105,7 @@ class LocalCluster:
         return self._remotes[node.name]
 
     def capabilities(self) -> Mapping[str, Capabilities]:
-        """Probes what each node can do, the first time it is asked."""
+        """Returns the capabilities of each node. The first call probes the nodes."""
         if self._capabilities is None:
             self._capabilities = on_all(self.nodes, lambda node: probe(self.remote(node), own_clock=False))
         return self._capabilities
@@ -134,7 +135,7 @@ class LocalCluster:
             remote.close()
 
     def down(self) -> None:
-        """Ends the nodes and removes everything they are made of. Does nothing where that has happened already.
+        """Ends the nodes and removes all their parts. Does nothing if the cluster is down already.
 
         Raises:
             ClusterError: Something cannot be removed; a second call tries again.
@@ -172,23 +173,23 @@ class LocalCluster:
         self.close()
         for node in self.nodes:
             namespaces.remove(self._state.namespace(node))
-        # Only the bridge lives here; processes inside are Labrys' own, or a person's shell, and are left alone.
+        # The control namespace holds only the bridge. Processes in it are Labrys or a person's shell, so they stay.
         namespaces.delete(self._state.control)
         namespaces.tidy()
         self._reap()
         forget(self._state)
 
     def _reap(self) -> None:
-        """Collects our own children among the nodes' first processes, which are dead, lest they stay as zombies."""
+        """Waits for the nodes' first processes that this process started, so that no zombies stay."""
         while self._first_processes:
             self._first_processes.popitem()[1].wait(namespaces.EMPTY_TIMEOUT_S)
 
 
 def take_down(name: str) -> bool:
-    """Takes down the cluster of this name, whatever state it is in.
+    """Takes down the cluster of this name. The cluster can be in any state.
 
     Returns:
-        Whether there was anything of it.
+        Whether any part of it existed.
 
     Raises:
         InputError: No cluster can have this name.
@@ -207,7 +208,7 @@ def list_clusters() -> list[LocalCluster]:
     return [LocalCluster(state) for state in load_all()]
 
 
-def _require_means() -> None:
+def _require_root_and_programs() -> None:
     if os.geteuid() != 0:
         raise InfrastructureError(
             "a local cluster needs root, to make network namespaces; use sudo, or --cluster ssh with machines of your own"
@@ -266,6 +267,6 @@ def _start_node(state: State, node: Node) -> subprocess.Popen[bytes]:
         "sh", str(NODE_SCRIPT), node.name, node.address, str(own), str(state.directory / "hosts"),
     ]  # fmt: skip
     with _log_of(state, node).open("wb") as log, namespaces.entered(state.namespace(node)):
-        return subprocess.Popen(  # its life is the cluster's, not ours; `down` finds it by its namespace
+        return subprocess.Popen(  # it outlives this process; `down` finds it by its namespace
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd="/"
         )

@@ -1,4 +1,4 @@
-"""Key pairs of one cluster: one to log in with, one that the nodes show as theirs. Files are readable by their owner only."""
+"""Key pairs of one cluster: the login key, and the host key of the nodes. Only their owner can read the files."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 def write_key_pair(path: Path) -> str:
-    """Makes an ed25519 key pair, writes its private half to `path`, and returns its public half as OpenSSH writes it."""
+    """Makes an ed25519 key pair and writes its private key to `path`. Returns its public key in OpenSSH's format."""
     key = Ed25519PrivateKey.generate()
     write_private(path, key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()))
     return key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Writes a file that never, not even for a moment, others can read."""
+    """Writes a file that others cannot read at any moment."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)

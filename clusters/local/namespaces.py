@@ -1,7 +1,7 @@
 """Makes, enters, empties and removes network namespaces by name.
 
-A process belongs to a cluster if it runs in a network namespace of the cluster. Labrys ends only such processes. A descriptor
-holds each process while its namespace is examined, so the signal cannot hit a later process with the same id.
+A process belongs to a cluster if it runs in a network namespace of the cluster. Labrys ends only such processes. It opens a
+pidfd of a process before it examines the namespace, so the signal cannot hit a later process with the same id.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SYSTEM_PATH = "/usr/sbin:/sbin:/usr/bin:/bin"
 
 
 def find_program(name: str) -> str | None:
-    """Returns the path of a system program, also where the user's PATH has no sbin."""
+    """Returns the path of a system program, even if the user's PATH has no sbin."""
     return shutil.which(name, path=f"{os.environ.get('PATH', '')}:{SYSTEM_PATH}")
 
 
@@ -40,8 +40,8 @@ def ip_batch(lines: Sequence[str], *, namespace: str | None = None, lock: int) -
 
     Args:
         lines: The commands.
-        namespace: Where; None is where we are.
-        lock: A descriptor that the process inherits, so that the lock is held as long as it runs, whatever becomes of us.
+        namespace: The network namespace to run in; None: the current one.
+        lock: The descriptor of a lock. The `ip` process inherits it, so the lock is held until that process ends.
 
     Raises:
         ClusterError: A command failed.
@@ -59,7 +59,7 @@ def remove(namespace: str) -> None:
     """Ends every process in the namespace, then removes it. Does nothing if there is none.
 
     Raises:
-        ClusterError: A process is still there after the time allowed.
+        ClusterError: A process is still there after `EMPTY_TIMEOUT_S`.
     """
     deadline_s = time.monotonic() + EMPTY_TIMEOUT_S
     while pids := processes(namespace):
@@ -72,13 +72,13 @@ def remove(namespace: str) -> None:
 
 
 def delete(namespace: str) -> None:
-    """Removes a namespace's name; the namespace itself ends with the last process in it. Does nothing if there is none."""
+    """Removes a namespace's name. The namespace itself ends with the last process in it. Does nothing if there is none."""
     if exists(namespace):
         _run(["ip", "netns", "delete", namespace])
 
 
 def tidy() -> None:
-    """Removes the mount in which `ip netns` keeps its names, if there are none left."""
+    """Unmounts the directory in which `ip netns` keeps its names, if it is empty."""
     if NETNS_DIR.is_mount() and not any(NETNS_DIR.iterdir()):
         _run(["umount", str(NETNS_DIR)])
 
@@ -97,10 +97,10 @@ def processes(namespace: str) -> list[int]:
 def entered(namespace: str) -> Iterator[None]:
     """Moves the calling thread into a network namespace until the context ends.
 
-    Threads that are started inside inherit it; other threads are not touched.
+    Threads that start inside the context inherit the namespace. Other threads stay where they are.
 
     Raises:
-        ClusterError: There is no such namespace, or it may not be entered.
+        ClusterError: There is no such namespace, or this user may not enter it.
     """
     before = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -140,7 +140,7 @@ def _is_in(pid: int, namespace: os.stat_result) -> bool:
     try:
         return os.path.samestat(Path(f"/proc/{pid}/ns/net").stat(), namespace)
     except OSError:
-        return False  # it has ended, or is just ending and has no namespace any more
+        return False  # it has ended, or is ending and has no namespace any more
 
 
 def _kill(pid: int, namespace: str) -> None:

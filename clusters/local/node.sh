@@ -1,12 +1,12 @@
 # shellcheck shell=sh
-# The first process of a local node. Runs in the node's own pid, mount, uts and ipc namespaces and in its network namespace, so
-# everything here, mounts included, is gone when it ends.
+# The first process of a local node. It runs in the node's own pid, mount, uts, ipc and network namespaces. When it ends, the
+# kernel removes everything in them, mounts included.
 #
 # usage: node.sh NAME ADDRESS STATE_DIR HOSTS_FILE
 set -eu
 name=$1 address=$2 state=$3 hosts=$4
 
-# The node's root: this machine's, with whatever the node writes kept in memory of its own.
+# The node's root is this machine's root under an overlay. The node's writes stay in its own memory.
 cell=$state/cell
 mount -t tmpfs -o mode=0755 labrys "$cell"
 mkdir "$cell/upper" "$cell/work" "$cell/root"
@@ -18,10 +18,10 @@ echo "$name" >"$root/etc/hostname"
 hostname "$name"
 install -m 600 "$state/host_key" "$root/etc/ssh/labrys_host_key"
 install -m 600 "$state/authorized_keys" "$root/etc/ssh/labrys_authorized_keys"
-# A locked root account may not log in, not even by key; `*` is no password, but not locked.
+# A locked root account cannot log in, not even by key. With `*` the account has no password, but is not locked.
 sed -i 's/^root:![^:]*:/root:*:/' "$root/etc/shadow"
 
-# What root's shell does on this machine at its start is no business of a node's, and costs each command its time.
+# The start-up file of this machine's root does not concern a node, and would slow down each command.
 : >"$root/root/.bashrc"
 
 mount -t proc -o nosuid,nodev,noexec proc "$root/proc"
@@ -36,7 +36,7 @@ set -- -f /dev/null -o ListenAddress="$address" -o HostKey=/etc/ssh/labrys_host_
     -o AuthorizedKeysFile=/etc/ssh/labrys_authorized_keys -o StrictModes=no \
     -o PermitRootLogin=prohibit-password -o PasswordAuthentication=no -o KbdInteractiveAuthentication=no \
     -o UsePAM=no -o UseDNS=no -o PidFile=none -o MaxStartups=100 -o Subsystem="sftp internal-sftp"
-# Since OpenSSH 9.8 a wrong key shuts its sender out for a while, and all our connections have one sender.
+# Since OpenSSH 9.8, sshd refuses an address for a while after a wrong key. All our connections come from one address.
 if chroot "$root" /usr/sbin/sshd -t "$@" -o PerSourcePenalties=no 2>/dev/null; then
     set -- "$@" -o PerSourcePenalties=no
 fi

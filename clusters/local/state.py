@@ -1,9 +1,10 @@
 """The state file of a local cluster, written before the cluster is made.
 
-All parts of a cluster follow from its state file, so a cluster can be removed even if the process that made it is gone. A
-process that makes or removes a cluster holds its lock, and so do the programs that it starts for this, even if they outlive it.
-So no process removes a cluster that another still makes. States are under /run, which does not survive a reboot, like the
-clusters.
+The state file determines the names of all parts of a cluster. So any process can remove the cluster.
+
+A process that makes or removes a cluster holds the cluster's lock. The programs that it starts for this hold the lock too, even
+if they outlive it. So no process removes a cluster that another process still makes. States are under /run, because neither
+/run nor a cluster survives a reboot.
 """
 
 from __future__ import annotations
@@ -43,9 +44,9 @@ class State:
 
     Attributes:
         name: Unique on this machine.
-        nodes: How many nodes it has.
+        nodes: The number of its nodes.
         subnet: The third byte of its addresses, 10.55.SUBNET.0/24.
-        token: Tells it from an earlier or later cluster of the same name.
+        token: A random text. An earlier or later cluster of the same name has another one.
     """
 
     name: str
@@ -65,7 +66,7 @@ class State:
 
     @property
     def control_address(self) -> str:
-        """Returns the address of the bridge, where clients come from."""
+        """Returns the address of the bridge, which is the clients' address."""
         return f"10.55.{self.subnet}.1"
 
     def namespace(self, node: Node) -> str:
@@ -80,20 +81,20 @@ class State:
 
 
 def check_name(name: str) -> None:
-    """Raises `InputError` where a local cluster cannot be called this; names become paths and names of namespaces."""
+    """Raises `InputError` if a local cluster cannot have this name. Names become parts of paths and of namespaces' names."""
     if not NAME.fullmatch(name):
         raise InputError(f"a cluster's name has up to 31 lower-case letters, digits and dashes, not {name!r}")
 
 
 @contextlib.contextmanager
 def claimed(name: str, nodes: int) -> Iterator[tuple[State, int]]:
-    """Writes down a new cluster, with a subnet that no other one has, and holds its lock until the context ends.
+    """Writes the state of a new cluster with a free subnet, and holds its lock until the context ends.
 
     Yields:
-        The state, and the lock's descriptor, to be inherited by programs that make something.
+        The state, and the lock's descriptor. Programs that make parts of the cluster must inherit the descriptor.
 
     Raises:
-        ClusterExists: There is one of this name.
+        ClusterExists: There is a cluster of this name.
         InputError: The name or the number of nodes cannot be used.
     """
     check_name(name)
@@ -121,10 +122,10 @@ def held(name: str) -> Iterator[State | None]:
     """Waits for the lock of a cluster and holds it until the context ends.
 
     Yields:
-        Its state, or None if there is no such cluster (any more).
+        Its state, or None if there is no such cluster.
 
     Raises:
-        ClusterError: Another process makes or removes it, and is not done in the time allowed.
+        ClusterError: Another process still makes or removes it after `LOCK_TIMEOUT_S`.
     """
     directory = STATE_ROOT / name
     deadline_s = time.monotonic() + LOCK_TIMEOUT_S
@@ -151,7 +152,7 @@ def held(name: str) -> Iterator[State | None]:
 
 
 def forget(state: State) -> None:
-    """Removes what is written down about a cluster, when nothing else of it is left. Does nothing where that is done."""
+    """Removes the directory of a cluster, as the last step of its removal. Does nothing if it is gone."""
     with _machine_lock():
         there = _read_if_there(state.directory)
         if there is not None and there.token == state.token:
@@ -159,7 +160,7 @@ def forget(state: State) -> None:
 
 
 def forget_remains(name: str) -> bool:
-    """Removes the directory of a claim or a removal that was cut short; says whether there was one."""
+    """Removes the directory that an interrupted claim or removal left. Returns whether there was one."""
     with _machine_lock():
         directory = STATE_ROOT / name
         if not directory.is_dir() or _read_if_there(directory) is not None:
@@ -172,7 +173,7 @@ def load(name: str) -> State:
     """Reads the state of a cluster.
 
     Raises:
-        NoSuchCluster: There is none of this name.
+        NoSuchCluster: There is no cluster of this name.
     """
     states = load_all()
     for state in states:
@@ -183,12 +184,12 @@ def load(name: str) -> State:
 
 
 def load_all() -> list[State]:
-    """Reads the states of all clusters of this machine, by name.
+    """Reads the states of all clusters of this machine, sorted by name.
 
-    A directory without a state is what is left of a claim or a removal that was cut short: there is nothing more of it.
+    It skips a directory without a state file: an interrupted claim or removal left it, and the cluster has no other part.
 
     Raises:
-        ClusterError: A state cannot be understood.
+        ClusterError: A state file has bad content.
     """
     try:
         directories = sorted(STATE_ROOT.iterdir()) if STATE_ROOT.is_dir() else []
@@ -237,7 +238,7 @@ def _write(state: State) -> int:
 
 
 def _remove_remains(directory: Path) -> None:
-    """Removes a cluster's directory, the state first, so that what is left after an interruption counts as nothing."""
+    """Removes a cluster's directory. The state file goes first, so that the rest does not count as a cluster."""
     try:
         (directory / STATE_FILE).unlink(missing_ok=True)
         if directory.is_dir():
@@ -248,7 +249,7 @@ def _remove_remains(directory: Path) -> None:
 
 @contextlib.contextmanager
 def _machine_lock() -> Iterator[None]:
-    """Holds the machine-wide lock under which names and subnets are given and taken; nobody holds it for long."""
+    """Holds the machine-wide lock of names and subnets. Its holders release it soon."""
     deadline_s = time.monotonic() + LOCK_TIMEOUT_S
     try:
         STATE_ROOT.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,1 +1,1 @@
-"""The place `sim`: nodes that exist only inside Labrys, in virtual time, on one thread, from one seed."""
+"""The simulated cluster `sim`: its nodes are objects in this process, in virtual time, on one thread, from one seed."""

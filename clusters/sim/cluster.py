@@ -1,4 +1,4 @@
-"""The cluster `sim`: nodes of a simulated world, as a run sees them. They have no shell, so what needs SSH is refused."""
+"""The cluster `sim`: the nodes of a simulated world. They have no shell, so they refuse everything that needs SSH."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class SimCluster:
     """A cluster of simulated nodes; see `harness.cluster.Cluster` and `harness.world.SimulatedCluster`.
 
     Attributes:
-        name: Always `sim`: a simulated cluster lives inside its run.
-        world: The world of its nodes.
+        name: Always `sim`, since a run has at most one simulated cluster.
+        world: The simulated world of its nodes.
     """
 
     name = "sim"
@@ -42,15 +42,15 @@ class SimCluster:
         return self._nodes
 
     def remote(self, node: Node) -> SimRemote:
-        """Returns what stands for the shell on `node`: its log can be fetched, and no command runs."""
+        """Returns the remote of `node`. It can copy the node's log, and it runs no command."""
         return self._remotes[node.name]
 
     def capabilities(self) -> Mapping[str, Capabilities]:
-        """Says that the nodes are simulated: they can have the kinds of faults that have a simulated effect."""
+        """Returns the one capability `SIMULATED` for each node. It allows the kinds of faults that have a simulated effect."""
         return {node.name: Capabilities(available=frozenset({SIMULATED})) for node in self._nodes}
 
     def entered(self) -> AbstractContextManager[None]:
-        """Does nothing: the nodes are in this process."""
+        """Does nothing: the nodes are objects of this process."""
         return contextlib.nullcontext()
 
     def close(self) -> None:
@@ -58,7 +58,7 @@ class SimCluster:
 
 
 class SimRemote:
-    """What stands for the shell on a simulated node.
+    """The remote of a simulated node. It copies the node's log, and refuses everything else.
 
     Attributes:
         node: The node's name.
@@ -76,7 +76,7 @@ class SimRemote:
         check: bool = True,  # noqa: ARG002
         stdin: str | None = None,  # noqa: ARG002
     ) -> NoReturn:
-        """Refuses.
+        """Refuses the command.
 
         Raises:
             NodeError: Always.
@@ -86,18 +86,18 @@ class SimRemote:
         )
 
     def put(self, local: Path, remote: str, *, mode: int = 0o644) -> NoReturn:  # noqa: ARG002
-        """Refuses likewise."""
+        """Raises `NodeError`, as `run` does."""
         self.run(f"copy {local} to {remote}")
 
     def write(self, remote: str, content: str, *, mode: int = 0o644) -> NoReturn:  # noqa: ARG002
-        """Refuses likewise."""
+        """Raises `NodeError`, as `run` does."""
         self.run(f"write {remote}")
 
     def get(self, remote: str, local: Path) -> None:
         """Copies the node's log to a local path.
 
         Raises:
-            FileNotFoundError: The node has no other file.
+            FileNotFoundError: `remote` is not the log, or the log is empty.
         """
         if remote != LOG_FILE or not self._machine.lines:
             raise FileNotFoundError(remote)

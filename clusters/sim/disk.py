@@ -1,4 +1,4 @@
-"""A simulated disk: what was written, and what of it would survive a power loss."""
+"""A simulated disk. It holds the content of each file, and the content that survives a power loss."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class _File:
     """One file.
 
     Attributes:
-        data: What is read; None if the file was deleted.
-        durable: What a power loss leaves; None: no file.
-        rewritten: Whether `data` is anything else than `durable` with something added at its end.
+        data: The current content; None if the file was deleted.
+        durable: The content after a power loss; None: the file does not exist then.
+        rewritten: Whether `data` differs from `durable` in more than bytes added at the end.
     """
 
     __slots__ = ("data", "durable", "rewritten")
@@ -38,7 +38,7 @@ class SimDisk:
     """The disk of one node; see `clusters.sim.host.Disk`.
 
     Attributes:
-        full: Whether there is no room for another byte.
+        full: Whether the disk is full. A full disk takes no further byte.
     """
 
     def __init__(self, node: str) -> None:
@@ -82,7 +82,7 @@ class SimDisk:
             file.data, file.rewritten = None, True
 
     def sync(self, name: str) -> None:
-        """Makes what the file holds, or its absence, outlive a power loss."""
+        """Makes the file's content, or its absence, durable."""
         file = self._files.get(name)
         if file is None:
             return
@@ -94,11 +94,11 @@ class SimDisk:
             file.durable += file.data[len(file.durable) :]
 
     def wipe(self) -> None:
-        """Removes everything, for good."""
+        """Removes all files. A power loss does not bring them back."""
         self._files.clear()
 
-    def takes(self) -> bool:
-        """Says whether a small file can be written, by doing it."""
+    def has_room(self) -> bool:
+        """Tries to write a small file. Returns whether that works."""
         try:
             self.write(_PROBE, b"room")
         except DiskFull:
@@ -107,7 +107,7 @@ class SimDisk:
         return True
 
     def lose_power(self) -> Lost:
-        """Takes away what was not synced."""
+        """Resets each file to its durable content. Returns the loss."""
         before = {name: file for name, file in self._files.items() if file.data is not None}
         changed = [file for file in before.values() if file.durable is None or file.durable != file.data]
         lost_bytes = sum(max(0, len(file.data or b"") - len(file.durable or b"")) for file in changed)

@@ -1,4 +1,4 @@
-"""What a client of a simulated system meets where there is no answer."""
+"""Errors that a client of a simulated system meets instead of an answer."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from harness.errors import LabrysError
 
 
 class Refused(LabrysError):  # noqa: N818 - a state of the node, and named so in histories
-    """Nobody took the request: no process listens there. It had no effect, and will have none."""
+    """No process listens on the node. The request had no effect, and will have none."""
 
 
 class Broken(LabrysError):  # noqa: N818 - likewise
-    """The process died while it had the request, so nobody knows whether it had an effect."""
+    """The process died before it answered. It is unknown whether the request had an effect."""

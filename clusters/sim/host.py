@@ -1,8 +1,8 @@
-"""What a simulated process sees of its machine: clocks, timers, a network card, a disk, and random numbers of its own.
+"""The interface between a simulated process and its machine: clocks, timers, network, disk and random numbers.
 
-A process is a plain object without threads. The simulator calls it, and it returns at once. Whatever it keeps in its
-attributes is memory, and is lost when it is killed. Only what it has synced to its disk is certain to outlive a power loss.
-A simulated system is written against the protocols here, and against nothing else of the simulator.
+A process is a plain object without threads. The simulator calls it, and it returns at once. Its attributes are its memory, and
+a kill loses them. Only data that it has synced to its disk is certain to survive a power loss. A simulated system uses the
+protocols of this module, and nothing else of the simulator.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a client sends to a process.
+    """A request of a client to a process.
 
     Attributes:
-        id: The request's number, which its reply must carry. The sender and the number together name a request.
-        body: What is asked, in the system's own terms. The process must not change it.
+        id: The request's number, which its reply must repeat. The sender and the number together identify a request.
+        body: The content, in a form that the system defines. The process must not change it.
     """
 
     id: int
@@ -31,11 +31,11 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a process sends back to the client that asked.
+    """The answer of a process to a client's request.
 
     Attributes:
-        id: The number of the request that it answers.
-        body: The answer, in the system's own terms.
+        id: The number of the request.
+        body: The content, in a form that the system defines.
     """
 
     id: int
@@ -43,7 +43,7 @@ class Reply:
 
 
 class DiskFull(OSError):  # noqa: N818 - a state of the disk, and named so everywhere
-    """A simulated disk has no room for what was to be written; nothing of it was written."""
+    """A simulated disk is full. It wrote nothing."""
 
     def __init__(self, name: str) -> None:
         super().__init__(errno.ENOSPC, "no space left on the simulated disk", name)
@@ -53,16 +53,15 @@ class Timer(Protocol):
     """A timer that was set."""
 
     def cancel(self) -> None:
-        """Lets it never fire. Does nothing if it has fired or was cancelled before."""
+        """Stops the timer, so that it never fires. Does nothing if it has fired or was cancelled before."""
         ...
 
 
 class Disk(Protocol):
     """Files by name, in one flat directory.
 
-    What was written is readable at once, also after the process was killed. A power loss takes everything away that was not
-    synced: a file is then as it was at its last `sync`, and a file that was never synced is gone. A file that is damaged by a
-    fault reads differently from what was written.
+    A write is readable at once, and survives a kill of the process. A power loss resets each file to its last `sync`; a file
+    that was never synced is gone. If a fault damages a file, a read returns the damaged content.
     """
 
     def names(self) -> list[str]:
@@ -73,12 +72,12 @@ class Disk(Protocol):
         """Returns the whole file.
 
         Raises:
-            FileNotFoundError: There is none of this name.
+            FileNotFoundError: There is no file of this name.
         """
         ...
 
     def append(self, name: str, content: bytes) -> None:
-        """Adds bytes to the end of a file, which is made if there is none.
+        """Adds bytes to the end of a file. Makes the file if there is none.
 
         Raises:
             DiskFull: The disk is full; nothing was written.
@@ -86,7 +85,7 @@ class Disk(Protocol):
         ...
 
     def write(self, name: str, content: bytes) -> None:
-        """Replaces a whole file. Once synced, the old content or the new one is found after a power loss, never a mixture.
+        """Replaces a whole file. After a power loss the file has the old content or the new one, never a mixture.
 
         Raises:
             DiskFull: The disk is full; the file is as it was.
@@ -97,21 +96,21 @@ class Disk(Protocol):
         """Cuts a file to `size` bytes; does nothing to a shorter one.
 
         Raises:
-            FileNotFoundError: There is none of this name.
+            FileNotFoundError: There is no file of this name.
         """
         ...
 
     def delete(self, name: str) -> None:
-        """Removes a file; does nothing if there is none. `sync` of the same name makes the removal last."""
+        """Removes a file; does nothing if there is none. `sync` of the same name makes the removal durable."""
         ...
 
     def sync(self, name: str) -> None:
-        """Makes what the file now holds, or its absence, outlive a power loss."""
+        """Makes the file's content, or its absence, durable: it survives a power loss."""
         ...
 
 
 class Host(Protocol):
-    """A simulated machine, as the process on it sees it.
+    """The simulated machine of a process.
 
     Attributes:
         name: The node's name.
@@ -126,46 +125,46 @@ class Host(Protocol):
     disk: Disk
 
     def wall_ns(self) -> int:
-        """Returns the node's wall clock in nanoseconds. Faults make it jump and drift."""
+        """Returns the node's wall clock in nanoseconds. Faults can change it."""
         ...
 
     def monotonic_ns(self) -> int:
-        """Returns nanoseconds that never run backwards and that no fault changes. Their zero means nothing."""
+        """Returns a clock in nanoseconds that never runs backwards and that no fault changes. Its zero is arbitrary."""
         ...
 
     def after(self, delay_ns: int, action: Callable[[], None]) -> Timer:
         """Calls `action` once, `delay_ns` of monotonic time from now; never if the process is killed before.
 
-        A paused process hears its due timers when it is continued, in their order.
+        The timers of a paused process fire when it resumes, in their order.
         """
         ...
 
     def send(self, to: str, message: Any) -> None:
         """Sends a message to a node, or a `Reply` to the client that sent a `Request`.
 
-        It returns at once. The message may be delayed, lost, doubled, or overtaken by a later one. It must not be changed
-        after it was sent: the receiver gets the same object.
+        It returns at once. The network can delay, lose, double or reorder messages. The sender must not change the message
+        afterwards: the receiver gets the same object.
         """
         ...
 
     def log(self, text: str) -> None:
-        """Writes one line into the node's log, behind the virtual time."""
+        """Writes one line into the node's log, after the virtual time."""
         ...
 
 
 class Process(Protocol):
-    """A process of a simulated system. It is made with its host; see `Factory`."""
+    """A process of a simulated system. A `Factory` makes it from its host."""
 
     def start(self) -> None:
-        """Is called once, right after the process was made; reads what the disk holds."""
+        """Starts the process. It can read the disk. The simulator calls this once, right after it made the process."""
         ...
 
     def receive(self, sender: str, message: Any) -> None:
-        """Takes a message from a node, or a `Request` from a client.
+        """Handles a message of a node, or a `Request` of a client.
 
         Args:
             sender: The name of the node, or of the client.
-            message: What was sent. The process must not change it.
+            message: The message. The process must not change it.
         """
         ...
 

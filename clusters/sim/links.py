@@ -1,8 +1,8 @@
-"""How long packets take from each node to each other one, as long as no fault disturbs them.
+"""The latency of packets between nodes without faults.
 
-Half of all seeds have a network like that of a rack: all links are alike and fast. The others have links of their own: each
-node sends and hears at a pace of its own, each packet is late by a time that varies, and a few are very late. A mistake in a
-protocol often needs a message that is on its way while something else happens. Such networks make that time long enough.
+In half of all seeds the network is like that of one rack: all links are fast and alike. In the other seeds each node sends and
+receives at its own speed, the latency of a link varies, and a few packets are very late. Many bugs of protocols need a message
+that is in flight while something else happens. Slow and uneven links make this likely.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
     from harness.world import Pair
 
-LEAST_DELAY_NS: Final = 200_000
+MIN_DELAY_NS: Final = 200_000
 SPREAD_NS: Final = 600_000
-UNEVEN_SHARE: Final = 0.5  # of all seeds
-SLOWEST_MS: Final = 80.0  # on average, from one node to another
-MEDIAN_MS: Final = (1.0, 30.0)  # of the links of a seed
-FACTOR: Final = 4.0  # by which a node sends, or hears, faster or slower than others, at most
-STRAGGLERS: Final = (0.0, 0.005, 0.02)  # the part of packets that are very late
-STRAGGLER_MS: Final = 300.0  # how late these are on average
+UNEVEN_SHARE: Final = 0.5  # the share of seeds with uneven links
+MAX_MEAN_MS: Final = 80.0  # the largest mean latency of a link
+MEDIAN_MS: Final = (1.0, 30.0)  # the range of the median latency of a seed
+FACTOR: Final = 4.0  # a node sends, or receives, at most so many times faster or slower than the median
+STRAGGLERS: Final = (0.0, 0.005, 0.02)  # choices for the share of packets that are very late
+STRAGGLER_MS: Final = 300.0  # the mean of their additional latency
 
 
 class Links:
@@ -40,9 +40,9 @@ class Links:
             low, high = MEDIAN_MS
             median_ms = low * (high / low) ** draws.random()
             sends = {name: FACTOR ** draws.uniform(-1, 1) for name in names}
-            hears = {name: FACTOR ** draws.uniform(-1, 1) for name in names}
+            receives = {name: FACTOR ** draws.uniform(-1, 1) for name in names}
             self._mean_ns = {
-                (source, target): min(SLOWEST_MS, median_ms * sends[source] * hears[target]) * NS_PER_MS
+                (source, target): min(MAX_MEAN_MS, median_ms * sends[source] * receives[target]) * NS_PER_MS
                 for source in names
                 for target in names
                 if source != target
@@ -50,12 +50,12 @@ class Links:
             self._stragglers = draws.choice(STRAGGLERS)
 
     def near_ns(self) -> int:
-        """Draws the time of a packet to or from a client, or of a probe."""
-        return LEAST_DELAY_NS + int(self._random() * SPREAD_NS)
+        """Draws the latency of a packet to or from a client, or of a probe."""
+        return MIN_DELAY_NS + int(self._random() * SPREAD_NS)
 
     def delay_ns(self, source: str, target: str) -> int:
-        """Draws the time of a packet from a node to a node."""
-        delay_ns = LEAST_DELAY_NS + int(self._random() * SPREAD_NS)
+        """Draws the latency of a packet between two nodes."""
+        delay_ns = MIN_DELAY_NS + int(self._random() * SPREAD_NS)
         mean_ns = self._mean_ns.get((source, target))
         if mean_ns is None:
             return delay_ns

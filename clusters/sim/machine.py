@@ -1,7 +1,7 @@
-"""A simulated node: its clock, its disk, and the one process that runs on it.
+"""A simulated node: its clock, its disk, and its one process.
 
-A process that raises is dead from then on, with the traceback in the node's log, as a real one would be. Nothing of a process
-outlives its end but the node's disk and log: its timers never fire, and clients whose requests it had are told of it.
+An exception ends a process, as it ends a real one; the node's log has the traceback. After the end of a process its timers
+never fire, and its unanswered requests fail with `Broken`. The node's disk and log stay.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from clusters.sim.host import Disk, Factory, Process, Reply, Request
     from clusters.sim.world import SimWorld
 
-EPOCH_NS = 1_767_225_600 * NS_PER_S  # what a right wall clock shows at the world's beginning: 2026-01-01T00:00:00Z
+EPOCH_NS = 1_767_225_600 * NS_PER_S  # the right wall time at the world's beginning: 2026-01-01T00:00:00Z
 FATAL = "FATAL"
 RUNNING, STOPPED = "S", "T"  # state letters as in /proc/PID/stat
 
@@ -36,27 +36,27 @@ class SimTimer:
         self._action: Callable[[], None] | None = action
 
     def cancel(self) -> None:
-        """Lets it never fire."""
+        """Stops the timer, so that it never fires."""
         self._action = None
 
     def fire(self) -> None:
-        """Carries out its action, if it was not cancelled and its process lives."""
+        """Calls the action, if the timer was not cancelled and the process lives. While the process is paused, it waits."""
         action, host = self._action, self._host
         if action is None or not host.alive:
             return
         if host.machine.paused:
-            host.machine.keep(self.fire, ())
+            host.machine.defer(self.fire, ())
             return
         self._action = None
-        host.machine.let(action, ())
+        host.machine.call(action, ())
 
 
 class SimHost:
-    """What one process sees of its machine, from its start to its end; see `clusters.sim.host.Host`.
+    """The machine of one process, from its start to its end; see `clusters.sim.host.Host`.
 
     Attributes:
         machine: The machine.
-        alive: Whether the process has not ended.
+        alive: Whether the process still runs, paused or not.
     """
 
     def __init__(self, machine: Machine, number: int) -> None:
@@ -73,11 +73,11 @@ class SimHost:
         return EPOCH_NS + self._world.now_ns + self.machine.ahead_ns()
 
     def monotonic_ns(self) -> int:
-        """Returns nanoseconds that no fault changes."""
+        """Returns a clock in nanoseconds that no fault changes."""
         return self._world.now_ns
 
     def after(self, delay_ns: int, action: Callable[[], None]) -> SimTimer:
-        """Calls `action` once after a time."""
+        """Calls `action` once after a delay."""
         timer = SimTimer(self, action)
         self._world.later(max(0, delay_ns), timer.fire, ())
         return timer
@@ -99,9 +99,9 @@ class Machine:
         name: The node's name.
         world: The world it is in.
         disk: Its disk.
-        paused: Whether its process is stopped for a while.
-        handled: How many messages and timers its processes have handled.
-        lines: Its log.
+        paused: Whether its process is paused.
+        handled: The number of messages and timers that its processes have handled.
+        lines: The lines of its log.
     """
 
     def __init__(self, name: str, world: SimWorld) -> None:
@@ -115,19 +115,19 @@ class Machine:
         self._process: Process | None = None
         self._started = 0
         self._waiting: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
-        self._asked: dict[tuple[str, int], asyncio.Future[Any]] = {}
+        self._unanswered: dict[tuple[str, int], asyncio.Future[Any]] = {}
         self._ahead_ns = 0
         self._period_ns: int | None = None
         self._set_ns = 0
 
     @property
     def runs(self) -> bool:
-        """Says whether a process runs, paused or not."""
+        """Returns whether a process runs, paused or not."""
         return self._host is not None
 
     @property
     def process(self) -> Process | None:
-        """Returns the process, for a look from outside; None if there is none."""
+        """Returns the process, so that others can inspect it; None if there is none."""
         return self._process
 
     def state(self) -> tuple[int, str] | None:
@@ -146,73 +146,73 @@ class Machine:
             self._process = factory(host)
             self._process.start()
 
-        self.let(begin, ())
+        self.call(begin, ())
 
     def kill(self) -> None:
-        """Ends the process, and whatever it had in memory; does nothing if there is none."""
+        """Ends the process and loses its memory; does nothing if there is none."""
         if self._host is None:
             return
         self._host.alive = False
         self._host = self._process = None
         self.paused = False
         self._waiting.clear()
-        asked, self._asked = self._asked, {}
-        for future in asked.values():
+        unanswered, self._unanswered = self._unanswered, {}
+        for future in unanswered.values():
             self.world.later(self.world.links.near_ns(), self.world.fail, (future, Broken(f"{self.name} broke off")))
 
     def pause(self) -> None:
-        """Stops the process: messages and timers wait."""
+        """Pauses the process: its messages and timers wait."""
         self.paused = self._host is not None
 
     def resume(self) -> None:
-        """Lets a stopped process go on with what has waited, in its order."""
+        """Resumes a paused process. It handles the messages and timers that waited, in their order."""
         self.paused = False
         waiting, self._waiting = self._waiting, []
         for action, arguments in waiting:
             self.world.later(0, action, arguments)
 
-    def keep(self, action: Callable[..., None], arguments: tuple[Any, ...]) -> None:
-        """Keeps something for the time after a pause."""
+    def defer(self, action: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+        """Delays a call until the process resumes."""
         self._waiting.append((action, arguments))
 
-    def let(self, action: Callable[..., None], arguments: tuple[Any, ...]) -> None:
-        """Lets the process do something; if it raises, it is dead."""
+    def call(self, action: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+        """Calls a function of the process. An exception ends the process."""
         self.handled += 1
         try:
             action(*arguments)
-        except Exception as error:  # noqa: BLE001 - whatever a process raises ends it, and is in its log
+        except Exception as error:  # noqa: BLE001 - any exception ends the process, and its log shows it
             self.log(f"{FATAL} {type(error).__name__}: {error}")
             self.lines.extend(traceback.format_exc().rstrip().splitlines())
             self.kill()
 
     def arrive(self, sender: str, message: Any) -> None:
-        """Takes a message of another node."""
+        """Gives a message of another node to the process. Without a process the message is lost."""
         if self._process is None:
             return
         if self.paused:
-            self._waiting.append((self.arrive, (sender, message)))
+            self.defer(self.arrive, (sender, message))
             return
-        self.let(self._process.receive, (sender, message))
+        self.call(self._process.receive, (sender, message))
 
-    def take(self, client: str, request: Request, future: asyncio.Future[Any]) -> None:
-        """Takes a request of a client, or refuses it."""
+    def accept(self, client: str, request: Request, future: asyncio.Future[Any]) -> None:
+        """Gives a request of a client to the process. Without a process the request fails with `Refused`."""
         if self._process is None:
             refused = Refused(f"nobody listens on {self.name}")
             self.world.later(self.world.links.near_ns(), self.world.fail, (future, refused))
             return
-        self._asked[client, request.id] = future
+        self._unanswered[client, request.id] = future
         if self.paused:
-            self._waiting.append((self._receive, (client, request)))
+            self.defer(self._receive, (client, request))
             return
         self._receive(client, request)
 
     def _receive(self, client: str, request: Request) -> None:
         if self._process is not None:
-            self.let(self._process.receive, (client, request))
+            self.call(self._process.receive, (client, request))
 
     def answer(self, client: str, reply: Reply) -> None:
-        """Sends a reply to a client; one that nobody waits for is lost."""
-        future = self._asked.pop((client, reply.id), None)
+        """Sends a reply to a client. A reply to an unknown or answered request is lost."""
+        future = self._unanswered.pop((client, reply.id), None)
         if future is not None:
             self.world.later(self.world.links.near_ns(), self.world.fulfil, (future, reply.body))
 
@@ -228,5 +228,5 @@ class Machine:
         return 0 if turn % 2 else self._ahead_ns
 
     def set_clock(self, ahead_ns: int, period_ns: int | None) -> None:
-        """Sets the wall clock aside; with a period, to and fro."""
+        """Sets the wall clock ahead of the true time. With a period it alternates between that and the true time."""
         self._ahead_ns, self._period_ns, self._set_ns = ahead_ns, period_ns, self.world.now_ns

@@ -1,7 +1,7 @@
-"""The simulated network between the nodes: delays, cuts, and disturbances.
+"""The simulated network between the nodes: delays, cuts and disturbances.
 
-A packet is anything that is sent from a node to a node. Without faults it arrives after a time that varies (`links`), so
-packets overtake each other. What faults do to a packet is drawn when it is sent.
+A packet is a message from a node to a node. Without faults it arrives after a varying time (`links`), so packets overtake each
+other. The network draws the effect of faults on a packet at the time of its sending.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ class Network:
 
     Attributes:
         cuts: The grudges in force, by key.
-        disturbances: By key: node, whether it is about what arrives there, and the disturbance.
+        disturbances: By key: the node, whether arriving packets are disturbed (or leaving ones), and the disturbance.
     """
 
     def __init__(
         self, seed: int, links: Links, later: Callable[[int, Callable[..., None], tuple[Any, ...]], None]
     ) -> None:
-        """Makes it.
+        """Makes a network without faults.
 
         Args:
             seed: The root seed.
-            links: How long packets take without faults.
-            later: Calls a function with arguments after so many nanoseconds.
+            links: The latency of packets without faults.
+            later: Calls a function with arguments after a delay in nanoseconds.
         """
         self._links = links
         self._faults = stream(seed, "sim/network/faults")
@@ -62,11 +62,11 @@ class Network:
 
         Args:
             source: The node that sends it.
-            target: The node that it is for.
-            arrive: Is called with the arguments when the packet arrives.
-            arguments: Likewise.
-            probe: Whether it measures what faults do: all links are fast for it, `arrive` gets a further argument `damaged`,
-                and a damaged packet is not dropped.
+            target: The node that receives it.
+            arrive: The function to call with the arguments when the packet arrives.
+            arguments: The arguments of `arrive`.
+            probe: Whether the packet measures the effect of faults. All links are fast for a probe. `arrive` gets a further
+                argument `damaged`, and the network does not drop a damaged probe.
         """
         delay_ns = self._links.near_ns() if probe else self._links.delay_ns(source, target)
         if self._quiet or source == target:
@@ -84,7 +84,7 @@ class Network:
             self._later(delay_ns + late_ns + again_ns, arrive, arguments)
 
     def _is_cut(self, source: str, target: str) -> bool:
-        """Says whether a packet is dropped by a grudge, and counts it."""
+        """Returns whether a grudge drops the packet, and counts the packet if so."""
         for cut in self.cuts.values():
             if source in cut.grudge.get(target, ()):
                 cut.dropped[source, target] = cut.dropped.get((source, target), 0) + 1
@@ -92,7 +92,7 @@ class Network:
         return False
 
     def _disturbed(self, source: str, target: str) -> tuple[int, int, bool]:
-        """Draws what disturbances do to a packet: how often it arrives, how much later, and whether it is damaged."""
+        """Draws the effect of disturbances on a packet: the number of copies, the delay in ns, and whether it is damaged."""
         draw = self._faults.random
         copies, late_ns, damaged = 1, 0, False
         for node, arriving, how in (each for of_key in self.disturbances.values() for each in of_key):
@@ -119,7 +119,7 @@ class Network:
         self._quiet = False
 
     def mend(self, key: int) -> Cut | None:
-        """Takes away what is in force under a key, and returns the cut if there was one."""
+        """Removes the cut and the disturbances of a key. Returns the cut, or None if there was none."""
         self.disturbances.pop(key, None)
         cut = self.cuts.pop(key, None)
         self._quiet = not (self.cuts or self.disturbances)

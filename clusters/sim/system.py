@@ -1,7 +1,7 @@
-"""A system that runs in the simulator: what is the same for all of them.
+"""The base class of systems that run in the simulator.
 
-Its own folder says what a process is (`factory`), how a client asks it (`client`), and how a node is asked for its status.
-The rest follows: processes are started, killed, paused and wiped in the world of the cluster, in no virtual time.
+A subclass makes a node's process (`factory`) and the clients (`client`), and reads the status of a node. This class starts,
+kills, pauses and wipes processes. None of this takes virtual time.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Connection:
     """A client's connection to the simulated nodes.
 
     Attributes:
-        name: What the processes know the client by.
+        name: The client's name, which the processes see as the sender.
     """
 
     def __init__(self, world: SimWorld, name: str) -> None:
@@ -53,16 +53,16 @@ class Connection:
 
         Args:
             node: The node's name.
-            body: What is asked; see `Request`.
-            timeout_s: How long it waits; None: as long as it takes.
+            body: The content of the request; see `Request`.
+            timeout_s: The longest wait in seconds; None: no limit.
 
         Returns:
             The body of the reply.
 
         Raises:
-            Refused: No process listens there. The request had no effect, and will have none.
-            Broken: The process died while it had the request, which may have had an effect.
-            TimeoutError: There was no answer in time.
+            Refused: No process listens on the node. The request had no effect, and will have none.
+            Broken: The process died before it answered. The request may have had an effect.
+            TimeoutError: No answer came in time.
         """
         self._requests += 1
         return await self._world.ask(self.name, node, Request(self._requests, body), timeout_s)
@@ -80,7 +80,7 @@ class SimSystem(System):
 
     @abc.abstractmethod
     def factory(self, node: Node) -> Factory:
-        """Returns what makes the process of `node` from its host."""
+        """Returns the function that makes the process of `node` from its host."""
 
     @property
     def world(self) -> SimWorld:
@@ -88,12 +88,12 @@ class SimSystem(System):
         return cast("SimCluster", self.cluster).world
 
     def connect(self, process: int) -> Connection:
-        """Returns a connection of its own for the client of a process."""
+        """Returns a new connection for the client of a process."""
         self._connections += 1
         return Connection(self.world, f"client-{process}-{self._connections}")
 
     async def ask(self, node: Node, body: Any, timeout_s: float) -> Any | None:
-        """Asks the process of a node as an observer does; None if it does not answer in time."""
+        """Sends a request to a node as an observer. Returns the answer, or None if none came in time."""
         if self._observer is None:
             self._observer = Connection(self.world, "observer")
         try:
@@ -110,7 +110,7 @@ class SimSystem(System):
         )  # fmt: skip
 
     def install(self, node: Node) -> None:
-        """Does nothing: what is simulated is in this process already."""
+        """Does nothing: the simulated system is code of this process."""
 
     def start(self, node: Node, role: str | None = None) -> None:  # noqa: ARG002 - a node has one process
         """Starts the process; does nothing if it runs."""
@@ -121,17 +121,17 @@ class SimSystem(System):
         self._machine(node).kill()
 
     def pause(self, node: Node, role: str | None = None) -> None:  # noqa: ARG002
-        """Stops the process for a while.
+        """Pauses the process.
 
         Raises:
-            CommandFailed: There is none.
+            CommandFailed: No process runs.
         """
         if self._machine(node).state() is None:
             raise CommandFailed(node.name, "pause", 1, "no process runs")
         self._machine(node).pause()
 
     def resume(self, node: Node, role: str | None = None) -> None:  # noqa: ARG002
-        """Lets a stopped process go on; does nothing to one that is not stopped."""
+        """Resumes a paused process; does nothing otherwise."""
         self._machine(node).resume()
 
     def process_states(self, node: Node, role: str | None = None) -> Mapping[str, tuple[int, str] | None]:
@@ -144,7 +144,7 @@ class SimSystem(System):
         self._machine(node).lines.clear()
 
     def fatal_log_patterns(self) -> Sequence[str]:
-        """Returns the line that a process leaves which ended by an exception."""
+        """Returns the pattern of the log line of a process that an exception ended."""
         return (rf"^[0-9.]+ {FATAL} ",)
 
     def wait_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
@@ -158,10 +158,10 @@ class SimSystem(System):
         )
 
     async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
-        """Waits until nothing is lacking.
+        """Waits until the nodes serve together; see `lacking`.
 
         Raises:
-            InfrastructureError: Something still is at the deadline; the message says what.
+            InfrastructureError: They do not at the deadline; the message names what is missing.
         """
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + timeout_s
@@ -171,22 +171,22 @@ class SimSystem(System):
             await asyncio.sleep(POLL_S)
 
     async def lacking(self, nodes: Sequence[Node]) -> str | None:
-        """Says what is missing until the nodes serve together: each answers, and all name one leader. None: nothing is."""
+        """Returns what the nodes lack to serve together: each must answer, and all must name one leader. None: nothing."""
         statuses = await asyncio.gather(*(self.status(node, STATUS_TIMEOUT_S) for node in nodes))
         silent = [node.name for node, status in zip(nodes, statuses, strict=True) if status is None]
         if silent:
             return f"{', '.join(silent)} does not answer"
-        told = [status for status in statuses if status is not None]
-        leader = leader_of(told)
+        answers = [status for status in statuses if status is not None]
+        leader = leader_of(answers)
         if leader is None:
-            return "no node says that it leads"
-        astray = [status.node for status in told if status.leader != leader.node]
-        return f"{', '.join(astray)} does not name {leader.node} as the leader" if astray else None
+            return "no node is the leader"
+        others = [status.node for status in answers if status.leader != leader.node]
+        return f"{', '.join(others)} does not name {leader.node} as the leader" if others else None
 
     def look(self, node: Node, key: str | None) -> NodeLook:  # noqa: ARG002 - for systems with a log
-        """Returns what a node is and holds now, without asking it. `key` is the one in question.
+        """Returns the state of a node, read from its objects without a message. `key` chooses the key to show.
 
-        A system with a log adds what it knows of its own processes. It must change nothing.
+        A system with a log overrides this and adds the state of its processes. It must change nothing.
         """
         machine = self._machine(node)
         process = DEAD if not machine.runs else PAUSED if machine.paused else RUNNING

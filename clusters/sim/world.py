@@ -1,8 +1,8 @@
-"""A world in virtual time: machines, the network between them, and one queue of what happens next.
+"""A simulated world in virtual time: machines, the network between them, and one queue of events.
 
-Everything happens on one thread, in the order of its time, and what is due at the same time in the order in which it was asked
-for. The queue passes time for the event loop of the harness (`harness.clock.Events`): while no task of the loop can run, the
-world goes on until it has given one something to do, or until the loop's next timer.
+All events happen on one thread, in the order of their times. Events of the same time happen in the order of their scheduling.
+The world also drives the virtual time of the harness' event loop (`harness.clock.Events`). While no task of the loop can run,
+the world handles events, until one wakes a task or the loop's next timer is due.
 """
 
 from __future__ import annotations
@@ -26,19 +26,20 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-STILL_NS = 600 * NS_PER_S  # if nothing wakes a loop without timers in so long, nothing will: processes tick for ever
+# A loop without timers stops waiting after this time. Processes set timers for ever, so the queue never gets empty.
+MAX_WAIT_NS = 600 * NS_PER_S
 
 
 class SimWorld:
     """The world of one run; see `harness.world.World`.
 
     Attributes:
-        seed: The run's root seed, from which all of its chance comes.
+        seed: The run's root seed. All random numbers of the world come from it.
         names: The names of the nodes, in order.
         now_ns: The time since the world's beginning.
         machines: The nodes by name.
-        links: How long packets take without faults.
-        network: The network between them.
+        links: The latency of packets without faults.
+        network: The network between the nodes.
     """
 
     def __init__(self, names: Sequence[str], seed: int) -> None:
@@ -49,7 +50,7 @@ class SimWorld:
         self.network = Network(seed, self.links, self.later)
         self.machines = {name: Machine(name, self) for name in self.names}
         self._queue: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
-        self._asked = 0  # for: what is due at one time happens in the order in which it was asked for
+        self._scheduled = 0  # the number of events so far, which orders the events of one time
         self._woken = False
         self._mended: dict[int, Mapping[Pair, int]] = {}
 
@@ -58,9 +59,9 @@ class SimWorld:
         return run_virtual(main, self)
 
     def pass_until(self, deadline_s: float | None) -> float | None:
-        """Lets things happen, in order, until one wakes the loop; see `harness.clock.Events`."""
+        """Handles events, in order, until one wakes the loop; see `harness.clock.Events`."""
         queue = self._queue
-        limit_ns = self.now_ns + STILL_NS if deadline_s is None else int(deadline_s * NS_PER_S)
+        limit_ns = self.now_ns + MAX_WAIT_NS if deadline_s is None else int(deadline_s * NS_PER_S)
         self._woken = False
         while queue and queue[0][0] <= limit_ns:
             at_ns, _, action, arguments = heapq.heappop(queue)
@@ -73,18 +74,18 @@ class SimWorld:
         return deadline_s
 
     def later(self, delay_ns: int, action: Callable[..., None], arguments: tuple[Any, ...]) -> None:
-        """Calls a function with arguments after so many nanoseconds."""
-        self._asked += 1
-        heapq.heappush(self._queue, (self.now_ns + delay_ns, self._asked, action, arguments))
+        """Calls a function with arguments after a delay in nanoseconds."""
+        self._scheduled += 1
+        heapq.heappush(self._queue, (self.now_ns + delay_ns, self._scheduled, action, arguments))
 
     def fulfil(self, future: asyncio.Future[Any], result: Any) -> None:
-        """Gives a task of the loop what it waits for, unless it has given up."""
+        """Gives a future its result and wakes the loop, unless the future is done."""
         if not future.done():
             future.set_result(result)
             self._woken = True
 
     def fail(self, future: asyncio.Future[Any], error: Exception) -> None:
-        """Lets what a task of the loop waits for fail, unless it has given up."""
+        """Gives a future an exception and wakes the loop, unless the future is done."""
         if not future.done():
             future.set_exception(error)
             self._woken = True
@@ -102,16 +103,16 @@ class SimWorld:
     async def ask(self, client: str, node: str, request: Request, timeout_s: float | None = None) -> Any:
         """Sends a request of a client and waits for the answer; see `clusters.sim.system.Connection.ask`.
 
-        The world itself ends the wait: a time-out of asyncio takes as long as the request.
+        An event of the world ends the wait at the time-out.
         """
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         if timeout_s is not None:
             self.later(int(timeout_s * NS_PER_S), self.fail, (future, TimeoutError()))
-        self.later(self.links.near_ns(), self.machines[node].take, (client, request, future))
+        self.later(self.links.near_ns(), self.machines[node].accept, (client, request, future))
         return await future
 
     def cut(self, key: int, grudge: Mapping[str, frozenset[str]]) -> None:
-        """Lets each node drop the packets of the nodes that it has a grudge against."""
+        """Applies a grudge: each node drops the packets of the nodes that it has a grudge against."""
         self.network.cut(key, grudge)
 
     def disturb(self, key: int, node: str, disturbance: Disturbance, *, arriving: bool) -> None:
@@ -119,18 +120,18 @@ class SimWorld:
         self.network.disturb(key, node, disturbance, arriving=arriving)
 
     def mend(self, key: int) -> None:
-        """Takes away what `cut` and `disturb` have set up under a key."""
+        """Removes the cut and the disturbances of a key."""
         cut = self.network.mend(key)
         if cut is not None:
             self._mended[key] = cut.dropped
 
     def dropped(self, key: int) -> Mapping[Pair, int]:
-        """Returns how many packets a cut has dropped so far, by pair."""
+        """Returns the number of packets that a cut has dropped so far, by pair."""
         cut = self.network.cuts.get(key)
         return dict(self._mended.get(key, {}) if cut is None else cut.dropped)
 
     async def probe(self, pairs: Iterable[Pair], *, count: int, wait_s: float) -> Mapping[Pair, Sequence[Arrival]]:
-        """Sends packets through the network, and returns what arrived in time, in the order of arrival."""
+        """Sends packets through the network. Returns those that arrived in time, in the order of arrival."""
         arrived: dict[Pair, list[Arrival]] = {pair: [] for pair in pairs}
 
         def note(pair: Pair, number: int, sent_ns: int, damaged: bool) -> None:  # noqa: FBT001 - as `Network.send` calls it
@@ -143,11 +144,11 @@ class SimWorld:
         return {pair: tuple(found) for pair, found in arrived.items()}
 
     def handled(self, node: str) -> int:
-        """Returns how many messages and timers the processes of a node have handled."""
+        """Returns the number of messages and timers that the processes of a node have handled."""
         return self.machines[node].handled
 
     def listens(self, node: str) -> bool:
-        """Says whether a process of the node would take a request."""
+        """Returns whether a process of the node accepts requests."""
         return self.machines[node].runs
 
     def ahead_ns(self, node: str) -> int:
@@ -155,19 +156,19 @@ class SimWorld:
         return self.machines[node].ahead_ns()
 
     def set_clock(self, node: str, *, ahead_ns: int, period_ns: int | None = None) -> None:
-        """Sets a node's wall clock aside."""
+        """Sets a node's wall clock ahead of the true time; see `Machine.set_clock`."""
         self.machines[node].set_clock(ahead_ns, period_ns)
 
     def fill_disk(self, node: str, *, full: bool) -> None:
-        """Fills a node's disk, or makes room again."""
+        """Fills a node's disk, or empties it to normal again."""
         self.machines[node].disk.full = full
 
     def disk_takes(self, node: str) -> bool:
-        """Says whether a node's disk takes a small file."""
-        return self.machines[node].disk.takes()
+        """Returns whether a node's disk has room for a small file."""
+        return self.machines[node].disk.has_room()
 
     def lose_power(self, node: str) -> Lost:
-        """Takes away what was written to a node's disk and not synced."""
+        """Removes everything from a node's disk that was written and not synced."""
         return self.machines[node].disk.lose_power()
 
     def truncate_file(self, node: str, *, pattern: str, pick: float, amount: int) -> Changed:
@@ -175,11 +176,11 @@ class SimWorld:
         return self.machines[node].disk.cut_end(pattern=pattern, pick=pick, amount=amount)
 
     def flip_bits(self, node: str, *, pattern: str, pick: float, amount: int, seed: int) -> Changed:
-        """Flips bits of one file."""
+        """Flips bits in one file."""
         return self.machines[node].disk.flip(pattern=pattern, pick=pick, amount=amount, seed=seed)
 
     def heal(self) -> None:
-        """Takes away whatever faults have left."""
+        """Removes the effects of all faults."""
         for key in {**self.network.cuts, **self.network.disturbances}:
             self.mend(key)
         for machine in self.machines.values():

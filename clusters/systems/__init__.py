@@ -1,1 +1,1 @@
-"""Systems under test, one folder each. Nothing about a system is known outside its folder."""
+"""Systems under test, one folder each. Code outside a system's folder knows nothing about the system."""

@@ -1,7 +1,8 @@
-"""The JSON of RocketMQ's servers: fastjson writes numbers as keys without quotes.
+"""Parses the JSON of RocketMQ's servers: fastjson writes numbers as keys without quotes.
 
-`{1:"a"}` is not legal JSON. `read` takes it for `{"1": "a"}`, and everything else as JSON. Bodies come from the system under
-test, so time and memory are linear in their length for any content. A body above `MAX_BARE_BYTES` must be legal JSON.
+`{1:"a"}` is not legal JSON. `read` parses it as `{"1": "a"}`, and everything else as JSON. The system under test writes the
+bodies, so the parser takes time and memory linear in their length for any content. A body above `MAX_BARE_BYTES` must be legal
+JSON.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from harness.op import Value
 
 MAX_BARE_BYTES = 1024 * 1024  # a group of a thousand brokers has a twentieth of that
-# Possessive, so that it never tries a second way.
+# The quantifiers are possessive, so that the match never backtracks.
 _BARE_KEY = re.compile(r"([{,][ \t\r\n]*+)(-?+[0-9]++)(?=[ \t\r\n]*+:)")
 
 
@@ -24,8 +25,8 @@ def read(data: bytes) -> Value:
     """Returns the value of a body.
 
     Raises:
-        ValueError: It is not such JSON.
-        RecursionError: It is nested too deeply.
+        ValueError: The body is not JSON, even with quoted keys.
+        RecursionError: The value is nested too deeply.
     """
     try:
         return json.loads(data)
@@ -38,11 +39,11 @@ def read(data: bytes) -> Value:
         try:
             return json.loads(quoted)
         except ValueError:
-            raise strict from None  # its places are those of the data
+            raise strict from None  # its message has positions in the original data
 
 
 def _quoted(text: str) -> Iterator[str]:
-    """Gives a text piece by piece, with quotes around numbers that are keys; what is inside of strings stays."""
+    """Yields a text piece by piece, with quotes around numbers that are keys. Strings stay unchanged."""
     at = 0
     while at < len(text):
         begin = text.find('"', at)
@@ -54,7 +55,7 @@ def _quoted(text: str) -> Iterator[str]:
 
 
 def _string_end(text: str, begin: int) -> int:
-    """Returns where the string ends that begins here; the text's end if it does not end."""
+    """Returns the end of the string that begins at `begin`; the end of the text if the string is not closed."""
     at = begin + 1
     while (quote := text.find('"', at)) >= 0:
         first = quote

@@ -1,4 +1,4 @@
-"""The way to move a leadership to a node of choice, on each library that has a request for it."""
+"""Moves the leadership to a chosen node, on libraries that have a request for it."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ async def move_leadership(
     serving: Callable[[], Awaitable[NodeStatus | None]],
     transfer: Callable[[NodeStatus, float], Awaitable[object]],
 ) -> bool:
-    """Moves the leadership to a node, with as many tries as the time allows, and returns whether it serves there.
+    """Moves the leadership to a node, and tries again until the time is up. Returns whether the node leads and serves.
 
-    A transfer of DLedger often fails, and the old leader is then elected again in a later term.
+    A transfer of DLedger often fails. The old leader then wins an election in a later term.
 
     Args:
         to: The name of the node.
-        timeout_s: For how long to try.
-        serving: Returns who leads and serves; None if nobody does.
-        transfer: Asks a leader to hand over its leadership, in so many seconds at most.
+        timeout_s: The time limit in seconds.
+        serving: Returns the leader that serves; None if there is none.
+        transfer: Requests that a leader transfers its leadership; the second argument is the time limit in seconds.
     """
     deadline_s = time.monotonic() + timeout_s
     while time.monotonic() < deadline_s:

@@ -1,7 +1,7 @@
-"""The nodes of a cluster as members in one text, as DLedger's and RocketMQ's lists of members are: `id-host:port;...`.
+"""The ids of a cluster's nodes in the member lists of DLedger and RocketMQ: `id-host:port;...`.
 
-An id ends at the first hyphen, so a node whose name has one gets another id. Whoever talks to such a system says ids, and
-everybody else names of nodes; only this module knows which is which.
+An id ends at the first hyphen, so a node with a hyphen in its name gets a different id. Messages to such a system have ids, and
+the rest of Labrys uses names of nodes. This module converts between them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _OTHER = re.compile(r"[^A-Za-z0-9._]")
 
 
 class Members:
-    """The members of a group: which id stands for which node.
+    """The members of a group, with the id of each node.
 
     Attributes:
         text: The list of all members.
@@ -30,15 +30,15 @@ class Members:
     def __init__(self, nodes: Sequence[Node], *, port: int, system: str) -> None:
         """Gives each node an id: its name, with an underscore for each character that an id cannot have.
 
-        Where two nodes would get one id, the later one's has a number behind it.
+        If two nodes would get the same id, the later one gets a number at its end.
 
         Args:
             nodes: The nodes.
             port: The port of each member.
-            system: What the system is called, for errors.
+            system: The system's name, for errors.
 
         Raises:
-            InputError: A node's address has a colon, at which a host ends.
+            InputError: A node's address has a colon, which ends the host in such a list.
         """
         self._ids: dict[str, str] = {}
         taken = {node.name for node in nodes if NAME.fullmatch(node.name)}
@@ -58,7 +58,7 @@ class Members:
         return self._ids[name]
 
     def name_of(self, member: str) -> str:
-        """Returns the name of the node with an id; the id itself if no node has it."""
+        """Returns the name of the node with this id; the id itself if no node has it."""
         return self._names.get(member, member)
 
 

@@ -4,8 +4,8 @@ A frame is, big-endian: total length (4 bytes, not counting itself), a word whos
 and whose rest is the header's length, the header, the body. (Source: RocketMQ's RemotingCommand, NettyDecoder; DLedger
 0.4.0's DLedgerRpcNettyService.)
 
-An error shows whether the request may have reached the node. After `NotSent`, it certainly has not. After any other error, it
-may have, and the connection is closed, so that no late answer is taken for that of another request.
+An error shows whether the node may have received the request. After `NotSent`, it certainly has not. After any other error, it
+may have. The connection is then closed, so that a late answer is not mistaken for the answer to another request.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ HEADER_OK = frozenset({0, 200})
 
 
 class RemotingError(InfrastructureError):
-    """A call brought no answer, so whether it had an effect is not known."""
+    """A call got no answer, so it is unknown whether it had an effect."""
 
 
-class NotSent(RemotingError):  # noqa: N818 - says what is certain
-    """No byte of the request left: it certainly had no effect."""
+class NotSent(RemotingError):  # noqa: N818 - names the state of the request
+    """No byte of the request was sent, so it certainly had no effect."""
 
 
-class BadAnswer(RemotingError):  # noqa: N818 - says what came
-    """What came back is not an answer as the protocol has it."""
+class BadAnswer(RemotingError):  # noqa: N818 - names the cause
+    """The answer does not follow the protocol."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class Answer:
 
     Attributes:
         status: The header's code: the server's own, or one of the remoting layer's. DLedger's own answers have 200.
-        remark: What the server says beside; empty if nothing.
+        remark: The server's remark; empty if there is none.
         body: The JSON object of the body; empty if there is none.
         extension: The header's `extFields`.
     """
@@ -78,7 +78,7 @@ class Connection:
         """Connects.
 
         Raises:
-            NotSent: Nobody answered in time, or refused.
+            NotSent: The host refuses the connection, or does not accept it in time.
         """
         where = f"{host}:{port}"
         try:
@@ -91,9 +91,9 @@ class Connection:
         return cls(reader, writer, where)
 
     async def call(self, code: int, body: Value, *, extension: Mapping[str, str]) -> Answer:
-        """Sends a request and waits for its answer; the caller bounds the time.
+        """Sends a request and waits for its answer. The caller limits the time.
 
-        A call that is cancelled, or fails, leaves the connection closed.
+        A call that fails or is cancelled closes the connection.
 
         Args:
             code: The request code.
@@ -101,15 +101,15 @@ class Connection:
             extension: The header's `extFields`.
 
         Raises:
-            NotSent: The connection was closed before.
-            RemotingError: The answer did not come, or was none.
+            NotSent: The connection was closed before the call.
+            RemotingError: No answer came, or a bad one.
         """
         with self._whole():
             header, found = await self._exchange(code, _payload(body), extension)
             return self._answer(header, _object(found, f"{self._where}: body") if found else {})
 
     async def call_text(self, code: int, text: str | None, *, extension: Mapping[str, str]) -> tuple[Answer, str]:
-        """Sends a request whose body is a text, and waits for an answer whose body is one; else as `call`.
+        """Sends a request with a text as body, and waits for an answer with a text as body; otherwise like `call`.
 
         Args:
             code: The request code.
@@ -117,7 +117,7 @@ class Connection:
             extension: The header's `extFields`.
 
         Returns:
-            The answer, without its body, and the text; empty if there is none.
+            The answer without its body, and the text, which can be empty.
         """
         with self._whole():
             header, found = await self._exchange(code, b"" if text is None else text.encode(), extension)
@@ -132,29 +132,29 @@ class Connection:
         timeout_s: float,
         take: Callable[[int, Answer], bool],
     ) -> None:
-        """Sends many requests of one kind, with a bounded number in flight; answers come in any order.
+        """Sends many requests of one kind, with a limited number in flight. The answers can come in any order.
 
-        A call that is cancelled, or fails, leaves the connection closed.
+        A call that fails or is cancelled closes the connection.
 
         Args:
-            code: The request code of all.
-            bodies: The bodies, in the order in which they are sent.
-            window: The most requests in flight.
-            timeout_s: How long any answer may take to be the next one.
-            take: Takes the place of a request among the bodies and its answer. Where it returns False, no further request is
-                sent; it still takes the answers to those in flight.
+            code: The request code of all requests.
+            bodies: The bodies, in the order of sending.
+            window: The maximum number of requests in flight.
+            timeout_s: The longest wait for the next answer, in seconds.
+            take: Receives the position of a request in `bodies`, and its answer. If it returns False, no further request is
+                sent. It still receives the answers to the requests in flight.
 
         Raises:
-            NotSent: The connection was closed before.
-            RemotingError: An answer did not come, or was none.
+            NotSent: The connection was closed before the call.
+            RemotingError: An answer did not come, or was bad.
         """
-        asking = enumerate(bodies)
+        requests = enumerate(bodies)
         in_flight: dict[Value, int] = {}
         goes_on = True
         with self._whole():
             while True:
                 while goes_on and len(in_flight) < window:
-                    place, body = next(asking, (-1, {}))
+                    place, body = next(requests, (-1, {}))
                     if place < 0:
                         goes_on = False
                         break
@@ -177,7 +177,7 @@ class Connection:
 
     @contextlib.contextmanager
     def _whole(self) -> Iterator[None]:
-        """Closes the connection unless the block ends well, and names what broke it."""
+        """Closes the connection if the block fails, and turns errors of the transport into `RemotingError`."""
         if self.closed:
             raise NotSent(f"{self._where}: the connection is closed")
         ended = False
@@ -194,18 +194,18 @@ class Connection:
 
     @property
     def closed(self) -> bool:
-        """Returns whether no call can be made any more."""
+        """Returns whether the connection is closed, so that no call is possible."""
         return self._writer.is_closing() or self._reader.at_eof()
 
     def close(self) -> None:
-        """Closes at once, without waiting for what is still under way."""
+        """Closes the connection at once, without waiting for requests in flight."""
         with contextlib.suppress(OSError):
             self._writer.transport.abort()
 
     async def _exchange(
         self, code: int, payload: bytes, extension: Mapping[str, str]
     ) -> tuple[Mapping[str, Value], bytes]:
-        """Sends a request and reads its answer; returns the answer's header and body."""
+        """Sends a request and reads its answer. Returns the answer's header and body."""
         opaque = next(self._opaque)
         self._writer.write(_frame(code, opaque, payload, extension))
         await self._writer.drain()
@@ -216,7 +216,7 @@ class Connection:
         return header, found
 
     async def _read(self) -> tuple[Mapping[str, Value], bytes]:
-        """Reads an answer; returns its header and its body."""
+        """Reads an answer. Returns its header and its body."""
         (total,) = LENGTH.unpack(await self._reader.readexactly(LENGTH.size))
         if not LENGTH.size <= total <= MAX_FRAME_BYTES:
             raise BadAnswer(f"{self._where} sent a frame of {total} bytes; at most {MAX_FRAME_BYTES} are possible")
@@ -229,7 +229,7 @@ class Connection:
         return _object(frame[LENGTH.size : body_at], f"{self._where}: header"), frame[body_at:]
 
     def _opaque_of(self, header: Mapping[str, Value]) -> int:
-        """Returns the number of the request that a header answers."""
+        """Returns the number of the request in an answer's header."""
         opaque = header.get("opaque")
         if not isinstance(opaque, int):
             raise BadAnswer(f"{self._where} answered request {str(opaque)[:100]!r}; a request is a whole number")

@@ -1,6 +1,6 @@
-"""The wait until the nodes of a system serve together, for systems whose nodes report their status over the network.
+"""Waits until the nodes of a system serve together, for systems whose nodes report their status over the network.
 
-A wait ends early if it cannot succeed, because a process is gone. The error names the process, and has the end of its log.
+The wait ends early if a process is gone, because it cannot succeed then. The error names the node, and has the end of its log.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from harness.system import System
 
 POLL_S = 0.1
-ALIVE_CHECK_S = 2.0  # how often a node that does not answer is asked over SSH whether its process is still there
+ALIVE_CHECK_S = 2.0  # the interval of the SSH checks whether a silent node still has its process
 
 
 def wait_until_complete(
@@ -30,40 +30,40 @@ def wait_until_complete(
     timeout_s: float,
     look: Callable[[Sequence[Node]], Awaitable[tuple[Mapping[str, str], Sequence[Node]]]],
     *,
-    called: str,
+    system_name: str,
     logs: Sequence[str],
 ) -> None:
     """Waits until no node lacks anything.
 
     Args:
-        system: Whose nodes they are.
+        system: The system.
         nodes: The nodes.
-        timeout_s: For how long.
-        look: Returns node to what it lacks, and the nodes that do not answer.
-        called: The system's name in the message.
+        timeout_s: The time limit in seconds.
+        look: Returns what each node lacks, and the nodes that do not answer.
+        system_name: The system's name in the message.
         logs: The logs on a node whose last lines the message shows.
 
     Raises:
-        InfrastructureError: They lack something at the deadline, or a process is gone.
+        InfrastructureError: A node lacks something at the deadline, or a process is gone.
     """
-    missing = asyncio.run(_missing_in_the_end(system, nodes, timeout_s, look, called))
+    missing = asyncio.run(_wait(system, nodes, timeout_s, look, system_name))
     if missing:
         by_name = {node.name: node for node in nodes}
         tails = "".join(
             f"\n--- last lines of {logs[0]} on {name}\n{_tail(system, by_name[name], logs)}" for name in missing
         )
         reasons = "; ".join(f"{name} {reason}" for name, reason in missing.items())
-        raise InfrastructureError(f"{called} does not serve within {timeout_s:g} s: {reasons}{tails}")
+        raise InfrastructureError(f"{system_name} does not serve within {timeout_s:g} s: {reasons}{tails}")
 
 
-async def _missing_in_the_end(
+async def _wait(
     system: System,
     nodes: Sequence[Node],
     timeout_s: float,
     look: Callable[[Sequence[Node]], Awaitable[tuple[Mapping[str, str], Sequence[Node]]]],
-    called: str,
+    system_name: str,
 ) -> Mapping[str, str]:
-    """Returns nothing as soon as the nodes serve; else what they lack at the deadline, or when a process is gone."""
+    """Waits until the nodes serve. Returns what each node lacks at the deadline, or when a process is gone; else empty."""
     start_s = time.monotonic()
     check_alive_s = start_s + ALIVE_CHECK_S
     while True:
@@ -73,9 +73,9 @@ async def _missing_in_the_end(
             return missing
         if now_s > check_alive_s:
             states = await asyncio.to_thread(on_nodes, silent, system.process_state)
-            gone = [name for name, state in states.items() if state is None]  # not: cannot be asked
+            gone = [name for name, state in states.items() if state is None]  # an exception means that SSH failed
             if gone:
-                return dict.fromkeys(gone, f"runs no process of {called} any more")
+                return dict.fromkeys(gone, f"runs no process of {system_name} any more")
             check_alive_s = time.monotonic() + ALIVE_CHECK_S
         await asyncio.sleep(POLL_S)
 

@@ -1,9 +1,9 @@
 """Faults of the wall clock: one jump, or repeated jumps forward and back.
 
-If a node has its own clock, the fault sets it. If it shares the clock of this machine, the fault never changes that clock, but
-only the clock of the system's process, with libfaketime (see `fakeclock`). A node without either is refused before the run and
-at the start of the fault. Healing needs no time server: the undo note has the difference between the wall clock and the uptime
-at the start, and healing restores it. No process can set the uptime.
+If a node has its own clock, the fault sets it. If it shares the clock of this machine, the fault changes only the clock of the
+system's process, with libfaketime (see `fakeclock`). Labrys refuses a node without either before the run and at the start of
+the fault. Healing needs no time server: the undo note has the difference between the wall clock and the uptime at the start,
+and healing restores it. No process can set the uptime.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ SAMPLES = 12
 LEAST_MS = 50
 MOST_MS = 288_000
 
-# Sets $base to what the wall clock says at an uptime of 0.
+# Sets $base to the wall clock's time at the uptime 0.
 _BASE = fakeclock.base("date")
-# `at OFFSET` sets the clock to what it should say by $base, and that much more; again where the machine was too busy between
-# looking at the uptime and setting it.
+# `at OFFSET` sets the clock to the right time by $base plus OFFSET. It tries again if too much time passed between the reading
+# of the uptime and the setting.
 _AT = f"""at() {{
   tries=0
   while :; do
@@ -56,18 +56,18 @@ _AT = f"""at() {{
 
 
 def skewing(name: str, offset_s: float, at: str) -> str:
-    """Returns a script that leaves the undo note and sets the clock aside by `offset_s`.
+    """Returns a script that writes the undo note and sets the clock ahead.
 
     Args:
         name: The note's name.
-        offset_s: How far ahead.
+        offset_s: By how many seconds; negative: back.
         at: The shell function that sets the clock.
     """
     return _with_note(name, f"{at}\nat {offset_s:.3f}", at)
 
 
 def strobing(name: str, delta_s: float, period_s: float, at: str) -> str:
-    """Returns a script that leaves the undo note and lets the clock jump by `delta_s` and back, each after `period_s`."""
+    """Returns a script that writes the undo note, and makes the clock jump by `delta_s` and back, once in each `period_s`."""
     pid_file = _strobe_pid(name)
     loop = f"""echo $$ > {pid_file}
 base=$1
@@ -100,7 +100,7 @@ def _with_note(name: str, effect: str, at: str) -> str:
 
 
 class ClockFault(Fault):
-    """Common to faults of the clock."""
+    """The base class of faults of the clock."""
 
     NEEDS: ClassVar[frozenset[str]] = frozenset({ROOT, OWN_CLOCK})
     INSTEAD: ClassVar[Mapping[str, str]] = {OWN_CLOCK: FAKETIME}
@@ -109,30 +109,30 @@ class ClockFault(Fault):
 
     @classmethod
     def needs(cls, nodes: Sequence[Node], *, at_role: bool = False) -> frozenset[str]:
-        """Returns what it needs: a process of a role has a clock of its own only by libfaketime."""
+        """Returns the capabilities that it needs. Only libfaketime gives the process of a role its own clock."""
         return frozenset({ROOT, FAKETIME}) if at_role else super().needs(nodes)
 
     def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
         super().__init__(planned=planned, targets=targets, field=field)
-        self.before: dict[str, dict[str, float]] = {}  # node to clock to how far it was ahead
+        self.before: dict[str, dict[str, float]] = {}  # node to label to seconds ahead of the uptime
         self.faked: frozenset[str] = frozenset()
 
     @abc.abstractmethod
     def script(self, at: str) -> str:
-        """Returns what makes the fault on a node, with the shell function that sets its clock."""
+        """Returns the script that injects the fault on a node; `at` is the shell function that sets its clock."""
 
     def ahead_s(self, node: Node) -> dict[str, float]:
-        """Reads how far each wall clock is ahead of the node's uptime, which no one can set; by label."""
+        """Reads how far each wall clock is ahead of the node's uptime, which no process can set; by label."""
         return {label: offs_s[0] for label, offs_s in self.samples_s(node, 1).items()}
 
     def samples_s(self, node: Node, samples: int) -> dict[str, list[float]]:
-        """Reads some times how far each wall clock is ahead of the node's uptime.
+        """Reads `samples` times how far each wall clock is ahead of the node's uptime.
 
         Returns:
-            Label to readings: of each process that has a clock of its own, or of the machine under the node's name.
+            The readings by label: of each process with its own clock, or of the machine under the node's name.
 
         Raises:
-            FaultError: A process should have a clock of its own, and there is no process, or it has none.
+            FaultError: A process that needs its own clock does not run, or has no such clock.
         """
         if node.name not in self.faked:
             return {node.name: self._of_machine_s(node, samples)}
@@ -146,7 +146,7 @@ class ClockFault(Fault):
         return found
 
     def _next_ahead_s(self, node: Node) -> dict[str, float]:
-        """Reads the same for processes that are started next, since those of before may be killed by another fault."""
+        """Reads the same for the next processes that start, since another fault can have killed the current ones."""
         if node.name not in self.faked:
             return {node.name: self._of_machine_s(node, 1)[0]}
         remote = self.field.shell(node)
@@ -157,19 +157,19 @@ class ClockFault(Fault):
 
     def _of_machine_s(self, node: Node, samples: int) -> list[float]:
         script = fakeclock.readings("date", samples)
-        said = self.field.shell(node).run(script, timeout_s=SHELL_TIMEOUT_S).stdout
-        return [float(line) for line in said.split()]
+        output = self.field.shell(node).run(script, timeout_s=SHELL_TIMEOUT_S).stdout
+        return [float(line) for line in output.split()]
 
     async def begin(self) -> Begun:
-        """Measures the clocks, then sets them."""
+        """Reads the clocks, then sets them."""
         can = await self.field.capabilities()
         self.faked = frozenset(name for name in self.targets if self.role or OWN_CLOCK not in can[name].available)
 
-        def strike(node: Node) -> None:
+        def inject(node: Node) -> None:
             self.before[node.name] = self.ahead_s(node)
             self.field.shell(node).run(self.script(self._at(node)), timeout_s=SHELL_TIMEOUT_S)
 
-        await self.act(self.targets, strike, "setting the clock")
+        await self.act(self.targets, inject, "setting the clock")
         of_process = sorted(self.faked)
         return Begun(
             targets=self.targets,
@@ -177,7 +177,7 @@ class ClockFault(Fault):
         )
 
     async def end(self) -> Proof | None:
-        """Puts the clocks back and verifies that they show what they would have shown.
+        """Sets the clocks back, and verifies that they are right again.
 
         Raises:
             FaultError: A clock is still wrong, or its node cannot be reached.
@@ -223,17 +223,17 @@ class Skew(ClockFault):
 
     @classmethod
     def draw(cls, drawing: Drawing) -> tuple[str | tuple[str, ...], dict[str, Value]]:
-        """Draws the nodes and, where it is not given, the offset: small ones as likely as large ones."""
+        """Draws the nodes and, if it is not given, the offset, log-uniformly."""
         target, options = super().draw(drawing)
         size = LEAST_MS * (MOST_MS / LEAST_MS) ** drawing.rng.random()
         return target, {"offset_ms": round(size) * drawing.rng.choice((-1, 1)), **options}
 
     def script(self, at: str) -> str:
-        """Returns the setting aside."""
+        """Returns the script that sets the clock once."""
         return skewing(self.name, float(self.options.get("offset_ms", 0)) / 1000, at)
 
     async def prove(self) -> Proof:
-        """Measures the clocks again."""
+        """Reads the clocks again."""
         wanted_s = float(self.options.get("offset_ms", 0)) / 1000
         now = (await self.act(sorted(self.before), self.ahead_s, "reading the clock")).done
         off = {
@@ -264,7 +264,7 @@ class Strobe(ClockFault):
 
     @classmethod
     def draw(cls, drawing: Drawing) -> tuple[str | tuple[str, ...], dict[str, Value]]:
-        """Draws the nodes and, where they are not given, jump and period: small ones as likely as large ones."""
+        """Draws the nodes and, if they are not given, jump and period, log-uniformly."""
         target, options = super().draw(drawing)
         drawn = {
             "delta_ms": round(2 ** drawing.rng.uniform(6, 18)),
@@ -273,12 +273,12 @@ class Strobe(ClockFault):
         return target, {**drawn, **options}
 
     def script(self, at: str) -> str:
-        """Returns the jumping."""
+        """Returns the script that makes the clock jump repeatedly."""
         delta_ms, period_ms = self.options.get("delta_ms", LEAST_MS), self.options.get("period_ms", LEAST_MS)
         return strobing(self.name, float(delta_ms) / 1000, float(period_ms) / 1000, at)
 
     async def prove(self) -> Proof:
-        """Reads the clocks a number of times."""
+        """Reads the clocks several times."""
         delta_s = float(self.options.get("delta_ms", LEAST_MS)) / 1000
 
         def sample(node: Node) -> dict[str, list[float]]:

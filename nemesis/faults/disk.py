@@ -1,8 +1,7 @@
-"""Faults of the disk under the system's data: power loss, and no room left.
+"""Faults of the disk with the system's data: power loss, and a full disk.
 
 Both need the data directory on a volume of Labrys from the start of the run (`volume`). If a system acknowledges data before it
-syncs, a power loss on a majority may lose acknowledged data by design. So the record has the number of nodes, and the default
-target is one node.
+syncs, a power loss on a majority can lose acknowledged data by design. So the default target is one node.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ class PowerLoss(Kill):
             self._losses[label] = volume.lose_power(remote, directories[role], role)
 
     async def prove(self) -> Proof:
-        """Proves the kill, and that what was not synced is gone while what was synced is not."""
+        """Proves the kill, and that unsynced data is gone while synced data is whole."""
         killed = await super().prove()
         texts = []
         lost = bool(self._losses)
@@ -102,7 +101,7 @@ class DiskFull(Fault):
         self.field.shell(node).run(making(self.name, effect=effect, undo=undo), timeout_s=SHELL_TIMEOUT_S)
 
     def _rooms(self, node: Node) -> list[tuple[int, bool]]:
-        """Returns the bytes that are free for each process of the node, and whether it can write a small file."""
+        """Returns the free bytes for each process of the node, and whether a small file can be written."""
         remote = self.field.shell(node)
         rooms = [volume.room(remote, self.field.system.data_dir(node, role)) for role in self.roles_on(node)]
         if not rooms:
@@ -114,7 +113,7 @@ class DiskFull(Fault):
         return max(free for free, _ in rooms), any(writable for _, writable in rooms)
 
     async def prove(self) -> Proof:
-        """Looks at the free room, and tries to write."""
+        """Reads the free space, and tries to write."""
         rooms = (await self.act(self.targets, self._room, "looking at the disk")).done
         texts = [
             f"{node} has {free} bytes free and {'takes' if writable else 'refuses'} a small file"
@@ -130,7 +129,7 @@ class DiskFull(Fault):
         )
 
     async def end(self) -> Proof | None:
-        """Makes room again, and starts the process where it died of the full disk.
+        """Frees the space, and starts the process again if it died because of the full disk.
 
         Raises:
             FaultError: A disk is still full, a node cannot be reached, or the process cannot be started.

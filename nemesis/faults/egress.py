@@ -1,8 +1,8 @@
-"""Faults of a node's sending side, by a queueing discipline: delay, duplicates, reordering, damage, a narrow link.
+"""Faults of a node's sending side, by a queueing discipline: delay, duplicates, reordering, damage, limited rate.
 
-The discipline sits at the root of the device that leads to the other nodes, under a handle of our own, and shapes all that
-the node sends there. Its effect is measured from outside it: by the time a TCP connection takes, and by how many datagrams
-arrive at the other nodes, how often, and how many damaged, compared with the same measurement just before.
+The discipline is at the root of the device that leads to the other nodes. It has a handle of Labrys, and shapes all packets
+that the node sends there. The proof measures the time of TCP connections, and the datagrams that arrive at the other nodes: how
+many, how often, and how many are damaged. It compares this with the same measurement just before the fault.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from harness.capabilities import NETEM, ROOT, TBF
 from harness.faults import Begun, Proof
 from harness.slowness import slowed
 from nemesis import options as opt
-from nemesis.datagrams import LITTLE, Arrivals, read_arrivals, send
+from nemesis.datagrams import SMALL_BYTES, Arrivals, read_arrivals, send
 from nemesis.errors import FaultError
 from nemesis.fault import EGRESS, Fault, sentence
 from nemesis.grudges import talks
@@ -45,13 +45,13 @@ done
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """A measurement of what one node sends.
+    """A measurement of one node's sending side.
 
     Attributes:
         connect_ms: The times of TCP connections to other nodes.
-        sent: Datagrams that were sent.
-        arrived: Those that arrived whole, counted as often as they arrived.
-        damaged: Those that arrived with a wrong checksum.
+        sent: The number of sent datagrams.
+        arrived: The number of undamaged arrivals, duplicates included.
+        damaged: The number of arrivals with a wrong checksum.
     """
 
     connect_ms: tuple[float, ...]
@@ -61,24 +61,24 @@ class Sample:
 
     @property
     def median_ms(self) -> float | None:
-        """Returns the median time of a connection; None if none came about."""
+        """Returns the median time of a connection; None if there was no connection."""
         return statistics.median(self.connect_ms) if self.connect_ms else None
 
     @property
     def ratio(self) -> float:
-        """Returns how many datagrams arrived for each that was sent."""
+        """Returns the number of arrivals for each sent datagram."""
         return self.arrived / self.sent if self.sent else 0.0
 
 
 class Egress(Fault):
-    """A queueing discipline on the targets. Subclasses say which, and what must be seen of it."""
+    """A queueing discipline on the targets. Subclasses define the discipline, and how its effect shows."""
 
     PROOF: ClassVar[str] = "connection times and datagrams that arrive at the other nodes, before and during the fault"
     NEEDS: ClassVar[frozenset[str]] = frozenset({ROOT, NETEM})
     GROUPS: ClassVar[frozenset[str]] = frozenset({EGRESS})
     WHOLE_NODE: ClassVar[str | None] = "it shapes all that a node sends, whichever process sends it"
     DATAGRAMS: ClassVar[int] = 100
-    SIZE: ClassVar[int] = LITTLE
+    SIZE: ClassVar[int] = SMALL_BYTES
 
     def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
         super().__init__(planned=planned, targets=targets, field=field)
@@ -86,18 +86,18 @@ class Egress(Fault):
 
     @abc.abstractmethod
     def discipline(self) -> str:
-        """Returns the discipline as `tc` takes it."""
+        """Returns the discipline as arguments of `tc`."""
 
     @abc.abstractmethod
     def seen(self, before: Sample, during: Sample) -> tuple[bool, str]:
-        """Says whether the effect shows between two measurements, and the measured effect in words."""
+        """Returns whether two measurements show the effect, and the measured effect as a text."""
 
     def blurs(self) -> frozenset[str]:
         """Returns the targets."""
         return frozenset(self.targets)
 
     async def begin(self) -> Begun:
-        """Measures once without the fault, then sets the discipline on every target."""
+        """Measures without the fault, then sets the discipline on every target."""
         self.before = await self._sample()
         await self.act(self.targets, self._set, f"setting `{self.discipline()}`")
         return Begun(targets=self.targets, details={"discipline": self.discipline(), "problems": dict(self.problems)})
@@ -136,7 +136,7 @@ class Egress(Fault):
         )
 
     async def _sample(self) -> dict[str, Sample]:
-        """Measures every target, one after another, so that their datagrams are told apart."""
+        """Measures the targets one after another, so that their datagrams do not mix."""
         samples = {}
         for name in self.targets:
             cut, blurred = self.also_cut(), self.blurred()
@@ -212,13 +212,13 @@ class Delay(Egress):
     }
 
     def discipline(self) -> str:
-        """Returns netem's delay, normally distributed where it varies."""
+        """Returns netem's delay, normally distributed if it varies."""
         jitter = self.options["jitter_ms"]
         varies = f" {jitter:g}ms distribution normal" if jitter else ""
         return f"netem delay {self.options['delay_ms']:g}ms{varies}"
 
     def seen(self, before: Sample, during: Sample) -> tuple[bool, str]:
-        """Wants connections to take at least half of the delay longer."""
+        """Requires that connections take longer by at least half of the delay."""
         late = during.median_ms is not None and before.median_ms is not None
         grown = late and (during.median_ms or 0.0) - (before.median_ms or 0.0) >= float(self.options["delay_ms"]) / 2
         return bool(grown), f"connects in {_shown(during)}, before in {_shown(before)}"
@@ -238,7 +238,7 @@ class Duplicate(Egress):
         return f"netem duplicate {self.options['percent']:g}%"
 
     def seen(self, before: Sample, during: Sample) -> tuple[bool, str]:  # noqa: ARG002
-        """Wants at least half of the extra datagrams."""
+        """Requires at least half of the expected duplicates."""
         wanted = 1 + self.options["percent"] / 200
         return during.ratio >= wanted, f"sent {during.sent} datagrams, of which {during.arrived} arrived"
 
@@ -258,7 +258,7 @@ class Corrupt(Egress):
         return f"netem corrupt {self.options['percent']:g}%"
 
     def seen(self, before: Sample, during: Sample) -> tuple[bool, str]:
-        """Wants damaged datagrams, or fewer that arrive (damage to an IP header is dropped before UDP counts it)."""
+        """Requires damaged datagrams, or fewer arrivals, since the kernel drops damaged IP headers before UDP counts them."""
         fewer = before.ratio - during.ratio >= self.options["percent"] / 400
         text = f"sent {during.sent} datagrams, of which {during.arrived} arrived whole and {during.damaged} damaged"
         return during.damaged > before.damaged or fewer, text
@@ -279,7 +279,7 @@ class Reorder(Egress):
         return f"netem delay {self.options['delay_ms']:g}ms reorder {self.options['percent']:g}% 50%"
 
     def seen(self, before: Sample, during: Sample) -> tuple[bool, str]:
-        """Wants both: connections that take the delay, and connections that take none of it."""
+        """Requires both delayed connections and connections without delay."""
         limit_ms = (before.median_ms or 0.0) + float(self.options["delay_ms"]) / 2
         late = sum(time_ms >= limit_ms for time_ms in during.connect_ms)
         text = f"made {late} of {len(during.connect_ms)} connections late, the others overtook them"
@@ -303,7 +303,7 @@ class Rate(Egress):
         return f"tbf rate {self.options['kbit']:g}kbit burst 16kb latency {self.options['latency_ms']:g}ms"
 
     def seen(self, before: Sample, during: Sample) -> tuple[bool, str]:
-        """Wants a burst to lose a tenth more than before."""
+        """Requires that a burst loses at least a tenth more than before."""
         text = (
             f"sent a burst of {during.sent} large datagrams, of which {during.arrived} arrived, before {before.arrived}"
         )

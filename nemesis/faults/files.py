@@ -1,8 +1,8 @@
-"""Faults of files: a restart finds a file without its end, or with flipped bits.
+"""Faults of files: a restart finds a truncated file, or a file with flipped bits.
 
 The fault kills the process first, because a running program has the data in memory. At the end, it starts the process on the
-damaged files. The damage is permanent, so it hits at most a minority of the nodes in a run; the plan and the nemesis both
-enforce this. The file and the bytes follow from numbers in the plan, applied to the files on the node.
+damaged files. The damage is permanent, so a run damages at most a minority of the nodes; the plan and the nemesis both enforce
+this. Numbers in the plan select the file and the bytes among the files on the node.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 SEEDS = 2**31 - 1
 MOST = 0.999999
 
-# Damages one file. Arguments: directory, name pattern, which of the matching files (0 to 1), how, amount, seed. Only files
-# with some byte other than zero count, and only the part up to the last such byte is damaged: a log that is allocated ahead
-# would otherwise be hit where nothing was ever written. Reads back what it did, from the file.
+# Damages one file. Arguments: directory, name pattern, selection among the matching files (0 to 1), method, amount, seed. It
+# considers only files with a byte other than zero, and damages only the part up to the last such byte: the rest of a
+# preallocated log was never written. It reads the damage back from the file, and prints it.
 _PERL = r"""
 use strict; use warnings; use File::Find; use Fcntl qw(:seek);
 my ($dir, $pattern, $pick, $how, $amount, $seed) = @ARGV;
@@ -79,15 +79,15 @@ if ($how eq 'truncate') {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Damage:
-    """What was done to a file, read back from it.
+    """The damage to a file, read back from it.
 
     Attributes:
-        file: Its path.
-        before_bytes: Its size before.
-        after_bytes: Its size after.
-        written_bytes: The size up to the last byte that is not zero, before.
-        flipped: How many bytes differ now as they should.
-        places: Where they are.
+        file: The path.
+        before_bytes: The size before.
+        after_bytes: The size after.
+        written_bytes: The size before, up to the last byte that is not zero.
+        flipped: The number of bytes that have the intended flip.
+        places: The offsets of the intended flips.
     """
 
     file: str
@@ -99,7 +99,7 @@ class Damage:
 
 
 class FileFault(Kill):
-    """Common to faults of files."""
+    """The base class of faults of files."""
 
     PROOF: ClassVar[str] = "as for kill; the damaged file, read back"
     GROUPS: ClassVar[frozenset[str]] = frozenset({PROCESS, DISK})
@@ -115,7 +115,7 @@ class FileFault(Kill):
 
     @classmethod
     def draw(cls, drawing: Drawing) -> tuple[str | tuple[str, ...], dict[str, Value]]:
-        """Draws the nodes, and the numbers that decide on the file and, where they matter, the bytes."""
+        """Draws the nodes, and the numbers that select the file and, if the kind needs it, the bytes."""
         target, options = super().draw(drawing)
         drawn: dict[str, Value] = {"pick": round(drawing.rng.random() * MOST, 6)}
         if "seed" in cls.OPTIONS:
@@ -123,8 +123,8 @@ class FileFault(Kill):
         return target, {**drawn, **options}
 
     def _damage(self, node: Node) -> None:
-        still = {pid for seen in self.sights(node).values() for pid in seen.pids}
-        if still.intersection(self.pids_noted(node)):
+        running = {pid for seen in self.sights(node).values() for pid in seen.pids}
+        if running.intersection(self.pids_noted(node)):
             raise FaultError(f"{node.name}: its process still runs, so its files are left alone")
         for label, role in self.labels(node).items():
             self.damages[label] = self._damage_one(node, role)
@@ -153,11 +153,11 @@ class FileFault(Kill):
         return Begun(targets=begun.targets, details={**begun.details, "damage": files})
 
     def damaged(self, damage: Damage) -> tuple[bool, str]:
-        """Says whether the damage was read back, and what it is in words."""
+        """Returns whether the file has the damage, and the damage as a text."""
         raise NotImplementedError
 
     async def prove(self) -> Proof:
-        """Proves the kill, and says what was read back from the files."""
+        """Proves the kill and the damage that was read back from the files."""
         killed = await super().prove()
         seen = {node: self.damaged(damage) for node, damage in sorted(self.damages.items())}
         texts = [f"on {node} {text}" for node, (_, text) in seen.items()]
@@ -181,7 +181,7 @@ class Truncate(FileFault):
     }
 
     def damaged(self, damage: Damage) -> tuple[bool, str]:
-        """Wants a shorter file."""
+        """Requires that the file is shorter than its written part was."""
         text = f"{damage.file} was cut from {damage.before_bytes} to {damage.after_bytes} bytes"
         return damage.after_bytes < damage.written_bytes, f"{text} ({damage.written_bytes} were written)"
 
@@ -200,19 +200,19 @@ class BitFlip(FileFault):
     }
 
     def damaged(self, damage: Damage) -> tuple[bool, str]:
-        """Wants as many wrong bytes as were flipped."""
+        """Requires that all flips were read back."""
         text = f"{damage.flipped} of {len(damage.places)} flipped bits were read back from {damage.file}"
         return 0 < damage.flipped == len(damage.places), text
 
 
 def parse_damage(text: str) -> Damage:
-    """Reads what the damaging script printed."""
-    said = dict(line.split(" ", 1) for line in text.splitlines() if " " in line)
+    """Parses the output of the damaging script."""
+    values = dict(line.split(" ", 1) for line in text.splitlines() if " " in line)
     return Damage(
-        file=said["file"],
-        before_bytes=int(said["before"]),
-        after_bytes=int(said["after"]),
-        written_bytes=int(said["written"]),
-        flipped=int(said.get("flipped", "0")),
-        places=tuple(int(place) for place in said.get("at", "").split(",") if place),
+        file=values["file"],
+        before_bytes=int(values["before"]),
+        after_bytes=int(values["after"]),
+        written_bytes=int(values["written"]),
+        flipped=int(values.get("flipped", "0")),
+        places=tuple(int(place) for place in values.get("at", "").split(",") if place),
     )

@@ -1,4 +1,4 @@
-"""Leadership transfer, through the system's own means: no node fails, but another one leads from now on."""
+"""Leadership transfer by the system's own request. No node fails, but another node becomes the leader."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ class Transfer(Fault):
         """Returns the target: one node."""
         checked = super().check_target(kind, target, nodes)
         if not isinstance(checked, str) and len(checked) != 1:
-            raise PlanError(f"{kind} takes one node that shall lead, and {len(checked)} are named")
+            raise PlanError(f"{kind} needs one node as the new leader, and {len(checked)} are named")
         return checked
 
     async def begin(self) -> Begun:
-        """Asks for the transfer, within a bounded time.
+        """Requests the transfer, within a limited time.
 
         Raises:
-            FaultError: No node reports that it leads, so there is nothing to transfer.
+            FaultError: No node reports that it leads, so there is no leadership to transfer.
         """
         half_s = (self.planned.end_s - self.planned.start_s) / 2  # the other half is for the proof
         self._before = await self.field.leader_and_term(half_s)
@@ -68,18 +68,18 @@ class Transfer(Fault):
         measured = {"before": list(before or ()), "now": list(now or ()), "accepted": self._accepted}
         if before is None or now is None:
             return Proof(effective=False, reason="No node reported that it leads.", measured=measured)
-        was, became = _said(before), _said(now)
+        old, new = _described(before), _described(now)
         if before[0] == target:
-            return Proof(effective=False, reason=f"{was} already led, so nothing was transferred.", measured=measured)
+            return Proof(effective=False, reason=f"{old} already led, so nothing was transferred.", measured=measured)
         if now[0] != target:
-            return Proof(effective=False, reason=f"{became} leads, not {target}; {was} led before.", measured=measured)
-        return Proof(effective=True, reason=f"{became} leads; {was} led before.", measured=measured)
+            return Proof(effective=False, reason=f"{new} leads, not {target}; {old} led before.", measured=measured)
+        return Proof(effective=True, reason=f"{new} leads; {old} led before.", measured=measured)
 
     async def end(self) -> Proof | None:
-        """Heals nothing, since a transfer is an event; looks at who leads now, where that took too long before."""
+        """Heals nothing, since a transfer is an event. It makes the proof if there was no time for it before."""
         return None if self._looked or self._before is None else await self.prove()
 
 
-def _said(leader: tuple[str, int | None]) -> str:
+def _described(leader: tuple[str, int | None]) -> str:
     node, term = leader
     return node if term is None else f"{node} (term {term})"

@@ -1,7 +1,7 @@
-"""Packet loss by packet tables: the target drops a random part of what the other nodes send it.
+"""Packet loss by packet tables: the target drops a random part of the packets from the other nodes.
 
-The kernel needs no queueing discipline for this, only the `statistic` match. The loss is measured by datagrams that the
-other nodes send and the target's UDP counters, and compared with what the rules themselves counted.
+This needs only the `statistic` match of the kernel, and no queueing discipline. The other nodes send datagrams, and the proof
+compares their number with the target's UDP counters, and with the counters of the rules.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Delivery:
     """The datagrams to one node.
 
     Attributes:
-        sent: The number of datagrams to it.
-        arrived: The number that its kernel counted.
+        sent: The number of datagrams to the node.
+        arrived: The number that the node's kernel counted.
     """
 
     sent: int
@@ -53,7 +53,7 @@ class Delivery:
 
     @property
     def lost(self) -> float:
-        """Returns the part that was lost."""
+        """Returns the lost share, from 0 to 1."""
         return 1.0 - min(self.arrived, self.sent) / self.sent if self.sent else 0.0
 
 
@@ -81,7 +81,7 @@ class Loss(RuleFault):
 
     @classmethod
     def impact(cls, nodes: Sequence[str], targets: tuple[str, ...], options: Mapping[str, Value]) -> Impact:  # noqa: ARG003
-        """Returns the targets as down where most of their packets are lost."""
+        """Returns the targets as down if at least half of their packets are lost."""
         heavy = options["probability"] >= DISABLING
         return Impact(down=frozenset(targets) if heavy else frozenset())
 
@@ -90,7 +90,7 @@ class Loss(RuleFault):
         return frozenset(self.targets) if self.hooked else frozenset()
 
     async def begin(self) -> Begun:
-        """Hooks the rules in on every target: one that counts, then one that drops at random."""
+        """Inserts the rules on every target: one that counts, then one that drops at random."""
         chance = f"-m statistic --mode random --probability {self.probability:.6f}"
 
         def own(name: str) -> list[rules.Rule]:
@@ -108,7 +108,7 @@ class Loss(RuleFault):
         return self._proof
 
     async def _measure(self, count: int) -> dict[str, Delivery]:
-        """Sends from every other node that no other fault keeps from the target, and counts at the target."""
+        """Sends datagrams from every node that other faults do not separate from the target, and counts at the target."""
         cut, blurred = self.also_cut(), self.blurred()
         senders = {
             name: [
@@ -121,7 +121,7 @@ class Loss(RuleFault):
         }
         senders = {name: sources for name, sources in senders.items() if sources}
 
-        def shoot(node: Node) -> None:
+        def send_all(node: Node) -> None:
             targets = [self.field.node(name) for name, sources in senders.items() if node.name in sources]
             send(self.field.shell(node), targets, count=count)
 
@@ -129,7 +129,7 @@ class Loss(RuleFault):
             return {}
         before = (await self.act(sorted(senders), self._arrivals, "reading datagram counters")).done
         sources = sorted({source for own in senders.values() for source in own})
-        sent = (await self.act(sources, shoot, "sending datagrams")).done
+        sent = (await self.act(sources, send_all, "sending datagrams")).done
         after = (await self.act(sorted(before), self._arrivals, "reading datagram counters")).done
         return {
             name: Delivery(
@@ -143,10 +143,10 @@ class Loss(RuleFault):
         return read_arrivals(self.field.shell(node))
 
     async def end(self) -> Proof | None:
-        """Removes the rules and verifies that datagrams arrive again.
+        """Removes the rules, and verifies that datagrams arrive again.
 
         Raises:
-            FaultError: The rules could not be removed, or datagrams are still lost.
+            FaultError: The rules cannot be removed, or datagrams are still lost.
         """
         last = await self.remove(self.targets)
         lossy: dict[str, Delivery] = {}
@@ -167,7 +167,7 @@ class Loss(RuleFault):
         dropped = sum(counter.packets for counters in last.values() for counter in counters if counter.drop)
         counted = f"In all the rules dropped {dropped} of {seen} packets."
         measured = {"dropped_total": dropped, "seen_total": seen}
-        if self._proof is None or not self._proof.measured["delivery"]:  # then the counters are all there is
+        if self._proof is None or not self._proof.measured["delivery"]:  # then only the counters are known
             rules_only = Delivery(sent=seen, arrived=seen - dropped)
             reason = f"{counted} From outside the loss could not be measured."
             return Proof(effective=dropped > 0 and near(self.probability, rules_only), reason=reason, measured=measured)
@@ -179,20 +179,20 @@ class Loss(RuleFault):
 
 
 def near(probability: float, delivery: Delivery) -> bool:
-    """Says whether a measured loss is within five standard deviations of the probability, or within five per cent."""
+    """Returns whether a measured loss is within five standard deviations of the probability, or within five per cent."""
     tolerance = SIGMAS * math.sqrt(probability * (1 - probability) / max(delivery.sent, 1))
     return delivery.sent > 0 and abs(delivery.lost - probability) <= max(tolerance, LEAST_TOLERANCE)
 
 
 def judge(probability: float, deliveries: Mapping[str, Delivery], problems: Mapping[str, str]) -> Proof:
-    """Compares the measured losses with the probability: see `near`."""
+    """Returns the proof from the measured losses; see `near`."""
     texts = []
     effective = bool(deliveries)
     for name, delivery in sorted(deliveries.items()):
         good = near(probability, delivery)
         effective = effective and good
-        asked = "" if good else f", expected {probability:.0%}"
-        texts.append(f"{name} lost {delivery.lost:.1%} of {delivery.sent} datagrams{asked}")
+        expected = "" if good else f", expected {probability:.0%}"
+        texts.append(f"{name} lost {delivery.lost:.1%} of {delivery.sent} datagrams{expected}")
     if not deliveries:
         texts.append("no datagrams could be sent to any target")
     texts += [f"{node}: {text}" for node, text in problems.items()]

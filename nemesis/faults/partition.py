@@ -1,9 +1,9 @@
 """Partitions: nodes drop each other's packets, by a grudge.
 
 Every node gets a chain that drops the packets of the nodes in its grudge, and counts the packets of all others. So the counters
-of the chain cover every pair and direction. The proof uses both. Probes must fail on every pair with a cut direction, and
-succeed on every other pair. The counters must have counted the packets of the probes. So the probes detect tables that count
-but do not drop, and a program without effect.
+of the chain cover every pair and direction. The proof uses probes and counters. Probes must fail on every pair with a cut
+direction, and succeed on every other pair. This detects tables that count but do not drop. The counters must have counted the
+packets of the probes.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ HEALED_TIMEOUT_S = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What was measured about a partition.
+    """The measurements of a partition. A pair is (from, to).
 
     Attributes:
-        probes: Ordered pair (from, to) to its TCP probe.
-        dropped: Ordered pair to the packets that the receiver dropped.
-        passed: Ordered pair to the packets that the receiver let pass.
-        counted: The nodes whose counters could be read.
-        blurred: Nodes on which a silent probe proves nothing, because of another fault.
-        also_cut: What other partitions cut at the same time.
+        probes: The TCP probe of each pair.
+        dropped: The number of packets that the receiver dropped, by pair.
+        passed: The number of packets that the receiver accepted, by pair.
+        counted: The nodes with readable counters.
+        blurred: The nodes where a silent probe proves nothing, because of another fault.
+        also_cut: The links that other partitions cut at the same time.
     """
 
     probes: Mapping[tuple[str, str], Probe]
@@ -61,7 +61,7 @@ class Evidence:
 
 
 class Partition(RuleFault):
-    """A grudge, applied. Subclasses say which."""
+    """The base class of partitions. A subclass defines the grudge."""
 
     WHOLE_NODE: ClassVar[str | None] = None
     SIMULATED: ClassVar[type[Effect] | None] = Cut
@@ -78,17 +78,17 @@ class Partition(RuleFault):
     @classmethod
     @abc.abstractmethod
     def grudge_of(cls, nodes: Sequence[str], targets: tuple[str, ...], options: Mapping[str, Value]) -> Grudge:
-        """Returns the grudge that a target means.
+        """Returns the grudge of a target.
 
         Args:
-            nodes: The nodes it is about, in order: all, or those that run a role.
-            targets: The target's names.
-            options: The fault's options, with the plan's `order` where it has one.
+            nodes: The nodes to partition, in order: all, or those with a role.
+            targets: The names of the target.
+            options: The fault's options, with the plan's `order` if it has one.
         """
 
     @classmethod
     def impact(cls, nodes: Sequence[str], targets: tuple[str, ...], options: Mapping[str, Value]) -> Impact:
-        """Returns the links that are cut."""
+        """Returns the cut links."""
         return Impact(grudge=cls.grudge_of(nodes, targets, options))
 
     def cut(self) -> Grudge | None:
@@ -96,10 +96,10 @@ class Partition(RuleFault):
         return self.grudge if self.hooked else None
 
     async def begin(self) -> Begun:
-        """Hooks the rules in on all nodes at once.
+        """Inserts the rules on all nodes in parallel.
 
         Raises:
-            FaultError: It is aimed at a role that has no port, or the rules could not be hooked in anywhere.
+            FaultError: The target is a role without ports, or the rules cannot be inserted on any node.
         """
         if self.role is not None and not self.field.system.ports(self.role):
             raise FaultError(
@@ -114,17 +114,17 @@ class Partition(RuleFault):
         return Begun(targets=self.targets, details=details)
 
     def _rules(self, name: str) -> list[rules.Rule]:
-        """Returns the rules of a node: about all packets of the others, or about those to and from the ports of a role."""
+        """Returns the rules of a node: for all packets of the others, or only for those to and from the ports of a role."""
         others = [node for node in self.field.nodes if node.name in self.members and node.name != name]
         dropped = [node for node in others if node.name in self.grudge[name]]
-        heard = [node for node in others if node.name not in self.grudge[name]]
+        accepted = [node for node in others if node.name not in self.grudge[name]]
         matches = [""]
         if self.role is not None:
             ports = self.field.system.ports(self.role)
             matches = [f"-p tcp -m tcp --{end} {port}" for port in ports for end in ("dport", "sport")]
         return [
             rules.Rule(sources=sources, match=match, drop=drop)
-            for sources, drop in ((dropped, True), (heard, False))
+            for sources, drop in ((dropped, True), (accepted, False))
             for match in matches
         ]
 
@@ -139,7 +139,7 @@ class Partition(RuleFault):
             for (a, b), probe in probes.items()
             if not probe.reached and b in talks(whole, a) and not {a, b} & blurred
         }
-        if unanswered:  # a lost packet is sent again only after a second, so ask those once more with more patience
+        if unanswered:  # TCP repeats a lost packet only after a second, so probe these again with a longer time-out
             probes |= await self._probe_all(SECOND_PROBE_TIMEOUT_S, unanswered)
         counted = await self.act(self.members, self.read_counters, "reading packet counters")
         dropped, passed = self._by_pair(counted.done)
@@ -164,8 +164,8 @@ class Partition(RuleFault):
             targets = [other for other in self.field.nodes if (node.name, other.name) in wanted]
             return probe_from(self.field.shell(node), targets, port=port, timeout_s=timeout_s)
 
-        asked = await self.act(sorted({a for a, _ in wanted}), ask, "probing")
-        return {(probe.source, probe.target): probe for probes in asked.done.values() for probe in probes}
+        answers = await self.act(sorted({a for a, _ in wanted}), ask, "probing")
+        return {(probe.source, probe.target): probe for probes in answers.done.values() for probe in probes}
 
     def _by_pair(
         self, counted: Mapping[str, list[rules.Counter]]
@@ -184,7 +184,7 @@ class Partition(RuleFault):
         """Reads the counters a last time, removes the rules, and probes until every healed pair answers.
 
         Raises:
-            FaultError: Some node still has the rules, or some pair still does not answer.
+            FaultError: A node still has the rules, or a pair still does not answer.
         """
         last = await self.remove(self.members)
         await self._verify_healed()
@@ -231,10 +231,10 @@ class Partition(RuleFault):
 
 
 def judge(grudge: Grudge, evidence: Evidence, problems: Mapping[str, str]) -> Proof:
-    """Compares what was measured with what the grudge means.
+    """Returns the proof: compares the measurements with the grudge.
 
-    A pair is judged only where it was probed. Between nodes whose packets another fault blurs, and along pairs that another
-    partition cuts, silence proves nothing about this fault's whole pairs; a connection always proves that a pair is whole.
+    It considers only the probed pairs. A silent probe proves nothing about an uncut pair if another fault blurs its packets, or
+    if another partition cuts it. A connection always proves that a pair is not cut.
     """
     cut = {pair: probe for pair, probe in evidence.probes.items() if pair[1] not in talks(grudge, pair[0])}
     whole = {
@@ -273,7 +273,7 @@ def judge(grudge: Grudge, evidence: Evidence, problems: Mapping[str, str]) -> Pr
 
 
 def _unseen(grudge: Grudge, evidence: Evidence) -> list[tuple[str, str]]:
-    """Returns the probed directions whose packets the receiver's own rule did not count, though it should have."""
+    """Returns the probed directions whose packets the receiver's rules should have counted, and did not."""
     unseen = []
     for a, b in evidence.probes:
         if {a, b} & evidence.blurred or a in evidence.also_cut[b] or b not in evidence.counted:

@@ -1,7 +1,7 @@
-"""The kinds of partitions: which nodes are cut from which.
+"""The kinds of partitions, with their grudges.
 
-A partition's target says all there is to say about it, together with its kind, so that a plan holds nothing twice: the
-smaller side, the order along a ring, the node that leads. The grudge follows from it.
+A partition's kind, target and options determine its grudge. The target is the smaller side, the order along a ring, or the
+leader.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SIDES = (ALONE, tgt.MINORITY, tgt.MAJORITY)
 
 
 class Split(Partition):
-    """The target on one side, the rest on the other."""
+    """A cut between the target and the rest."""
 
     @classmethod
     def grudge_of(cls, nodes: Sequence[str], targets: tuple[str, ...], options: Mapping[str, Value]) -> Grudge:  # noqa: ARG003
@@ -66,7 +66,7 @@ class Halves(Split):
 
     @classmethod
     def draw(cls, drawing: Drawing) -> tuple[tuple[str, ...], dict[str, Value]]:
-        """Takes the first half of the nodes in their order."""
+        """Returns the first half of the nodes in their order."""
         if not isinstance(drawing.target, str):
             return tgt.check_names(drawing.target, drawing.nodes), dict(drawing.options)
         return grudges.halves(drawing.nodes)[0], dict(drawing.options)
@@ -128,14 +128,14 @@ class Leader(Partition):
 
     @classmethod
     def draw(cls, drawing: Drawing) -> tuple[str | tuple[str, ...], dict[str, Value]]:
-        """Draws the order of the nodes, from which the leader's company is taken, and the side."""
+        """Draws the side, and the order of the nodes, which determines the other nodes on the leader's side."""
         order = drawing.rng.sample(drawing.nodes, len(drawing.nodes))
         side = drawing.rng.choice(SIDES)
         return drawing.target, {"side": side, **drawing.options, opt.ORDER: order}
 
     @classmethod
     def grudge_of(cls, nodes: Sequence[str], targets: tuple[str, ...], options: Mapping[str, Value]) -> Grudge:
-        """Returns the cut between the leader with its company, and the rest."""
+        """Returns the cut between the leader's side and the rest."""
         (leader, *_) = targets
         others = [node for node in options.get(opt.ORDER, nodes) if node != leader]
         size = {ALONE: 1, tgt.MINORITY: grudges.minority(len(nodes)), tgt.MAJORITY: grudges.majority(len(nodes))}
@@ -154,7 +154,7 @@ class OneWay(Partition):
 
     @classmethod
     def grudge_of(cls, nodes: Sequence[str], targets: tuple[str, ...], options: Mapping[str, Value]) -> Grudge:  # noqa: ARG003
-        """Returns the muting of the target."""
+        """Returns the grudge of all other nodes against the target."""
         return grudges.one_way(nodes, targets)
 
 
@@ -186,7 +186,7 @@ class Fixed(Partition):
             return {node: frozenset(grudge.get(node, ())) - {node} for node in nodes}
         if len(targets) == len(nodes):
             raise PlanError(
-                "partition-fixed needs to know what to cut: name one side's nodes, or components, or a grudge"
+                "partition-fixed lacks the nodes to cut off: name one side's nodes, or components, or a grudge"
             )
         return grudges.split(nodes, targets)
 

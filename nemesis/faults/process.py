@@ -1,10 +1,9 @@
-"""Faults of the system's processes: killed, killed with cold caches, or stopped for a while.
+"""Faults of the system's processes: kill, kill with a cold page cache, and pause.
 
-A fault that is aimed at a role acts on the processes of that role, and on nothing else on their nodes; another one acts on all
-processes of a node. Each process is proved by its own pid and its own ports. The system kills and pauses its own process; what
-is believed afterwards is the kernel: nobody listens on the system's ports any more, the pid is gone, the process behind the
-ports is in state T. So a pid file that names the wrong process makes a fault that is reported as without effect, not one that
-is claimed.
+A fault with a role as its target acts only on the processes of that role. Other faults act on all processes of a node. The
+system kills and pauses its own process, but the proof uses only the kernel, for the pid and the ports of each process. After a
+kill, the pid is gone and no process listens on the ports. During a pause, the process that listens on the ports is in state T.
+So if a pid file names the wrong process, the run reports the fault as without effect.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
 GONE_TIMEOUT_S = 5.0
 BACK_TIMEOUT_S = 45.0
-BACK_POLL_S = 0.4  # each look costs the starting process some of its time
+BACK_POLL_S = 0.4  # each look slows the starting process down
 RESUMED_TIMEOUT_S = 5.0
 STOPPED = "T"
 LOGS = 2
@@ -44,12 +43,12 @@ LOG_WIDTH = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sight:
-    """A process of the system on a node, as the system finds it and as the kernel shows it.
+    """A process of the system on a node, by the system's report and by the kernel.
 
     Attributes:
-        pid: What the system takes for its process; None if it finds none.
-        state: That process' state letter.
-        kernel: The processes behind the system's ports.
+        pid: The pid that the system reports; None if it finds no process.
+        state: The state letter of that process.
+        kernel: The processes that listen on the system's ports.
     """
 
     pid: int | None
@@ -58,17 +57,17 @@ class Sight:
 
     @property
     def pids(self) -> frozenset[int]:
-        """Returns the pids of all of them."""
+        """Returns all these pids."""
         return frozenset(self.kernel.states) | ({self.pid} if self.pid is not None else frozenset())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Clocked:
-    """The processor time that some processes have used.
+class CpuReading:
+    """The processor time of some processes at a moment.
 
     Attributes:
         uptime_s: The node's uptime at the reading.
-        ticks: In the kernel's ticks, mostly hundredths of a second.
+        ticks: The processor time in the kernel's ticks, mostly hundredths of a second.
     """
 
     uptime_s: float
@@ -76,7 +75,7 @@ class Clocked:
 
 
 class ProcessFault(Fault):
-    """Common to all faults of the process."""
+    """The base class of faults of processes."""
 
     GROUPS: ClassVar[frozenset[str]] = frozenset({PROCESS})
     DISABLES: ClassVar[bool] = True
@@ -88,10 +87,10 @@ class ProcessFault(Fault):
         self.before: dict[str, Sight] = {}
 
     def sights(self, node: Node) -> dict[str, Sight]:
-        """Looks at the processes, both ways; by label.
+        """Looks up the processes in the system's report and in the kernel; by label.
 
         Raises:
-            FaultError: There is none on this node.
+            FaultError: The node runs no process of the system.
         """
         labels = self.labels(node)
         if not labels:
@@ -105,18 +104,18 @@ class ProcessFault(Fault):
         return found
 
     async def seen(self, names: Sequence[str], what: str) -> dict[str, Sight]:
-        """Looks at the processes of several nodes, and keeps failures as problems; by label."""
+        """Looks up the processes of several nodes, and records failures as problems; by label."""
         by_node = (await self.act(names, self.sights, what)).done
         return {label: sight for found in by_node.values() for label, sight in found.items()}
 
     def note_before(self, node: Node) -> dict[str, Sight]:
-        """Looks at the processes before they are touched, and remembers what was seen."""
+        """Looks up the processes before the injection, and stores the result."""
         found = self.sights(node)
         self.before.update(found)
         return found
 
     def noted(self) -> list[str]:
-        """Returns the targets whose processes were looked at before they were touched."""
+        """Returns the targets with a stored look-up from before the injection."""
         return [name for name in self.targets if self.labels(self.field.node(name)).keys() & self.before.keys()]
 
     def pids_noted(self, node: Node) -> list[int]:
@@ -128,7 +127,7 @@ class ProcessFault(Fault):
         return {label: seen.pid for label, seen in sorted(self.before.items())}
 
     def verdict(self, bad: Mapping[str, str], good: Mapping[str, str], measured: Mapping[str, Value]) -> Proof:
-        """Makes the proof: effective where every target that was judged shows the effect, and one does at least."""
+        """Returns the proof: effective if at least one target shows the effect, and none contradicts it."""
         failures = [f"{node} {text}" for node, text in bad.items()]
         failures += [f"{node}: {text}" for node, text in self.problems.items()]
         shown = [f"{node} {text}" for node, text in good.items()]
@@ -164,7 +163,7 @@ class Kill(ProcessFault):
         return all(self._gone(label, sight) is None for label, sight in seen.items())
 
     def _gone(self, label: str, now: Sight) -> str | None:
-        """Returns what contradicts that the process of before is gone; None if nothing does."""
+        """Returns a contradiction to the kill of the earlier process; None if there is none."""
         before = self.before[label]
         survivors = sorted(before.kernel.states.keys() & now.kernel.states.keys())
         if before.pid is not None and now.pid == before.pid:
@@ -194,14 +193,14 @@ class Kill(ProcessFault):
         return self.verdict(bad, good, {"pids": self.pids_before(), "vanished": sorted(good)})
 
     async def end(self) -> Proof | None:
-        """Starts the process again on every target, and verifies a new pid that listens on the ports of before.
+        """Starts the process again on every target, and verifies that a new pid listens on the same ports.
 
         Raises:
-            FaultError: Some node did not come back; a finding about the system.
+            FaultError: A node did not come back, which is a finding about the system.
         """
         started = await self.field.each(self.targets, lambda node: self.field.system.start(node, self.role))
         failed = {node: brief(error) for node, error in started.failed.items()}
-        # What each node lacks, label by label.
+        # What each node lacks, by label.
         waiting = {
             name: dict.fromkeys(self.labels(self.field.node(name)), "was not looked at") for name in started.done
         }
@@ -227,7 +226,7 @@ class Kill(ProcessFault):
         return None
 
     async def _last_lines(self, names: Sequence[str]) -> str:
-        """Returns the ends of the newest logs of nodes, each under a line that names it."""
+        """Returns the last lines of the newest logs of nodes, each after a line that names the node."""
 
         def read(node: Node) -> str:
             files = shlex.join(self.field.system.log_files(node, self.role))
@@ -235,11 +234,11 @@ class Kill(ProcessFault):
             return self.field.shell(node).run(script, timeout_s=SHELL_TIMEOUT_S).stdout.strip()
 
         outcomes = await self.field.each(names, read)
-        said = {
+        texts = {
             **outcomes.done,
             **{node: f"(cannot be read: {brief(error)})" for node, error in outcomes.failed.items()},
         }
-        return "".join(f"\n--- last lines of the logs of {node}\n{said[node] or '(nothing)'}" for node in names)
+        return "".join(f"\n--- last lines of the logs of {node}\n{texts[node] or '(nothing)'}" for node in names)
 
     def _missing(self, label: str, now: Sight) -> str | None:
         before = self.before.get(label)
@@ -299,11 +298,11 @@ class Pause(ProcessFault):
 
     def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
         super().__init__(planned=planned, targets=targets, field=field)
-        self._stood: dict[str, Clocked] = {}
+        self._cpu_before: dict[str, CpuReading] = {}
         self._proof: Proof | None = None
 
     def blurs(self) -> frozenset[str]:
-        """Returns the targets: a stopped process accepts nothing, and its full backlog answers no probe."""
+        """Returns the targets: a stopped process accepts no connection, and with a full backlog probes stay silent."""
         return frozenset(self.targets)
 
     async def begin(self) -> Begun:
@@ -340,45 +339,45 @@ class Pause(ProcessFault):
             else:
                 good[label] = f"pid {now.pid or min(now.kernel.states)} is in state T"
         whole = [name for name in self.noted() if self.labels(self.field.node(name)).keys() <= good.keys()]
-        self._stood = (await self.field.each(sorted(whole), self._clocked)).done
+        self._cpu_before = (await self.field.each(sorted(whole), self._read_cpu)).done
         self._proof = self.verdict(bad, good, {"states": states})
         return self._proof
 
-    def _clocked(self, node: Node) -> Clocked:
-        """Reads how much processor time the stopped processes have used, and the node's uptime."""
+    def _read_cpu(self, node: Node) -> CpuReading:
+        """Reads the processor time of the stopped processes, and the node's uptime."""
         pids = " ".join(f"/proc/{pid}/stat" for pid in self.pids_noted(node))
         used = "sed 's/.*) //' | awk '{ s += $12 + $13 } END { print s + 0 }'"
         script = f"cut -d' ' -f1 /proc/uptime; cat {pids} 2>/dev/null | {used}"
         uptime_s, ticks = self.field.shell(node).run(script, timeout_s=SHELL_TIMEOUT_S).stdout.split()
-        return Clocked(uptime_s=float(uptime_s), ticks=int(ticks))
+        return CpuReading(uptime_s=float(uptime_s), ticks=int(ticks))
 
     async def _stood_still(self) -> Proof | None:
-        """Returns the proof over the time from its first look until now; None where there was none."""
+        """Returns the proof that the processes used no processor time since `prove`; None without an effective proof."""
         if self._proof is None or not self._proof.effective:
             return None
-        now = (await self.field.each(sorted(self._stood), self._clocked)).done
-        stood = {
+        now = (await self.field.each(sorted(self._cpu_before), self._read_cpu)).done
+        used = {
             node: {
-                "seconds": round(late.uptime_s - self._stood[node].uptime_s, 2),
-                "ticks": late.ticks - self._stood[node].ticks,
+                "seconds": round(late.uptime_s - self._cpu_before[node].uptime_s, 2),
+                "ticks": late.ticks - self._cpu_before[node].ticks,
             }
             for node, late in now.items()
         }
-        moved = [
-            f"{node}'s process used {said['ticks']} ticks of processor time"
-            for node, said in stood.items()
-            if said["ticks"]
+        running = [
+            f"{node}'s process used {cpu['ticks']} ticks of processor time"
+            for node, cpu in used.items()
+            if cpu["ticks"]
         ]
-        least_s = min((said["seconds"] for said in stood.values()), default=0.0)
-        text = "; ".join(moved) or f"no processor time was used in the next {least_s:g} s"
+        shortest_s = min((cpu["seconds"] for cpu in used.values()), default=0.0)
+        text = "; ".join(running) or f"no processor time was used in the next {shortest_s:g} s"
         return Proof(
-            effective=not moved,
-            reason=f"{self._proof.reason[:-1]}; {text}." if stood else self._proof.reason,
-            measured={**self._proof.measured, "stood_still": stood},
+            effective=not running,
+            reason=f"{self._proof.reason[:-1]}; {text}." if used else self._proof.reason,
+            measured={**self._proof.measured, "stood_still": used},
         )
 
     async def end(self) -> Proof | None:
-        """Continues the process on every target and verifies that it is not stopped any more.
+        """Continues the process on every target, and verifies that it is not stopped any more.
 
         Raises:
             FaultError: A process is still stopped, or its node cannot be reached.
@@ -409,9 +408,7 @@ class Pause(ProcessFault):
         problem: LabrysError | None = None
         try:
             self.field.system.resume(node, self.role)
-        except (
-            LabrysError
-        ) as error:  # the note below continues the pids of before even so; what is left is seen after it
+        except LabrysError as error:  # the undo note still continues the earlier pids; the check comes after it
             problem = error
         self.field.shell(node).run(undoing(self.name), timeout_s=SHELL_TIMEOUT_S)
         found = self.sights(node)

@@ -1,4 +1,4 @@
-"""Faults made of packet rules: inserting a fault's own chain, reading its counters, removing it and seeing that it is gone."""
+"""Faults by packet rules: this base class inserts a fault's chain, reads its counters, and removes it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ END_TIMEOUT_S = 20.0
 
 
 class RuleFault(Fault):
-    """A fault that is a chain of rules on some nodes.
+    """A fault by a chain of rules on some nodes.
 
     Attributes:
-        hooked: Whether the rules may be in place.
+        hooked: Whether the rules can be in place.
     """
 
     def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
@@ -34,11 +34,11 @@ class RuleFault(Fault):
 
     @classmethod
     def needs(cls, nodes: Sequence[Node], *, at_role: bool = False) -> frozenset[str]:  # noqa: ARG003
-        """Returns what packet rules need for the address families of the nodes."""
+        """Returns the capabilities that packet rules need for the address families of the nodes."""
         return cls.NEEDS | (frozenset(map(rules.needed_capability, nodes)) or {IPTABLES})
 
     async def insert(self, wanted: Mapping[str, Sequence[rules.Rule]]) -> None:
-        """Hooks the rules in, by node, on all of these nodes at once."""
+        """Inserts the rules of each node, on all of these nodes in parallel."""
         self.hooked = True
         undo = rules.remove(self.id, self._programs)
         scripts = {
@@ -51,18 +51,18 @@ class RuleFault(Fault):
         await self.act(sorted(wanted), apply, "inserting packet rules")
 
     def read_counters(self, node: Node) -> list[rules.Counter]:
-        """Reads the counters of this fault's chain on a node; none where the chain is gone."""
+        """Reads the counters of this fault's chain on a node; empty if the chain is gone."""
         script = rules.show(self.id, self._programs)
         return rules.parse_counters(self.field.shell(node).run(script, timeout_s=SHELL_TIMEOUT_S).stdout)
 
     async def remove(self, names: Sequence[str]) -> dict[str, list[rules.Counter]]:
-        """Reads the counters a last time and removes the rules, trying again for a while where that fails.
+        """Reads the counters a last time and removes the rules. It tries again for a while if that fails.
 
         Returns:
-            Node to its last counters.
+            The last counters of each node.
 
         Raises:
-            FaultError: Some node still has the rules, or cannot be reached.
+            FaultError: A node still has the rules, or cannot be reached.
         """
         last: dict[str, list[rules.Counter]] = {}
         failed: dict[str, Exception] = {}

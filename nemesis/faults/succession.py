@@ -1,7 +1,7 @@
-"""One leader after another: the process that leads is killed, and so is its successor, soon after its election.
+"""Kills one leader after another: the leader, and then its successor, soon after its election.
 
-A new leader brings its followers' logs into line with its own before it serves, and what it does to them then is safe only if
-it survives. Never more than a minority is down, so a Raft group may lose time here, but nothing that it has acknowledged.
+A new leader makes its followers' logs equal to its own before it serves. A buggy system can lose data here if the new leader
+dies at this moment. Never more than a minority is down, so a correct Raft group loses time, but no acknowledged data.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 LEAST_AFTER_S = 0.1
 MOST_AFTER_S = 4.0
-PROVING_S = 1.0  # of the fault's time, what is left to prove it
+PROVING_S = 1.0  # the part of the fault's time that is left for the proof
 
 
 class KillLeaders(Kill):
@@ -52,13 +52,13 @@ class KillLeaders(Kill):
 
     @classmethod
     def draw(cls, drawing: Drawing) -> tuple[str | tuple[str, ...], dict[str, Value]]:
-        """Draws the order of nodes and, where it is not given, how long a new leader lives: short as likely as long."""
+        """Draws the order of nodes and, if it is not given, the life of a new leader, log-uniformly."""
         target, options = super().draw(drawing)
         after_s = LEAST_AFTER_S * (MOST_AFTER_S / LEAST_AFTER_S) ** drawing.rng.random()
         return target, {"after": round(after_s, 2), **options}
 
     async def begin(self) -> Begun:
-        """Kills one leader after another."""
+        """Kills the leaders one after another."""
 
         async def kill(victim: str) -> None:
             await self.act([victim], self._kill, "kill")
@@ -70,13 +70,13 @@ class KillLeaders(Kill):
         )
 
     async def one_after_another(self, kill: Callable[[str], Awaitable[None]]) -> tuple[str, ...]:
-        """Kills the leader, waits for the next one, and kills it too; gives up on a next one when the time is over.
+        """Kills the leader, waits for the next one, and kills it too, until a minority is down or the time is over.
 
         Args:
             kill: Kills the process on a node.
 
         Returns:
-            The nodes that were hit.
+            The nodes whose process it killed.
 
         Raises:
             FaultError: There was no leader, or it could not be killed.

@@ -1,1 +1,1 @@
-"""What the kinds of faults do in a simulated world."""
+"""The effects of the kinds of faults in a simulated world."""

@@ -1,8 +1,8 @@
-"""What a fault does in a simulated world, in place of what it does to real nodes over SSH.
+"""The base class of effects: an effect carries out a fault in a simulated world, instead of over SSH.
 
-A fault's class says everything about it that is the same everywhere: how it is drawn, whom it can hit, which links it cuts. The
-attribute `SIMULATED` of the class names its effect in a simulated world: a class below `Effect`. The law is that of all faults:
-`prove` looks at the world by other means than those that changed it, and `end` verifies what it claims to have healed.
+A fault's class has everything that is the same on all clusters: how it is drawn, its possible targets, and the links that it
+cuts. The class attribute `SIMULATED` is the subclass of `Effect` for a simulated world. The rules are the same as for faults:
+`prove` measures the effect by other means than those that caused it, and `end` verifies the healing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Effect(abc.ABC):
     Attributes:
         fault: The fault, with its targets and options. Its own `begin`, `prove` and `end` are never called.
         world: The world.
-        targets: The nodes that are hit.
+        targets: The targeted nodes.
     """
 
     def __init__(self, fault: Fault, world: World) -> None:
@@ -37,7 +37,7 @@ class Effect(abc.ABC):
 
     @abc.abstractmethod
     async def begin(self) -> Begun:
-        """Breaks the targets."""
+        """Injects the fault on the targets."""
 
     @abc.abstractmethod
     async def prove(self) -> Proof:
@@ -45,18 +45,18 @@ class Effect(abc.ABC):
 
     @abc.abstractmethod
     async def end(self) -> Proof | None:
-        """Heals, verifies that, and may return a proof over the whole duration. Can be called again after an error."""
+        """Heals, verifies the healing, and may return a proof over the whole duration. Can be called again after an error."""
 
     def judge(self, bad: Mapping[str, str], good: Mapping[str, str], measured: Mapping[str, Value]) -> Proof:
-        """Makes a proof: effective where some node shows the effect, and none contradicts it.
+        """Returns a proof: effective if at least one node shows the effect, and none contradicts it.
 
         Args:
-            bad: Node to what contradicts the effect there, as a clause about the node.
-            good: Node to what shows it there, likewise.
-            measured: The data behind it.
+            bad: For each node without the effect, the contradiction as a clause about the node.
+            good: For each node with the effect, the effect as a clause about the node.
+            measured: The measurements.
         """
-        said = [f"{node} {text}" for node, text in (*bad.items(), *good.items())]
-        said += [f"{node}: {text}" for node, text in self.fault.problems.items()]
+        texts = [f"{node} {text}" for node, text in (*bad.items(), *good.items())]
+        texts += [f"{node}: {text}" for node, text in self.fault.problems.items()]
         return Proof(
-            effective=bool(good) and not bad, reason=f"{'; '.join(said) or 'no node was examined'}.", measured=measured
+            effective=bool(good) and not bad, reason=f"{'; '.join(texts) or 'no node was examined'}.", measured=measured
         )

@@ -33,7 +33,7 @@ class Full(Effect):
         return self.judge(bad, good, {"writable": dict(takes)})
 
     async def end(self) -> Proof | None:
-        """Makes room again, and starts the process where it died of the full disk.
+        """Frees the space, and starts the process again if it died because of the full disk.
 
         Raises:
             FaultError: A disk is still full, or a process had died.
@@ -60,13 +60,13 @@ class ClockAside(Effect):
     """`clock-skew`."""
 
     async def begin(self) -> Begun:
-        """Sets the wall clock of every target aside."""
+        """Sets the wall clock of every target forward or back."""
         for name in self.targets:
             self.world.set_clock(name, ahead_ns=self._ahead_ns)
         return Begun(targets=self.targets, details=dict(self.fault.options))
 
     async def prove(self) -> Proof:
-        """Reads the clocks against the true time."""
+        """Compares the clocks with the true time."""
         off = {name: self.world.ahead_ns(name) for name in self.targets}
         texts = {name: f"shows a time that is {ahead_ns / NS_PER_S:+.3f} s off" for name, ahead_ns in off.items()}
         good = {name: texts[name] for name, ahead_ns in off.items() if ahead_ns == self._ahead_ns and ahead_ns}
@@ -88,18 +88,18 @@ class ClockToAndFro(Effect):
     """`clock-strobe`."""
 
     async def begin(self) -> Begun:
-        """Lets the wall clock of every target jump ahead and back."""
+        """Makes the wall clock of every target jump forward and back repeatedly."""
         for name in self.targets:
             self.world.set_clock(name, ahead_ns=self._delta_ns, period_ns=self._period_ns)
         return Begun(targets=self.targets, details=dict(self.fault.options))
 
     async def prove(self) -> Proof:
-        """Reads the clocks a number of times."""
+        """Reads the clocks several times."""
         seen: dict[str, list[float]] = {name: [] for name in self.targets}
         for _ in range(SAMPLES):
             for name, offs_s in seen.items():
                 offs_s.append(self.world.ahead_ns(name) / NS_PER_S)
-            await asyncio.sleep(self._period_ns / NS_PER_S / 5)  # two whole turns and more, a few readings in each
+            await asyncio.sleep(self._period_ns / NS_PER_S / 5)  # more than two periods, with several readings in each
         bad: dict[str, str] = {}
         good: dict[str, str] = {}
         for name, offs_s in seen.items():

@@ -1,4 +1,4 @@
-"""Partitions and disturbed packets in a simulated world, proved by probes that go through its network."""
+"""Partitions and disturbed packets in a simulated world. Probes through its network prove the effect."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LEAST_TOLERANCE = 0.05
 
 
 class Cut(Effect):
-    """A grudge in force; for all partitions."""
+    """The effect of all partitions: a grudge in force."""
 
     def __init__(self, fault: Fault, world: World) -> None:
         super().__init__(fault, world)
@@ -46,7 +46,7 @@ class Cut(Effect):
         return Begun(targets=self.targets, details={"grudge": grudge, "topology": describe(self.grudge)})
 
     async def prove(self) -> Proof:
-        """Probes every pair in each direction: nothing may arrive along a cut one, and something along each other one."""
+        """Probes every direction of every pair. No probe must arrive in a cut direction, and one must arrive in each other."""
         members = self.fault.members
         pairs = [(a, b) for a in members for b in members if a != b]
         arrived = await self.world.probe(pairs, count=PROBES, wait_s=PROBE_WAIT_S)
@@ -70,10 +70,10 @@ class Cut(Effect):
         return self._proof
 
     async def end(self) -> Proof | None:
-        """Takes the grudge out of force, and sees that probes arrive that no other fault keeps back.
+        """Ends the grudge, and verifies that probes arrive in all directions that no other fault affects.
 
         Raises:
-            FaultError: Some do not.
+            FaultError: No probe arrives in such a direction.
         """
         self.world.mend(self.fault.id)
         cast("Partition", self.fault).hooked = False
@@ -95,16 +95,16 @@ class Cut(Effect):
 
 
 class Disturbed(Effect):
-    """Disturbed packets. Subclasses say how, and what must be seen of it."""
+    """Disturbed packets. Subclasses define the disturbance, and how its effect shows."""
 
     ARRIVING: ClassVar[bool] = False
 
     def disturbance(self) -> Disturbance:
-        """Returns what happens to packets."""
+        """Returns the disturbance of the packets."""
         raise NotImplementedError
 
     def seen(self, arrived: Sequence[Arrival], sent: int) -> tuple[bool, str]:
-        """Says whether the effect shows in what arrived, and what was measured, as a clause about the node."""
+        """Returns whether the arrivals show the effect, and the measurement as a clause about the node."""
         raise NotImplementedError
 
     async def begin(self) -> Begun:
@@ -116,7 +116,7 @@ class Disturbed(Effect):
         return Begun(targets=self.targets, details={"disturbance": shown})
 
     async def prove(self) -> Proof:
-        """Sends probes between each target and the nodes that no other fault keeps from it."""
+        """Sends probes between each target and nodes that other faults do not separate from it."""
         bad: dict[str, str] = {}
         good: dict[str, str] = {}
         measured: dict[str, Value] = {}
@@ -147,7 +147,7 @@ class Disturbed(Effect):
         return [(peer, name) if self.ARRIVING else (name, peer) for peer in peers]
 
     async def end(self) -> Proof | None:
-        """Lets packets be."""
+        """Ends the disturbance."""
         self.world.mend(self.fault.id)
         return None
 
@@ -158,12 +158,12 @@ class Loss(Disturbed):
     ARRIVING: ClassVar[bool] = True
 
     async def begin(self) -> Begun:
-        """Lets every target lose packets."""
+        """Makes every target lose packets."""
         cast("RuleFault", self.fault).hooked = True
         return await super().begin()
 
     async def end(self) -> Proof | None:
-        """Lets packets be."""
+        """Ends the disturbance."""
         cast("RuleFault", self.fault).hooked = False
         return await super().end()
 
@@ -172,11 +172,10 @@ class Loss(Disturbed):
         return Disturbance(lose=self._part)
 
     def seen(self, arrived: Sequence[Arrival], sent: int) -> tuple[bool, str]:
-        """Wants the asked part to be lost, within five standard deviations or five per cent."""
+        """Requires that the requested share is lost, within five standard deviations or five per cent."""
         lost = 1.0 - len(arrived) / sent
         tolerance = max(SIGMAS * math.sqrt(self._part * (1 - self._part) / sent), LEAST_TOLERANCE)
-        asked = f"expected {self._part:.0%}"
-        return abs(lost - self._part) <= tolerance, f"lost {lost:.1%} of {sent} probes, {asked}"
+        return abs(lost - self._part) <= tolerance, f"lost {lost:.1%} of {sent} probes, expected {self._part:.0%}"
 
     @property
     def _part(self) -> float:
@@ -194,7 +193,7 @@ class Delay(Disturbed):
         )
 
     def seen(self, arrived: Sequence[Arrival], sent: int) -> tuple[bool, str]:  # noqa: ARG002 - all arrive
-        """Wants half of the delay at least."""
+        """Requires at least half of the delay."""
         median_ms = _median_ms(arrived)
         late = median_ms is not None and median_ms >= float(self.fault.options["delay_ms"]) / 2
         return late, f"sent probes that took {median_ms} ms, expected {self.fault.options['delay_ms']:g} ms"
@@ -204,24 +203,24 @@ class Duplicate(Disturbed):
     """`packet-duplicate`."""
 
     def disturbance(self) -> Disturbance:
-        """Returns the doubling."""
+        """Returns the duplication."""
         return Disturbance(duplicate=self.fault.options["percent"] / 100)
 
     def seen(self, arrived: Sequence[Arrival], sent: int) -> tuple[bool, str]:
-        """Wants at least half of the extra probes, and one at least."""
+        """Requires at least half of the expected duplicates, and at least one."""
         wanted = max(1.0, sent * self.fault.options["percent"] / 200)
         return len(arrived) - sent >= wanted, f"sent {sent} probes, of which {len(arrived)} arrived"
 
 
 class Corrupt(Disturbed):
-    """`packet-corrupt`: what is damaged has a wrong checksum, and the receiver drops it."""
+    """`packet-corrupt`: a damaged packet has a wrong checksum, and the receiver drops it."""
 
     def disturbance(self) -> Disturbance:
-        """Returns the damage."""
+        """Returns the corruption."""
         return Disturbance(damage=self.fault.options["percent"] / 100)
 
     def seen(self, arrived: Sequence[Arrival], sent: int) -> tuple[bool, str]:
-        """Wants damaged probes."""
+        """Requires damaged probes."""
         damaged = sum(arrival.damaged for arrival in arrived)
         return damaged > 0, f"sent {sent} probes, of which {damaged} arrived with a wrong checksum"
 
@@ -230,12 +229,12 @@ class Reorder(Disturbed):
     """`packet-reorder`."""
 
     def disturbance(self) -> Disturbance:
-        """Returns a delay that a part escapes."""
+        """Returns a delay for most packets, and none for the rest."""
         options = self.fault.options
         return Disturbance(delay_ns=int(options["delay_ms"] * NS_PER_MS), hurry=options["percent"] / 100)
 
     def seen(self, arrived: Sequence[Arrival], sent: int) -> tuple[bool, str]:
-        """Wants both: probes that are late, and probes that overtook them."""
+        """Requires both late probes and probes that overtook them."""
         limit_ns = self.fault.options["delay_ms"] * NS_PER_MS / 2
         late = sum(arrival.delay_ns >= limit_ns for arrival in arrived)
         return 0 < late < len(arrived), f"sent {sent} probes, of which {late} came late, and the others overtook them"

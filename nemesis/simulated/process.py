@@ -19,30 +19,30 @@ STOPPED = "T"
 
 
 class Killed(Effect):
-    """`kill`, its variants by target, and `crash`: a simulated disk has no cache that could be dropped."""
+    """`kill`, its variants by target, and `crash`, since a simulated disk has no page cache."""
 
     def __init__(self, fault: Fault, world: World) -> None:
         super().__init__(fault, world)
         self.before: dict[str, int | None] = {}
 
     async def begin(self) -> Begun:
-        """Ends the process on every target."""
+        """Kills the process on every target."""
         for name in self.targets:
-            self.strike(name)
+            self.inject(name)
         return self.begun()
 
     def begun(self) -> Begun:
-        """Returns what was done so far."""
+        """Returns the record of the injection."""
         pids: dict[str, Value] = dict(sorted(self.before.items()))
         return Begun(targets=self.targets, details={"pids": pids, "problems": dict(self.fault.problems)})
 
-    def strike(self, name: str) -> None:
-        """Notes the process of a node, and ends it."""
+    def inject(self, name: str) -> None:
+        """Records the process of a node, and kills it."""
         self.before[name] = self._pid(name)
         self.fault.field.system.kill(self.fault.field.node(name), self.fault.role)
 
     async def prove(self) -> Proof:
-        """Looks whether a process is there, and whether somebody would take a request."""
+        """Checks whether a process exists, and whether it would accept a request."""
         bad: dict[str, str] = {}
         good: dict[str, str] = {}
         for name, before in self.before.items():
@@ -54,15 +54,15 @@ class Killed(Effect):
                 good[name] = f"process {before} vanished{self.further(name)}"
         return self.judge(bad, good, {"pids": dict(sorted(self.before.items())), "vanished": sorted(good)})
 
-    def further(self, name: str) -> str:  # noqa: ARG002 - for those that do more
-        """Returns what else was done to a node, in words that follow those about its process."""
+    def further(self, name: str) -> str:  # noqa: ARG002 - for subclasses with a further effect
+        """Returns the further effect on a node, as a clause after the one about its process."""
         return ""
 
     async def end(self) -> Proof | None:
-        """Starts a process on every target, and looks whether another one than before is there.
+        """Starts a process on every target, and verifies that it is a new one.
 
         Raises:
-            FaultError: It died again at once.
+            FaultError: A process died again at once.
         """
         system = self.fault.field.system
         dead = []
@@ -85,10 +85,10 @@ class KilledLeaders(Killed):
     """`leaders-kill`."""
 
     async def begin(self) -> Begun:
-        """Ends one leader after another."""
+        """Kills the leaders one after another."""
 
         async def kill(victim: str) -> None:
-            self.strike(victim)
+            self.inject(victim)
 
         fault = cast("KillLeaders", self.fault)
         fault.targets = self.targets = await fault.one_after_another(kill)
@@ -102,15 +102,15 @@ class PowerLost(Killed):
         super().__init__(fault, world)
         self._lost: dict[str, Lost] = {}
 
-    def strike(self, name: str) -> None:
-        """Ends the process, and takes away what was not synced."""
-        super().strike(name)
+    def inject(self, name: str) -> None:
+        """Kills the process, and removes the unsynced data."""
+        super().inject(name)
         self._lost[name] = self.world.lose_power(name)
 
     def further(self, name: str) -> str:
-        """Says what was lost."""
+        """Returns the lost data as a text."""
         lost = self._lost[name]
-        return f", and {lost.changed} of {lost.files} files lost what was not synced, {lost.bytes} bytes in all"
+        return f", and {lost.changed} of {lost.files} files lost unsynced data, {lost.bytes} bytes in all"
 
 
 class Damaged(Killed):
@@ -120,9 +120,9 @@ class Damaged(Killed):
         super().__init__(fault, world)
         self._changed: dict[str, Changed] = {}
 
-    def strike(self, name: str) -> None:
-        """Ends the process, and damages one file."""
-        super().strike(name)
+    def inject(self, name: str) -> None:
+        """Kills the process, and damages one file."""
+        super().inject(name)
         options, fault = self.fault.options, cast("FileFault", self.fault)
         pattern, pick, amount = options["file"], float(options.get("pick", 0.0)), options[fault.AMOUNT]
         if fault.HOW == "truncate":
@@ -133,7 +133,7 @@ class Damaged(Killed):
         self._changed[name] = changed
 
     def further(self, name: str) -> str:
-        """Says what was damaged."""
+        """Returns the damage as a text."""
         changed = self._changed[name]
         if changed.places:
             return f", and {len(changed.places)} bytes of {changed.file} differ by a bit"
@@ -152,7 +152,7 @@ class Paused(Effect):
         """Stops the process on every target.
 
         Raises:
-            FaultError: There was none on any.
+            FaultError: No target runs a process.
         """
         pids: dict[str, Value] = {}
         for name in self.targets:
@@ -167,7 +167,7 @@ class Paused(Effect):
         return Begun(targets=self.targets, details={"pids": pids, "problems": dict(self.fault.problems)})
 
     async def prove(self) -> Proof:
-        """Looks at the states of the processes, and notes how much they have handled."""
+        """Reads the states of the processes, and the number of messages and timers that they have handled."""
         bad: dict[str, str] = {}
         good: dict[str, str] = {}
         for name in self.targets:
@@ -181,12 +181,12 @@ class Paused(Effect):
         return self._proof
 
     async def end(self) -> Proof | None:
-        """Looks whether the processes stood still, and lets them go on.
+        """Verifies that the processes handled nothing, and continues them.
 
         Raises:
-            FaultError: One is still stopped.
+            FaultError: A process is still stopped.
         """
-        moved = {name: self.world.handled(name) - before for name, before in self._handled.items()}
+        handled = {name: self.world.handled(name) - before for name, before in self._handled.items()}
         for name in self.targets:
             self.fault.field.system.resume(self.fault.field.node(name), self.fault.role)
         still = [name for name in self.targets if (state := self._state(name)) is not None and state[1] == STOPPED]
@@ -194,14 +194,14 @@ class Paused(Effect):
             raise FaultError(f"fault {self.fault.name} is not healed: {', '.join(still)} is still stopped")
         if self._proof is None or not self._proof.effective:
             return None
-        restless = [
-            f"{name} handled {count} messages and timers during the fault" for name, count in moved.items() if count
+        running = [
+            f"{name} handled {count} messages and timers during the fault" for name, count in handled.items() if count
         ]
-        told = "; ".join(restless) or "none handled a message or a timer during the fault"
+        text = "; ".join(running) or "none handled a message or a timer during the fault"
         return Proof(
-            effective=not restless,
-            reason=f"{self._proof.reason[:-1]}; {told}.",
-            measured={**self._proof.measured, "handled": dict(sorted(moved.items()))},
+            effective=not running,
+            reason=f"{self._proof.reason[:-1]}; {text}.",
+            measured={**self._proof.measured, "handled": dict(sorted(handled.items()))},
         )
 
     def _state(self, name: str) -> tuple[int, str] | None:

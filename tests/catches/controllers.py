@@ -1,4 +1,4 @@
-"""A RocketMQ controller in memory that answers by the specification, with one mistake now and then."""
+"""A RocketMQ controller in memory that follows the specification, with an occasional mistake."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
     from harness.op import Outcome
 
-# Of a refused election that was carried out nobody can say that the controller did not hold it by itself, where brokers live.
+# With living brokers, a refused election that was carried out looks like an election of the controller itself.
 MISTAKES_OF_MEMBERS = ("lost alter", "stale read", "epoch reused", "dead replica elected", "master dropped")
 MISTAKES = ("two owners", "lost alter", "stale read", "epoch reused", "dead replica elected", "refused write applied")
 
 
 class Controller:
-    """Answers at the end of an operation, when it takes effect.
+    """An operation takes effect and is answered at its end.
 
     Attributes:
-        made: How often it made its mistake.
+        made: How often it made the mistake.
     """
 
     def __init__(self, mistake: str | None, seed: int, *, lossy: bool = False, restless: bool = False) -> None:
@@ -30,9 +30,9 @@ class Controller:
 
         Args:
             mistake: One of `MISTAKES` or `MISTAKES_OF_MEMBERS`, or None.
-            seed: What its mistakes are drawn from.
-            lossy: Whether it sometimes does not answer, and may have done it or not.
-            restless: Whether it takes brokers for dead that sent heartbeats, and elects by itself, at random.
+            seed: The seed of its mistakes.
+            lossy: Whether it sometimes does not answer, with or without an effect.
+            restless: Whether it randomly regards brokers with heartbeats as dead, and holds elections by itself.
         """
         self.made = 0
         self._mistake = mistake
@@ -63,7 +63,7 @@ class Controller:
         return Ok(answer)
 
     def _moved(self, invocation: Invocation) -> Group:
-        """Returns the group of an operation with some of its brokers alive, perhaps after an election of its own."""
+        """Returns the group of an operation with some living brokers, perhaps after an election of its own."""
         key, draws = invocation.key, self._draws
         beaten = self._beaten.setdefault(key, set())
         group = self.group(key)
@@ -82,7 +82,7 @@ class Controller:
         return self._groups.get(key, Group())
 
     def _wrong(self, key: str | None, before: Group, f: str, argument: Any) -> tuple[Group, dict[str, Any]] | None:
-        """Returns what it makes of an operation by mistake; None if this is not the operation for it."""
+        """Returns the wrong result of an operation; None if the mistake does not apply."""
         after, answer = respond(before, f, argument)
         wrong: tuple[Group, dict[str, Any]] | None = None
         match self._mistake, f, answer["code"]:
@@ -107,7 +107,7 @@ class Controller:
 
 
 def _elected(before: Group, chosen: int) -> tuple[Group, dict[str, Any]]:
-    """Returns what an election answers that does not look whether a broker is alive and in sync."""
+    """Returns the answer of an election that does not check whether a broker is alive and in sync."""
     sync = before.sync or Sync()
     elected = Sync(chosen, sync.master_epoch + 1, (chosen,), sync.epoch + 1)
     said: dict[str, Any] = {
@@ -122,7 +122,7 @@ def _elected(before: Group, chosen: int) -> tuple[Group, dict[str, Any]]:
 
 
 def request(draws: Random, group: Group) -> tuple[str, Any]:
-    """Draws a request; it often knows the state of the group, so that it has a fair chance to be carried out."""
+    """Draws a request. It often has values of the group's state, so that it is likely to succeed."""
     sync = group.sync or Sync()
     some = draws.randint(1, 3)
     epochs = (sync.master_epoch, sync.epoch) if draws.random() < 0.7 else (draws.randint(0, 4), draws.randint(0, 4))

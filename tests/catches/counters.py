@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 
 
 class Bug(enum.StrEnum):
-    """What a service can get wrong."""
+    """The planted bugs."""
 
     LOST_ADD = "lost add"  # an acknowledged add never takes effect
-    LOST_UPDATE = "lost update"  # an add reads, waits and writes back, over what others have added in between
+    LOST_UPDATE = "lost update"  # an add reads, waits and writes, and overwrites adds in between
     ADDED_TWICE = "added twice"  # a repeated request adds once more
     DIRTY_ADD = "dirty read after fail"  # a refused add takes effect
-    STALE_READ = "stale read"  # a node that lags behind answers from what it has
-    ROLLBACK = "rollback"  # a new leader misses the last second of what was acknowledged
+    STALE_READ = "stale read"  # a lagging node answers from its old state
+    ROLLBACK = "rollback"  # a new leader lacks the acknowledged adds of the last second
 
 
-# How often each strikes where it could; low enough that most operations are right.
+# The probability of each bug; low enough that most operations are right.
 RATES = MappingProxyType(
     {
         Bug.LOST_ADD: 0.2,
-        Bug.LOST_UPDATE: 0.5,  # harmless unless another add comes in between
+        Bug.LOST_UPDATE: 0.5,  # without an effect unless another add comes in between
         Bug.ADDED_TWICE: 0.2,
         Bug.DIRTY_ADD: 0.2,
         Bug.STALE_READ: 0.1,
@@ -40,7 +40,7 @@ RATES = MappingProxyType(
 
 
 class Service(services.Service[Bug]):
-    """Counters on some nodes, each with what was added to it at which time."""
+    """Counters on some nodes, each with its adds and their times."""
 
     def __init__(self, seed: int, bug: Bug | None) -> None:
         super().__init__(seed, bug, RATES)

@@ -1,7 +1,7 @@
 """Hunts in one process, run after run: the runs of `labrys hunt --system sim-raft`, for tests and benchmarks.
 
-What a run is follows from the hunt's words and root seed, as on the command line: the same chooser draws it, and
-`commands.trial.attempt` carries it out and judges it.
+The hunt's words and root seed determine the runs, as on the command line: the same chooser draws them, and
+`commands.trial.attempt` carries them out and checks them.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Find:
-    """The first run of a hunt that finds something.
+    """The first run of a hunt with an invalid verdict.
 
     Attributes:
-        runs: Which run it was, from 1.
-        draw: How it was drawn.
-        parts: The parts of the verdict that are invalid.
-        size: How many operations the smallest counterexample has; None if no part has one.
+        runs: The number of the run, from 1.
+        draw: The drawn options of the run.
+        parts: The invalid parts of the verdict.
+        size: The number of operations in the smallest counterexample; None if there is none.
     """
 
     runs: int
@@ -47,24 +47,24 @@ class Hunt:
     """A hunt of `sim-raft`, from its root seed."""
 
     def __init__(self, words: tuple[str, ...], *, seed: int, guided: bool = True, among: str | None = None) -> None:
-        """Prepares it.
+        """Prepares the hunt.
 
         Args:
-            words: Options of the system and of the run, beside the defaults of `labrys hunt`.
+            words: Options of the system and of the run, in addition to the defaults of `labrys hunt`.
             seed: The root seed.
-            guided: Whether it learns from what is new.
-            among: The kinds that runs draw from, as `--among` takes them.
+            guided: Whether new behaviour guides the choice of runs.
+            among: The kinds of faults to draw from, in the form of `--among`.
         """
         self._options, self._settled, known = _prepared(words)
         self._chooser = Chooser(drawn_from(known, among), seed=seed, guided=guided)
 
     @classmethod
     def of(cls, bug: Bug, *, seed: int, guided: bool = True, among: str | None = None) -> Hunt:
-        """Returns the hunt of a bug, with the options and the nodes that it needs."""
+        """Returns the hunt for a bug, with the options and the nodes that it needs."""
         return cls(words_of(bug), seed=seed, guided=guided, among=among)
 
     def next(self) -> tuple[Draw, Trial | None]:
-        """Carries out the next run; None where the plan finds no room for its faults."""
+        """Carries out the next run; None if its faults do not fit into the plan."""
         draw = self._chooser.draw()
         trial = self.carried_out(draw)
         if trial is not None:
@@ -72,20 +72,20 @@ class Hunt:
         return draw, trial
 
     def carried_out(self, draw: Draw) -> Trial | None:
-        """Carries out one run as it was drawn."""
+        """Carries out one drawn run."""
         try:
             return attempt({**self._options, **draw.options}, self._settled, seed=draw.seed)
         except InputError:
             return None
 
     def nth(self, number: int) -> Trial | None:
-        """Carries out the n-th run from here, and none before it. Of a guided hunt, it is another run than after those."""
+        """Carries out only the n-th run from here. In a guided hunt, this run differs from the one after the earlier runs."""
         for _ in range(number - 1):
             self._chooser.draw()
         return self.carried_out(self._chooser.draw())
 
     def first(self, most: int) -> Find | None:
-        """Goes on until a run finds something, for `most` runs at most."""
+        """Carries out runs until one is invalid, at most `most` runs."""
         for number in range(1, most + 1):
             draw, trial = self.next()
             if trial is not None and trial.blamed:
@@ -94,21 +94,21 @@ class Hunt:
 
 
 def words_of(bug: Bug) -> tuple[str, ...]:
-    """Returns the words with which a bug matters."""
+    """Returns the options that a bug needs."""
     planted = TABLE[bug]
     options = [word for name, value in planted.options.items() for word in (f"--{name}", value)]
     return ("--bug", str(bug), "--nodes", str(planted.nodes), *options)
 
 
 def found(runs: int, draw: Draw, trial: Trial) -> Find:
-    """Returns what a run found."""
+    """Returns the finding of a run."""
     sizes = [len(example.operations) for part in trial.parts for example in part.counterexamples]
     return Find(runs=runs, draw=draw, parts=trial.blamed, size=min(sizes, default=None))
 
 
 @functools.cache
 def _prepared(words: tuple[str, ...]) -> tuple[dict[str, Any], Settled, tuple[str, ...]]:
-    """Returns the settled options of a hunt's runs, and the kinds that the simulator has."""
+    """Returns the options of a hunt's runs with defaults, and the kinds that the simulator supports."""
     given = ["--system", "sim-raft", "--seed", "1", *words]
     with cli.labrys.make_context("labrys", ["hunt"]) as root:
         with hunt.make_context("hunt", [*given], parent=root) as own:

@@ -1,6 +1,6 @@
 """A lock service in memory and in virtual time, correct or with one planted bug; see `tests.catches.services`.
 
-A lock is held under a lease, which ends by itself, so that a client that is gone holds up nobody for long.
+A lock has a lease, which ends by itself, so that a dead client does not block others for long.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ LEASE_S = 0.5
 
 
 class Bug(enum.StrEnum):
-    """What a service can get wrong."""
+    """The planted bugs."""
 
     GRANTED_TWICE = "granted twice"  # a node does not see that the lock is held
-    FORGOTTEN = "forgotten"  # a new leader knows no holders
-    SHORT_LEASE = "short lease"  # a lease ends long before its time
-    FREED_BY_ACQUIRE = "freed by a failed acquire"  # who is refused frees the lock for the next one
+    FORGOTTEN = "forgotten"  # a new leader does not know the holders
+    SHORT_LEASE = "short lease"  # a lease ends much too early
+    FREED_BY_ACQUIRE = "freed by a failed acquire"  # a refused client frees the lock for the next one
     TOKEN_RESET = "token reset"  # noqa: S105 - the counter of tokens begins anew
     TOKEN_REPEATED = "token repeated"  # noqa: S105 - the counter is not stored before it is used
-    FOREIGN_RELEASE = "foreign release"  # anyone may release
+    FOREIGN_RELEASE = "foreign release"  # any client can release
 
 
-# How often each strikes where it could; low enough that most operations are right.
+# The probability of each bug; low enough that most operations are right.
 RATES = MappingProxyType(dict.fromkeys(Bug, 0.05) | {Bug.TOKEN_RESET: 0.01, Bug.FOREIGN_RELEASE: 0.5})
 
 
@@ -41,9 +41,9 @@ class _Lock:
     """One lock.
 
     Attributes:
-        holder: The process that holds it, or held it last; None if it was released.
+        holder: The process that holds it, or held it until the lease ended; None if it was released.
         until_s: When its lease ends.
-        token: The last token that was given.
+        token: The last token.
     """
 
     holder: int | None = None
@@ -59,11 +59,11 @@ class Locks(Service[Bug]):
         self._locks: dict[str | None, _Lock] = {}
 
     def __call__(self, process: int, node: Node) -> Client:
-        """Makes a client, which sends along who it is."""
+        """Makes a client, which sends its process with each request."""
         return _Client(self, node, process)
 
     async def apply(self, invocation: Invocation) -> Outcome:
-        """Does what a request asks."""
+        """Carries out a request."""
         lock = self._locks.setdefault(invocation.key, _Lock())
         process, token = invocation.value
         if lock.until_s < now_s():
@@ -100,5 +100,5 @@ class _Client(Client):
         self._process = process
 
     async def invoke(self, invocation: Invocation) -> Outcome:
-        """Asks the service."""
+        """Sends a request to the service."""
         return await super().invoke(invocation._replace(value=(self._process, invocation.value)))

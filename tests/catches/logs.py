@@ -15,19 +15,21 @@ if TYPE_CHECKING:
 
 
 class Bug(enum.StrEnum):
-    """What a log can get wrong."""
+    """The planted bugs."""
 
     LOST_APPEND = "lost append"  # an acknowledged append never takes effect
-    SAME_OFFSET = "two values at one offset"  # an append is answered with the offset of the one before it
+    SAME_OFFSET = "two values at one offset"  # the answer of an append has the offset of the append before
     APPLIED_TWICE = "append applied twice"  # a repeated request appends once more
-    DIRTY_READ = "dirty read"  # a read has an entry that is gone a moment later, and another takes its place
-    REFUSED_APPLIED = "refused append applied"  # an append that was refused takes effect
-    STALE_READ = "stale follower read"  # a node that lags behind answers from what it has
+    DIRTY_READ = "dirty read"  # a read has an entry that another entry replaces a moment later
+    REFUSED_APPLIED = "refused append applied"  # a refused append takes effect
+    STALE_READ = "stale follower read"  # a lagging node answers from its old state
     REORDERED = "reordered"  # an append gets an offset that an old leader had reserved
-    TRUNCATED = "truncation after acknowledgement"  # a new leader misses the last half second of what was acknowledged
+    TRUNCATED = (
+        "truncation after acknowledgement"  # a new leader lacks the acknowledged entries of the last half second
+    )
 
 
-# How often each strikes where it could; low enough that most operations are right.
+# The probability of each bug; low enough that most operations are right.
 RATES = MappingProxyType(
     {
         Bug.LOST_APPEND: 0.02,
@@ -47,10 +49,10 @@ class LogService(Service[Bug]):
     """One log for each key.
 
     Args:
-        seed: The seed of all chance.
-        bug: The bug that it has; None where it is correct.
-        offsets: Whether appends answer offsets.
-        gap: How many offsets of its own the service takes after every tenth entry, as a Raft log does for its terms.
+        seed: The seed of all random numbers.
+        bug: The planted bug; None for the correct version.
+        offsets: Whether appends return offsets.
+        gap: The number of offsets that the service itself uses after every tenth entry, like a Raft log for its terms.
     """
 
     def __init__(self, seed: int, bug: Bug | None, *, offsets: bool = True, gap: int = 0) -> None:
@@ -81,7 +83,7 @@ class LogService(Service[Bug]):
         return Ok(offset if self._offsets else None)
 
     def _take(self, key: str | None) -> int:
-        """Returns the next free offset, and takes it."""
+        """Reserves and returns the next free offset."""
         if key not in self._reserved and self.strikes(Bug.REORDERED):
             self._reserved[key] = self._free(key)
             self.start(self._hand_out(key))
@@ -95,7 +97,7 @@ class LogService(Service[Bug]):
         return offset
 
     async def _hand_out(self, key: str | None) -> None:
-        """Gives the next append after a while the offset that was reserved for it."""
+        """Gives the next append after some time the offset that was reserved for it."""
         await asyncio.sleep(0.3)
         offset = self._reserved[key]
         self._reserved[key] = -offset - 1  # due

@@ -15,22 +15,22 @@ if TYPE_CHECKING:
 
 
 class Bug(enum.StrEnum):
-    """What a service can get wrong."""
+    """The planted bugs."""
 
     LOST_ENQUEUE = "lost enqueue"  # an acknowledged value is never put in
-    TWO_AT_ONCE = "dequeue takes two"  # the second value is gone with the first
-    SHORT_DRAIN = "drain stops early"  # the rest is thrown away
-    ROLLBACK = "rollback"  # a new leader misses the last second of what was acknowledged
+    TWO_AT_ONCE = "dequeue takes two"  # a dequeue removes the second value too
+    SHORT_DRAIN = "drain stops early"  # a dequeue drops the rest of the queue
+    ROLLBACK = "rollback"  # a new leader lacks the acknowledged values of the last second
     DELIVERED_TWICE = "delivered twice"  # a value stays in the queue after it came out
     ENQUEUED_TWICE = "enqueued twice"  # a repeated request puts the value in once more
     DIRTY_ENQUEUE = "dirty enqueue after fail"  # a refused value is put in
-    GARBAGE = "garbage"  # a dequeue answers what nobody put in
+    GARBAGE = "garbage"  # a dequeue returns a value that was not put in
     WRONG_QUEUE = "wrong queue"  # a value goes into a neighbouring queue
-    SWAPPED = "swapped"  # a value is put in before the one in front of it
+    SWAPPED = "swapped"  # a value is put in before its predecessor
     FROM_BEHIND = "from behind"  # a dequeue takes the newest value
 
 
-# How often each strikes where it could; low enough that most operations are right.
+# The probability of each bug; low enough that most operations are right.
 RATES = MappingProxyType(
     dict.fromkeys(Bug, 0.05) | {Bug.ROLLBACK: 0.01, Bug.SWAPPED: 0.2, Bug.FROM_BEHIND: 0.2, Bug.SHORT_DRAIN: 1.0}
 )
@@ -45,7 +45,7 @@ class Queues(Service[Bug]):
         self._taken: list[tuple[float, str, tuple[float, Value]]] = []
 
     async def apply(self, invocation: Invocation) -> Outcome:
-        """Does what a request asks."""
+        """Carries out a request."""
         key, value = invocation.key or "", invocation.value
         if self.strikes(Bug.ROLLBACK):
             self._roll_back()

@@ -1,7 +1,7 @@
-"""Nodes of the simulated Raft under a schedule that is written by hand: each message arrives when the test says so.
+"""Nodes of the simulated Raft under a handwritten schedule: the test delivers each message.
 
-Nothing happens by itself. Messages wait in the mail until they are delivered or lost, timers never fire, and time passes when
-the test lets it. So a schedule shows one mistake, step by step.
+Nothing happens by itself. Messages wait until the test delivers or loses them, timers never fire, and time passes only when
+the test advances it. So a schedule shows one bug, step by step.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from clusters.systems.sim_raft.bugs import Bug
 
 NODES: Final = ("n1", "n2", "n3", "n4", "n5")
-MOST_DELIVERIES: Final = 500  # of one exchange; a livelock goes on for ever
+MOST_DELIVERIES: Final = 500  # the maximum number of deliveries in one exchange, to detect a livelock
 
 
 class Host:
@@ -41,7 +41,7 @@ class Host:
         self._stage = stage
 
     def wall_ns(self) -> int:
-        """Returns the time of the stage, as far aside as the test has set it."""
+        """Returns the time of the stage, plus the offset that the test has set."""
         return self._stage.now_ns + self.ahead_ns
 
     def monotonic_ns(self) -> int:
@@ -52,14 +52,14 @@ class Host:
         """Does nothing: no timer fires."""
 
     def send(self, to: str, message: Any) -> None:
-        """Puts a message into the mail, or keeps a client's answer."""
+        """Puts a message into the mail, or stores a client's answer."""
         if isinstance(message, Reply):
             self._stage.answers[message.id] = message.body
         else:
             self._stage.mail.append((self.name, to, message))
 
     def log(self, text: str) -> None:
-        """Keeps nothing."""
+        """Does nothing: there is no log."""
 
 
 class Stage:
@@ -69,8 +69,8 @@ class Stage:
         names: The names of the nodes.
         hosts: Their machines by name.
         nodes: The nodes by name; a restart replaces one.
-        mail: Messages on their way: sender, receiver, message.
-        answers: What clients were answered, by the number of the request.
+        mail: Messages in flight: sender, receiver, message.
+        answers: The answers to clients, by the number of the request.
         now_ns: The time.
     """
 
@@ -96,22 +96,22 @@ class Stage:
         self.wait(1000)
 
     def wait(self, milliseconds: int) -> None:
-        """Lets time pass."""
+        """Advances the time."""
         self.now_ns += milliseconds * NS_PER_MS
 
     def restart(self, name: str, *, power: bool = False) -> None:
-        """Kills a node and starts it from its disk, which may have lost what was not synced."""
+        """Kills a node and starts it from its disk, which may have lost unsynced data."""
         disk = self.hosts[name].disk
         if power and isinstance(disk, SimDisk):
             disk.lose_power()
         self.nodes[name] = self._started(name)
 
     def exchange(self, *names: str, kinds: Collection[type] = ()) -> None:
-        """Delivers all mail among some nodes, and what they send each other because of it.
+        """Delivers all mail among some nodes, and their answers to it.
 
         Args:
             names: The nodes.
-            kinds: The only messages that are delivered; none: all.
+            kinds: The types of messages to deliver; empty: all.
         """
         for _ in range(MOST_DELIVERIES):
             wanted = (
@@ -137,34 +137,34 @@ class Stage:
         self.mail = deque(mail for mail in self.mail if mail[0] not in lost and mail[1] not in lost)
 
     def campaign(self, name: str, *voters: str) -> bool:
-        """Lets a node stand for election, and voters answer; says whether it leads. No other message is delivered."""
+        """Makes a node a candidate, and delivers its election's messages only. Returns whether it leads."""
         self.nodes[name].elections._campaign(pre=False)
         self.exchange(name, *voters, kinds=(AskVote, Vote))
         return self.leads(name)
 
     def leads(self, name: str) -> bool:
-        """Says whether a node leads."""
+        """Returns whether a node leads."""
         return self.nodes[name].role is Role.LEADER
 
     def beat(self, name: str) -> None:
-        """Lets a leader send its heartbeats."""
+        """Makes a leader send its heartbeats."""
         if self.leads(name):
             self.nodes[name].replication.new_round()
 
     def write(self, name: str, value: int) -> int:
-        """Lets a client write through a node; returns the number of the request."""
+        """Sends a client's write to a node. Returns the number of the request."""
         return self._ask(name, Command(f"c{len(self._requests)}", 1, "write", ONLY_KEY, value))
 
     def repeat(self, name: str, number: int) -> int:
-        """Lets a client send a request once more, through a node; returns the number of the new request."""
+        """Repeats a client's request to a node. Returns the number of the new request."""
         return self._ask(name, self._requests[number])
 
     def read(self, name: str) -> int:
-        """Lets a client read likewise."""
+        """Sends a client's read to a node. Returns the number of the request."""
         return self._ask(name, Query("read", ONLY_KEY, None))
 
     def transfer(self, name: str, to: str) -> None:
-        """Asks a leader to hand over."""
+        """Requests a leadership transfer from a leader."""
         self._ask(name, AskTransfer(to))
 
     def answered(self, number: int) -> int | None:
@@ -174,12 +174,12 @@ class Stage:
         return value
 
     def acknowledged(self, number: int) -> bool:
-        """Says whether a request was answered with success."""
+        """Returns whether a request succeeded."""
         answer = self.answers.get(number)
         return isinstance(answer, Answer) and answer.code == "ok"
 
     def agree(self) -> bool:
-        """Says whether all nodes that have applied the same number of entries hold the same state."""
+        """Returns whether all nodes with the same number of applied entries have the same state."""
         states: dict[int, Any] = {}
         return all(
             states.setdefault(node.commit, node.service.dump()) == node.service.dump() for node in self.nodes.values()

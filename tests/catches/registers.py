@@ -23,24 +23,24 @@ __all__ = ["TIMEOUT_S", "Bug", "Service", "run"]
 
 
 class Bug(enum.StrEnum):
-    """What a service can get wrong."""
+    """The planted bugs."""
 
-    STALE_READ = "stale read"  # a node that lags behind answers from what it has
+    STALE_READ = "stale read"  # a lagging node answers from its old state
     LOST_WRITE = "lost write"  # an acknowledged write never takes effect
     DIRTY_READ = "dirty read after fail"  # a refused write takes effect
-    CAS_TWICE = "cas applied twice"  # a repeated request writes once more, after others have written
-    CAS_RACE = "cas not atomic"  # another write comes between the comparison and the writing
-    ROLLBACK = "rollback"  # a new leader misses the last second of what was acknowledged
+    CAS_TWICE = "cas applied twice"  # a repeated request writes again, after other writes
+    CAS_RACE = "cas not atomic"  # another write comes between the comparison and the write
+    ROLLBACK = "rollback"  # a new leader lacks the acknowledged writes of the last second
 
 
-# How often each strikes where it could; low enough that most operations are right.
+# The probability of each bug; low enough that most operations are right.
 RATES = MappingProxyType(
     {
         Bug.STALE_READ: 0.05,
         Bug.LOST_WRITE: 0.05,
         Bug.DIRTY_READ: 0.05,
         Bug.CAS_TWICE: 0.2,
-        Bug.CAS_RACE: 1.0,  # harmless unless another write comes in between
+        Bug.CAS_RACE: 1.0,  # without an effect unless another write comes in between
         Bug.ROLLBACK: 0.01,
     }
 )
@@ -89,7 +89,7 @@ class Service(services.Service[Bug]):
         return Ok(value)
 
     def _old(self, key: str) -> Value:
-        """Returns what a node that lags by half a second has."""
+        """Returns the value on a node that lags by half a second."""
         horizon_s = now_s() - 0.5
         return next((value for time_s, name, value in reversed(self._log) if name == key and time_s < horizon_s), None)
 
@@ -102,6 +102,6 @@ class Service(services.Service[Bug]):
 def run(
     workload: Workload, *, seed: int, bug: Bug | None, load: Load, seconds: float, path: Path
 ) -> tuple[Service, Sequence[Operation]]:
-    """Runs a workload against a service, and returns both the service and what its clients saw."""
+    """Runs a workload against a service. Returns the service and the operations."""
     service = Service(seed, bug)
     return service, services.run(workload, service, seed=seed, load=load, seconds=seconds, path=path)

@@ -1,7 +1,7 @@
-"""What all services in memory and in virtual time have in common: how requests fare, and how a workload runs against one.
+"""The base class of services in memory and in virtual time: a network for requests, and runs of workloads.
 
-Requests and answers take random times and get lost, nodes refuse and hang, and a request whose client has given up may still
-take effect much later: all that a correct service may do under faults. A bug is one thing more that it must not do.
+Requests and answers take random times and get lost, nodes refuse and hang, and a request can still take effect long after its
+client has given up. A correct service can do all this under faults. A bug is something that it must not do.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ BugT = TypeVar("BugT", bound=enum.StrEnum)
 
 
 class Service(abc.ABC, Generic[BugT]):
-    """Some nodes that serve clients; a client factory. A subclass says what a request does once it arrives.
+    """Some nodes that serve clients; a client factory. A subclass carries out the requests.
 
     Attributes:
-        late: How many requests took effect after their client had given up.
-        bugs: How often the bug struck.
-        draws: Where chance comes from.
+        late: The number of requests that took effect after their client had given up.
+        bugs: How often the bug occurred.
+        draws: The random numbers.
     """
 
     def __init__(self, seed: int, bug: BugT | None, rates: Mapping[BugT, float]) -> None:
         """Makes a service.
 
         Args:
-            seed: The seed of all chance.
-            bug: The bug that it has; None where it is correct.
-            rates: How often each bug strikes where it could.
+            seed: The seed of all random numbers.
+            bug: The planted bug; None for the correct version.
+            rates: The probability of each bug.
         """
         self.late = 0
         self.bugs = 0
@@ -66,10 +66,10 @@ class Service(abc.ABC, Generic[BugT]):
 
     @abc.abstractmethod
     async def apply(self, invocation: Invocation) -> Outcome:
-        """Does what a request asks, at the time when it takes effect."""
+        """Carries out a request, at the time when it takes effect."""
 
     async def serve(self, invocation: Invocation) -> Outcome:
-        """Does an operation, with all the delays and losses of a network."""
+        """Carries out an operation, with the delays and losses of a network."""
         fate = self.draws.random()
         if fate < 0.02:
             return Info("no-answer: the request was lost")
@@ -89,19 +89,19 @@ class Service(abc.ABC, Generic[BugT]):
         return outcome
 
     def strikes(self, bug: BugT) -> bool:
-        """Says whether the bug strikes at this place, this time."""
+        """Draws whether the bug occurs here."""
         strikes = self._bug is bug and self.draws.random() < self._rates[bug]
         self.bugs += strikes
         return strikes
 
     def start(self, work: Coroutine[None, None, None]) -> None:
-        """Lets some work go on after the request that began it."""
+        """Runs work that outlives its request."""
         task = asyncio.get_running_loop().create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
     def _later(self, invocation: Invocation) -> None:
-        """Lets a request take effect on its own, whatever becomes of its client; perhaps after its time-out."""
+        """Applies a request independently of its client, perhaps after its time-out."""
 
         async def apply() -> None:
             await asyncio.sleep(self.draws.uniform(0, LATEST_S * 0.9))
@@ -124,15 +124,15 @@ class Client:
         self._service = service
 
     async def invoke(self, invocation: Invocation) -> Outcome:
-        """Asks the service."""
+        """Sends a request to the service."""
         return await self._service.serve(invocation)
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Does nothing: there is no connection."""
 
 
 class _Lazily:
-    """A generator that is made when it is first asked."""
+    """A generator that is made at its first call."""
 
     def __init__(self, make: Callable[[], Generator]) -> None:
         self._make = make

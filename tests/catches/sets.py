@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 
 class Bug(enum.StrEnum):
-    """What a service can get wrong."""
+    """The planted bugs."""
 
     LOST_ADD = "lost add"  # an acknowledged add never takes effect
-    ROLLBACK = "rollback"  # a new leader misses the last second of what was acknowledged
-    STALE_READ = "stale read"  # a node that lags behind answers from what it has
+    ROLLBACK = "rollback"  # a new leader lacks the acknowledged adds of the last second
+    STALE_READ = "stale read"  # a lagging node answers from its old state
     LOST_PAGE = "lost page"  # a read leaves out some elements, old or new
     DIRTY_ADD = "dirty read after fail"  # a refused add takes effect
-    PHANTOM = "phantom"  # a read returns what nobody added
-    ADDED_TWICE = "added twice"  # a repeated request adds the element once more, as to a list
-    TWO_ORDERS = "two orders"  # adds are visible on two sides in different orders, until they are acknowledged
+    PHANTOM = "phantom"  # a read returns an element without an add
+    ADDED_TWICE = "added twice"  # a repeated request adds the element again, as to a list
+    TWO_ORDERS = "two orders"  # until they are acknowledged, two sides show adds in different orders
 
 
-# How often each strikes where it could; low enough that most operations are right.
+# The probability of each bug; low enough that most operations are right.
 RATES = MappingProxyType(
     {
         Bug.LOST_ADD: 0.02,
@@ -38,13 +38,13 @@ RATES = MappingProxyType(
         Bug.DIRTY_ADD: 0.02,
         Bug.PHANTOM: 0.3,
         Bug.ADDED_TWICE: 0.02,
-        Bug.TWO_ORDERS: 0.3,  # harmless unless two reads come in between
+        Bug.TWO_ORDERS: 0.3,  # without an effect unless two reads come in between
     }
 )
 
 
 class Service(services.Service[Bug]):
-    """Sets on some nodes. Each is a list of elements with the time from which each of two sides shows it."""
+    """Sets on some nodes: lists of elements, each with the times from which two sides show it."""
 
     def __init__(self, seed: int, bug: Bug | None) -> None:
         super().__init__(seed, bug, RATES)

@@ -1,4 +1,4 @@
-"""Planted mistakes of a controller are found by the model, and a right controller is never accused."""
+"""The model finds planted mistakes of a controller, and accepts a correct controller."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_mistake_is_found(mistake: str, seed: int) -> None:
 @pytest.mark.parametrize("lossy", [False, True])
 @pytest.mark.parametrize("seed", range(2))
 def test_a_right_controller_is_not_accused(seed: int, lossy: bool) -> None:
-    """Whatever answers are lost."""
+    """A correct controller is valid, also with lost answers."""
     assert mixed(Controller(None, seed, lossy=lossy), seed).verdict is Verdict.VALID
 
 
@@ -73,7 +73,7 @@ def parts_of(workload: GroupWorkload, controller: Controller, seed: int, count: 
 @pytest.mark.parametrize("lossy", [False, True])
 @pytest.mark.parametrize("seed", range(2))
 def test_broker_ids_of_a_right_controller(seed: int, lossy: bool) -> None:
-    """All parts are valid: ids were given, and were contended."""
+    """All parts are valid, with given and contended ids."""
     found = parts_of(BrokerIdWorkload(), Controller(None, seed, lossy=lossy), seed)
     assert {name: part.verdict for name, part in found.items()} == dict.fromkeys(
         ("linearizable", "one-owner", "contended"), Verdict.VALID
@@ -82,14 +82,14 @@ def test_broker_ids_of_a_right_controller(seed: int, lossy: bool) -> None:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_two_owners_of_an_id(seed: int) -> None:
-    """The model finds them, and so does the rule that needs no search."""
+    """The model finds the mistakes, and so does the rule without a search."""
     found = parts_of(BrokerIdWorkload(), Controller("two owners", seed), seed)
     assert found["linearizable"].verdict is found["one-owner"].verdict is Verdict.INVALID
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_a_stale_next_id(seed: int) -> None:
-    """Only the model sees it."""
+    """Only the model finds this mistake."""
     found = parts_of(BrokerIdWorkload(), Controller("stale read", seed), seed)
     assert found["linearizable"].verdict is Verdict.INVALID
     assert found["one-owner"].verdict is Verdict.VALID
@@ -98,7 +98,7 @@ def test_a_stale_next_id(seed: int) -> None:
 @pytest.mark.parametrize("lossy", [False, True])
 @pytest.mark.parametrize("seed", range(2))
 def test_elections_of_a_right_controller(seed: int, lossy: bool) -> None:
-    """All parts are valid: masters were elected, and others stood."""
+    """All parts are valid, with won and lost elections."""
     found = parts_of(ElectWorkload(), Controller(None, seed, lossy=lossy), seed)
     assert {name: part.verdict for name, part in found.items()} == dict.fromkeys(
         ("linearizable", "one-master", "master-in-sync", "epochs-grow", "stood"), Verdict.VALID
@@ -108,7 +108,7 @@ def test_elections_of_a_right_controller(seed: int, lossy: bool) -> None:
 @pytest.mark.parametrize("mistake", ["dead replica elected", "refused write applied", "stale read"])
 @pytest.mark.parametrize("seed", range(2))
 def test_mistakes_of_elections(mistake: str, seed: int) -> None:
-    """They show without any heartbeat."""
+    """These mistakes show without heartbeats."""
     assert parts_of(ElectWorkload(), Controller(mistake, seed), seed)["linearizable"].verdict is Verdict.INVALID
 
 
@@ -119,21 +119,21 @@ MEMBERS = [SyncStateSetWorkload, ControllerWorkload]
 @pytest.mark.parametrize("lossy", [False, True])
 @pytest.mark.parametrize("seed", range(3))
 def test_members_of_a_right_controller(workload: type[GroupWorkload], seed: int, lossy: bool) -> None:
-    """It is not accused, whatever it takes for dead and elects by itself."""
+    """A correct controller is valid, for any brokers that it regards as dead and any elections of its own."""
     found = parts_of(workload(), Controller(None, seed, lossy=lossy, restless=True), seed)
     assert {name: part.verdict for name, part in found.items()} == dict.fromkeys(
         ("linearizable", "one-master", "master-in-sync", "epochs-grow", "altered"), Verdict.VALID
     )
 
 
-# The rules that need no search and find a mistake, too.
+# The rules without a search that also find a mistake.
 RULES = {"master dropped": "master-in-sync", "stale read": "epochs-grow", "epoch reused": "one-master"}
 
 
 @pytest.mark.parametrize("workload", MEMBERS)
 @pytest.mark.parametrize("mistake", MISTAKES_OF_MEMBERS)
 def test_mistakes_with_members(workload: type[GroupWorkload], mistake: str) -> None:
-    """The model finds each, though it takes no broker's life for certain; so does the rule for it."""
+    """The model finds each mistake, although liveness is uncertain; so does the rule for it."""
     controller = Controller(mistake, 1, restless=True)
     found = parts_of(workload(), controller, 1, count=400)
     assert controller.made
@@ -145,7 +145,7 @@ def test_mistakes_with_members(workload: type[GroupWorkload], mistake: str) -> N
 @pytest.mark.parametrize("lossy", [False, True])
 @pytest.mark.parametrize("seed", range(2))
 def test_elections_with_heartbeats(seed: int, lossy: bool) -> None:
-    """With brokers that live, a right controller is not accused; the epochs go on."""
+    """With living brokers, a correct controller is valid, and the epochs grow."""
     workload = ElectWorkload(ElectOptions(heartbeat_share=0.2))
     found = parts_of(workload, Controller(None, seed, lossy=lossy, restless=True), seed)
     assert {part.verdict for part in found.values()} == {Verdict.VALID}

@@ -1,4 +1,4 @@
-"""Planted bugs of counters must be found, and a correct service under the same faults must pass."""
+"""The counter workload finds planted bugs, and a correct service under the same faults passes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OPTIONS = {
 
 
 def judge(bug: Bug | None, seed: int, load: Load, options: CounterOptions, path: Path) -> dict[str, Part]:
-    """Runs once; returns the parts of the verdict. A bug that did not strike, or a run without faults, fails."""
+    """Runs once and returns the parts of the verdict. Requires that the bug and faults occurred."""
     workload, service = CounterWorkload(options), Service(seed, bug)
     operations = run(workload, service, seed=seed, load=load, seconds=6, path=path / "history.jsonl")
     errors = Counter((operation.error or "").partition(":")[0] for operation in operations)
@@ -46,7 +46,7 @@ def judge(bug: Bug | None, seed: int, load: Load, options: CounterOptions, path:
 @pytest.mark.parametrize("options", [OPTIONS["up"], OPTIONS["both"]], ids=["up", "both"])
 @pytest.mark.parametrize("bug", Bug)
 def test_a_planted_bug_is_found(bug: Bug, options: CounterOptions, load: Load, seed: int, tmp_path: Path) -> None:
-    """Each bug takes some read out of its bounds, and the part shows that read last."""
+    """Each bug moves a read out of its bounds, and the part shows this read last."""
     part = judge(bug, seed, load, options, tmp_path)["counter"]
     assert part.verdict is Verdict.INVALID
     example = part.details["counterexample"]

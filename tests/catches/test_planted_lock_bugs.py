@@ -1,4 +1,4 @@
-"""Planted bugs of locks must be found by name, and a correct service under the same faults must pass."""
+"""The lock workload finds planted bugs by kind, and a correct service under the same faults passes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ FOUND = MappingProxyType(
 
 
 class WithoutEnd(LockWorkload):
-    """The lock workload without its last acquires, which are for a closed loop."""
+    """The lock workload without its final acquires, which are for a closed loop."""
 
     def final_generator(self, *, history: Sequence[Op], node: Node) -> Generator:
         """Returns nothing."""
@@ -56,7 +56,7 @@ class WithoutEnd(LockWorkload):
 
 
 def judge(bug: Bug | None, seed: int, load: Load, path: Path, options: LockOptions = OPTIONS) -> dict[str, Part]:
-    """Runs once; returns the parts of the verdict. A bug that did not strike, or a run without faults, fails."""
+    """Runs once and returns the parts of the verdict. Requires that the bug and faults occurred."""
     closed = isinstance(load, ClosedLoop)
     workload = (LockWorkload if closed else WithoutEnd)(options)
     service = Locks(seed, bug)
@@ -76,7 +76,7 @@ def judge(bug: Bug | None, seed: int, load: Load, path: Path, options: LockOptio
 @pytest.mark.parametrize("load", LOADS.values(), ids=LOADS)
 @pytest.mark.parametrize("bug", Bug)
 def test_a_planted_bug_is_found(bug: Bug, load: Load, seed: int, tmp_path: Path) -> None:
-    """By the kind that says what it does to the lock."""
+    """Each bug is found as its kind of anomaly."""
     part = judge(bug, seed, load, tmp_path)["lock"]
     assert part.verdict is Verdict.INVALID
     assert part.details["counts"][FOUND[bug]] > 0
@@ -86,7 +86,7 @@ def test_a_planted_bug_is_found(bug: Bug, load: Load, seed: int, tmp_path: Path)
 
 @pytest.mark.parametrize("load", LOADS.values(), ids=LOADS)
 def test_a_correct_service_is_never_accused(load: Load, tmp_path: Path) -> None:
-    """Lost, late and refused requests, hung clients and leases that end are no bugs."""
+    """Lost, late and refused requests, hung clients and ended leases are not bugs."""
     for seed in MANY_SEEDS:
         parts = judge(None, seed, load, tmp_path)
         assert parts["lock"].verdict is Verdict.VALID, parts["lock"].reason
@@ -96,7 +96,7 @@ def test_a_correct_service_is_never_accused(load: Load, tmp_path: Path) -> None:
 
 
 def test_a_lease_that_the_judge_does_not_know_looks_like_two_holders(tmp_path: Path) -> None:
-    """Whoever tests a lock with leases has to say how long they are: here a hold takes longer than one."""
+    """A test of locks with leases needs their length: here a hold takes longer than a lease."""
     long = replace(OPTIONS, hold_ms=1000 * LEASE_S)
     assert judge(None, 1, LOADS["closed"], tmp_path, long)["lock"].verdict is Verdict.VALID
     (tmp_path / "None-1.jsonl").unlink()

@@ -1,4 +1,4 @@
-"""Planted bugs of a log must be found, each by its name, and a correct log under the same faults must pass."""
+"""The log workload finds planted bugs by kind, and a correct log under the same faults passes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SECONDS = 5.0
 LOADS: dict[str, Load] = {"closed": ClosedLoop(concurrency=6), "open": OpenLoop(rate_per_node=60)}
-# What each bug is called, with offsets in answers and without.
+# The kind of each bug, with offsets in answers and without.
 NAMES = {
     Bug.LOST_APPEND: ("lost", "lost"),
     Bug.SAME_OFFSET: ("conflict", "lost"),
@@ -39,7 +39,7 @@ OPTIONS = {"one": LogOptions(), "several": LogOptions(keys=3, read_share=0.5, re
 
 
 def judge(service: LogService, *, seed: int, load: Load, options: LogOptions, path: Path) -> dict[str, Part]:
-    """Runs once; returns the parts of the verdict. A run without faults fails."""
+    """Runs once and returns the parts of the verdict. Requires that faults occurred."""
     workload = LogWorkload(options)
     operations = run(workload, service, seed=seed, load=load, seconds=SECONDS, path=path / "history.jsonl")
     types = Counter(operation.type for operation in operations)
@@ -58,7 +58,7 @@ def judge(service: LogService, *, seed: int, load: Load, options: LogOptions, pa
 def test_a_planted_bug_is_found_by_its_name(
     bug: Bug, offsets: bool, options: LogOptions, seed: int, tmp_path: Path
 ) -> None:
-    """With every seed, and a counterexample of a few operations says so."""
+    """Each bug is found with every seed, with a small counterexample."""
     service = LogService(seed, bug, offsets=offsets)
     part = judge(service, seed=seed, load=LOADS["closed"], options=options, path=tmp_path)["log"]
     assert service.bugs > 2
@@ -77,7 +77,7 @@ def test_a_planted_bug_is_found_by_its_name(
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 @pytest.mark.parametrize("offsets", [True, False], ids=["offsets", "nulls"])
 def test_a_correct_log_passes(offsets: bool, options: LogOptions, load: Load, seed: int, tmp_path: Path) -> None:
-    """Lost, late and refused requests, hung clients and offsets of the system's own are no bugs; all was read."""
+    """Lost, late and refused requests, hung clients and offsets of the system are not bugs; all entries are read."""
     service = LogService(seed, None, offsets=offsets, gap=seed % 3)
     parts = judge(service, seed=seed, load=load, options=options, path=tmp_path)
     assert {name: part.verdict for name, part in parts.items()} == {
@@ -90,7 +90,7 @@ def test_a_correct_log_passes(offsets: bool, options: LogOptions, load: Load, se
 
 
 def test_a_stale_log_passes_where_reads_need_not_be_linearizable(tmp_path: Path) -> None:
-    """The stale entries are counted with how long they were stale."""
+    """Stale entries are counted, with the time for which they were stale."""
     service = LogService(1, Bug.STALE_READ)
     options = LogOptions(linearizable=False)
     part = judge(service, seed=1, load=LOADS["closed"], options=options, path=tmp_path)["log"]

@@ -1,4 +1,4 @@
-"""Planted bugs of queues must be found by name, and a correct service under the same faults must pass."""
+"""The queue workload finds planted bugs by kind, and a correct service under the same faults passes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ FOUND = MappingProxyType(
 
 
 def judge(bug: Bug | None, seed: int, load: Load, options: QueueOptions, path: Path) -> dict[str, Part]:
-    """Runs once; returns the parts of the verdict. A bug that did not strike, or a run without faults, fails."""
+    """Runs once and returns the parts of the verdict. Requires that the bug and faults occurred."""
     workload = QueueWorkload(options)
     service = Queues(seed, bug)
     operations = run(workload, service, seed=seed, load=load, seconds=SECONDS, path=path / f"{bug}-{seed}.jsonl")
@@ -64,7 +64,7 @@ def judge(bug: Bug | None, seed: int, load: Load, options: QueueOptions, path: P
 @pytest.mark.parametrize("load", LOADS.values(), ids=LOADS)
 @pytest.mark.parametrize("bug", Bug)
 def test_a_planted_bug_is_found(bug: Bug, load: Load, seed: int, tmp_path: Path) -> None:
-    """By the kind that says what it does to a value."""
+    """Each bug is found as its kind of anomaly."""
     part = judge(bug, seed, load, OPTIONS, tmp_path)["queue"]
     assert part.verdict is Verdict.INVALID
     assert part.details["counts"][FOUND[bug]] > 0
@@ -75,7 +75,7 @@ def test_a_planted_bug_is_found(bug: Bug, load: Load, seed: int, tmp_path: Path)
 
 @pytest.mark.parametrize("bug", [Bug.DELIVERED_TWICE, Bug.ENQUEUED_TWICE, Bug.SWAPPED, Bug.FROM_BEHIND])
 def test_what_a_system_does_not_promise_is_no_bug(bug: Bug, tmp_path: Path) -> None:
-    """By default a value may come out twice, and in any order; what comes out twice is counted."""
+    """By default a value may come out twice and in any order; duplicates are counted."""
     part = judge(bug, 1, LOADS["closed"], QueueOptions(enqueue_share=0.55), tmp_path)["queue"]
     assert part.verdict is not Verdict.INVALID
     assert (part.details["counts"]["duplicated"] > 0) == (FOUND[bug] == "duplicated")
@@ -83,7 +83,7 @@ def test_what_a_system_does_not_promise_is_no_bug(bug: Bug, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("load", LOADS.values(), ids=LOADS)
 def test_a_correct_service_is_never_accused(load: Load, tmp_path: Path) -> None:
-    """Lost, late and refused requests and hung clients are no bugs, whatever is asked of the queue."""
+    """Lost, late and refused requests and hung clients are not bugs, with any options."""
     for seed in MANY_SEEDS:
         parts = judge(None, seed, load, OPTIONS, tmp_path)
         part = parts["queue"]
@@ -92,7 +92,7 @@ def test_a_correct_service_is_never_accused(load: Load, tmp_path: Path) -> None:
             for name, number in part.details["counts"].items()
             if name in {"attempted", "acknowledged", "ok", "recovered"}
         }
-        # A drain without an answer may have taken everything, and then a loss could not be seen.
+        # A drain without an answer may have taken everything, which would hide a loss.
         drained = any(figures["missing_perhaps_drained"] for figures in part.details["figures"].values())
         assert part.verdict is (Verdict.UNKNOWN if drained else Verdict.VALID), part.reason
         assert parts["final-reads"].verdict is Verdict.VALID
@@ -100,7 +100,7 @@ def test_a_correct_service_is_never_accused(load: Load, tmp_path: Path) -> None:
 
 
 def test_a_producer_keeps_its_order_in_a_correct_service(tmp_path: Path) -> None:
-    """The weaker order finds the same bugs, and accuses a correct service as little."""
+    """The weaker order finds the same bugs, and accepts a correct service too."""
     options = QueueOptions(order=Order.PRODUCER, enqueue_share=0.55, queues=1)
     for seed in SEEDS:
         assert judge(None, seed, LOADS["closed"], options, tmp_path)["queue"].verdict is not Verdict.INVALID

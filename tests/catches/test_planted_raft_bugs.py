@@ -1,4 +1,4 @@
-"""The bugs of the simulated Raft are found by hunts, and its correct version is never accused.
+"""Hunts find the bugs of the simulated Raft, and its correct version is valid.
 
 The runs are those of `labrys hunt --system sim-raft --bug BUG --among KINDS --blind --seed 1`. Here only the run is carried out
 that is known to find the bug. `python -m benchmarks sim_raft` has the hunts themselves, and thousands of correct runs.
@@ -15,7 +15,7 @@ from clusters.systems.sim_raft.bugs import Bug
 from harness.verdict import Verdict
 from tests.catches.hunts import Hunt
 
-# Bug to the first run of the hunt that finds it, and the kinds that the hunt draws from.
+# For each bug, the first run of the hunt that finds it, and the kinds of faults.
 FINDS: dict[Bug, tuple[int, str]] = {
     Bug.READ_WITHOUT_QUORUM: (3, "partition-leader,partition-random-halves"),
     Bug.FOLLOWER_READS: (1, "partition-random-node,kill"),
@@ -37,7 +37,7 @@ CORRECT = 6  # runs, and as many with leases
 
 @pytest.mark.parametrize("bug", FINDS)
 def test_a_planted_bug_is_found(bug: Bug) -> None:
-    """A part of the verdict says so, with a reason."""
+    """A part of the verdict is invalid, with a reason."""
     run, among = FINDS[bug]
     hunt = Hunt.of(bug, seed=SEED, guided=False, among=among)
     trial = hunt.nth(run)
@@ -47,7 +47,7 @@ def test_a_planted_bug_is_found(bug: Bug) -> None:
 
 
 def test_the_page_has_the_finds() -> None:
-    """The page's table has each run that is held here, and no other."""
+    """The page's table has exactly the runs in this test."""
     page = (Path(__file__).parents[2] / "docs" / "sim-raft.md").read_text(encoding="utf-8")
     rows = [line for line in page.splitlines() if line.startswith("| `") and line.count("|") == 6]
     told = {tuple(cell.strip(" `") for cell in row.split("|")[1:4]) for row in rows}
@@ -56,7 +56,7 @@ def test_the_page_has_the_finds() -> None:
 
 @pytest.mark.parametrize("reads", ["read-index", "lease"])
 def test_the_correct_version_is_not_accused(reads: str) -> None:
-    """Under faults of all kinds, with each rhythm and each rate; the runs do test something."""
+    """The correct version passes with all kinds of faults, rhythms and rates, and the runs test something."""
     hunt = Hunt(("--reads", reads), seed=SEED)
     verdicts = set()
     for _ in range(CORRECT):

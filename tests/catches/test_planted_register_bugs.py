@@ -1,4 +1,4 @@
-"""Planted bugs must be found, and a correct service under the same faults must pass: from the generator to the verdict."""
+"""The register workload finds planted bugs, and a correct service under the same faults passes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ UNIQUE = RegisterOptions(ops_per_key=60)
 
 
 def judge(bug: Bug | None, seed: int, load: Load, options: RegisterOptions, path: Path) -> dict[str, Part]:
-    """Runs once; returns the parts of the verdict. A bug that did not strike, or a run without faults, fails."""
+    """Runs once and returns the parts of the verdict. Requires that the bug and faults occurred."""
     workload = RegisterWorkload(options)
     service, operations = run(workload, seed=seed, bug=bug, load=load, seconds=SECONDS, path=path / "history.jsonl")
     types = Counter(operation.type for operation in operations)
@@ -51,7 +51,7 @@ def judge(bug: Bug | None, seed: int, load: Load, options: RegisterOptions, path
 @pytest.mark.parametrize("load", LOADS.values(), ids=LOADS)
 @pytest.mark.parametrize("bug", Bug)
 def test_a_planted_bug_is_found(bug: Bug, load: Load, seed: int, tmp_path: Path) -> None:
-    """With unique values each bug is found with each seed, and a small counterexample says so."""
+    """With unique values, each bug is found with each seed, with a small counterexample."""
     part = judge(bug, seed, load, UNIQUE, tmp_path)["linearizable"]
     assert part.verdict is Verdict.INVALID
     example = part.details["counterexample"]
@@ -63,7 +63,7 @@ def test_a_planted_bug_is_found(bug: Bug, load: Load, seed: int, tmp_path: Path)
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("bug", Bug)
 def test_a_planted_bug_is_found_with_small_values(bug: Bug, seed: int, tmp_path: Path) -> None:
-    """With Jepsen's five values a wrong answer may be right by chance, but not all of them are."""
+    """With Jepsen's five values, a wrong answer can be right by chance, but not all of them."""
     assert judge(bug, seed, LOADS["closed"], SMALL, tmp_path)["linearizable"].verdict is Verdict.INVALID
 
 
@@ -71,7 +71,7 @@ def test_a_planted_bug_is_found_with_small_values(bug: Bug, seed: int, tmp_path:
 @pytest.mark.parametrize("load", LOADS.values(), ids=LOADS)
 @pytest.mark.parametrize("options", [UNIQUE, SMALL], ids=["unique", "small"])
 def test_a_correct_service_passes(options: RegisterOptions, load: Load, seed: int, tmp_path: Path) -> None:
-    """Lost, late and refused requests and hung clients are no bugs; every part is valid, and the same seeds show it."""
+    """Lost, late and refused requests and hung clients are not bugs; every part is valid with the same seeds."""
     parts = judge(None, seed, load, options, tmp_path)
     assert {name: part.verdict for name, part in parts.items()} == {
         "linearizable": Verdict.VALID,
@@ -81,7 +81,7 @@ def test_a_correct_service_passes(options: RegisterOptions, load: Load, seed: in
 
 
 def test_a_run_is_the_same_every_time(tmp_path: Path) -> None:
-    """Operations, faults, bug and interleaving come from the seed, so that a failure of these tests can be looked into."""
+    """The seed determines operations, faults, bug and interleaving, so that a failure can be repeated."""
     histories = []
     for name in ("one", "other"):
         path = tmp_path / f"{name}.jsonl"
@@ -92,7 +92,7 @@ def test_a_run_is_the_same_every_time(tmp_path: Path) -> None:
 
 
 class Numbered(Service):
-    """A correct service that numbers its changes, and tells a wrong number now and then."""
+    """A correct service that numbers its changes, with an occasional wrong number."""
 
     def __init__(self, seed: int, *, wrong: float) -> None:
         super().__init__(seed, None)
@@ -115,7 +115,7 @@ class Numbered(Service):
 
 @pytest.mark.parametrize("options", [UNIQUE, SMALL], ids=["unique", "small"])
 def test_a_service_that_numbers_its_changes_wrongly_is_found(options: RegisterOptions, tmp_path: Path) -> None:
-    """Its answers are linearizable, and the part about its own order says that its numbers are wrong."""
+    """Its answers are linearizable, and the part about its order is invalid."""
     workload = RegisterWorkload(options)
     for wrong, expected in ((0.0, Verdict.VALID), (0.05, Verdict.INVALID)):
         service, path = Numbered(1, wrong=wrong), tmp_path / f"{wrong}.jsonl"

@@ -1,4 +1,4 @@
-"""Planted bugs of sets must be found by their names, and a correct service under the same faults must pass."""
+"""The set workload finds planted bugs by kind, and a correct service under the same faults passes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ KINDS = MappingProxyType(
 
 
 def judge(bug: Bug | None, seed: int, load: Load, options: SetOptions, path: Path) -> dict[str, Part]:
-    """Runs once; returns the parts of the verdict. A bug that did not strike, or a run without faults, fails."""
+    """Runs once and returns the parts of the verdict. Requires that the bug and faults occurred."""
     workload, service = SetWorkload(options), Service(seed, bug)
     operations = run(workload, service, seed=seed, load=load, seconds=6, path=path / "history.jsonl")
     errors = Counter((operation.error or "").partition(":")[0] for operation in operations)
@@ -57,7 +57,7 @@ def judge(bug: Bug | None, seed: int, load: Load, options: SetOptions, path: Pat
 @pytest.mark.parametrize("load", LOADS.values(), ids=LOADS)
 @pytest.mark.parametrize("bug", Bug)
 def test_a_planted_bug_is_found(bug: Bug, load: Load, seed: int, tmp_path: Path) -> None:
-    """Each bug is found with each seed, by its name, and a few operations show it."""
+    """Each bug is found with each seed as its kind, with a few operations."""
     part = judge(bug, seed, load, OPTIONS["one"], tmp_path)["set"]
     assert part.verdict is Verdict.INVALID
     assert part.details["counts"][KINDS[bug]] > 0
@@ -79,7 +79,7 @@ def test_a_planted_bug_is_found_in_one_of_many_sets(bug: Bug, tmp_path: Path) ->
 @pytest.mark.parametrize("load", LOADS.values(), ids=LOADS)
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_a_correct_service_passes(options: SetOptions, load: Load, seed: int, tmp_path: Path) -> None:
-    """Lost, late and refused requests and hung clients are no bugs, and adds without an answer are found again."""
+    """Lost, late and refused requests and hung clients are not bugs; adds without an answer are recovered."""
     parts = judge(None, seed, load, options, tmp_path)
     assert {name: part.verdict for name, part in parts.items()} == {"set": Verdict.VALID, "final-reads": Verdict.VALID}
     counts = parts["set"].details["counts"]
@@ -91,7 +91,7 @@ def test_a_correct_service_passes(options: SetOptions, load: Load, seed: int, tm
 
 @pytest.mark.parametrize("bug", [Bug.STALE_READ, Bug.TWO_ORDERS])
 def test_a_service_that_promises_no_linearizable_reads_may_be_late(bug: Bug, tmp_path: Path) -> None:
-    """Without the option `linearizable`, what comes late is counted and accuses nobody."""
+    """Without the option `linearizable`, stale elements are counted, and the verdict is valid."""
     options = SetOptions(reads_every=10, read_cost=10_000, linearizable=False)
     part = judge(bug, 1, LOADS["closed"], options, tmp_path)["set"]
     assert part.details["counts"]["stale"] > 0

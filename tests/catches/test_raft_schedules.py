@@ -1,6 +1,6 @@
-"""Each bug of the simulated Raft is shown by a schedule that is written by hand: the correct version survives it.
+"""A handwritten schedule shows each bug of the simulated Raft; the correct version passes it.
 
-A hunt has to meet such a schedule by chance. Here they show that each bug is a real mistake, whatever a hunt finds.
+A hunt meets such a schedule only by chance. These tests show that each bug is a real one, independently of hunts.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def led(bug: Bug, **options: Any) -> Stage:
 
 
 def is_fresh(stage: Stage, read: int, written: int) -> bool:
-    """Says whether a read saw what was written before it, or was not answered."""
+    """Returns whether a read saw the earlier write, or has no answer."""
     return stage.answered(read) in {None, written} or not stage.acknowledged(read)
 
 
 def early_read(bug: Bug) -> bool:
-    """A leader has two followers that lag; their refusals confirm that it leads, before it knows what is committed."""
+    """Two lagging followers refuse a leader's entries; this confirms its leadership before it knows the commit index."""
     stage = led(bug)
     written = stage.write("n1", 2)
     stage.exchange("n1", "n2", "n3")
@@ -56,7 +56,7 @@ def early_read(bug: Bug) -> bool:
 
 
 def lease_after_transfer(bug: Bug) -> bool:
-    """The old leader hears nothing of the one that it has asked to lead, and its lease is not over."""
+    """After a transfer the old leader gets no message of the new one, and its lease is still valid."""
     stage = led(bug, reads=Reads.LEASE)
     stage.transfer("n1", "n2")
     stage.exchange("n1", "n2", kinds=(TimeoutNow,))
@@ -70,7 +70,7 @@ def lease_after_transfer(bug: Bug) -> bool:
 
 
 def restarted_voter(bug: Bug) -> bool:
-    """A voter that has just confirmed a lease is restarted, and helps those who miss the leader."""
+    """A voter confirms a lease, restarts, and votes for a node that misses the leader."""
     stage = led(bug, reads=Reads.LEASE)
     stage.wait(LONG_MS)
     stage.beat("n1")
@@ -107,7 +107,7 @@ def second_vote(bug: Bug) -> bool:
 
 
 def late_vote(bug: Bug) -> bool:
-    """Votes of a first election arrive when the candidate stands for the second time, and another one has won."""
+    """Votes of a first election arrive in the candidate's second election, which another node has won."""
     stage = Stage(bug)
     stage.nodes["n1"].elections._campaign(pre=False)
     for voter in ("n3", "n4"):
@@ -128,7 +128,7 @@ def late_vote(bug: Bug) -> bool:
 
 
 def longer_log(bug: Bug) -> bool:
-    """A leader that was cut off has many entries that nobody took; it stands against those who have the later ones."""
+    """An isolated leader with many entries of its own runs against nodes with later entries."""
     stage = led(bug)
     for value in range(10, 15):
         stage.write("n1", value)
@@ -161,7 +161,7 @@ def figure_eight(bug: Bug) -> bool:
     stage.wait(LONG_MS)
     stage.nodes["n1"].follow(2, None)
     assert stage.campaign("n1", "n2", "n3")
-    for _ in range(2):  # n3 refuses, and then takes what n1 has
+    for _ in range(2):  # n3 refuses, and then stores the entries of n1
         stage.deliver("n1", "n3")
         stage.deliver("n3", "n1")
     stage.deliver("n1", "n2")
@@ -178,7 +178,7 @@ def figure_eight(bug: Bug) -> bool:
 
 
 def stale_match(bug: Bug) -> bool:
-    """A leader of before leads again. What it knew of a follower's log is not true any more."""
+    """An earlier leader leads again, with outdated positions of a follower."""
     stage = led(bug)
     for value in range(10, 14):
         stage.write("n1", value)
@@ -239,7 +239,7 @@ def late_snapshot(bug: Bug) -> bool:
         stage.exchange("n1", "n2", "n3")
     stage.lose()
     stage.beat("n1")
-    if not isinstance(stage.mail[-1][2], Install):  # n5 refuses what comes first, and then is sent a snapshot
+    if not isinstance(stage.mail[-1][2], Install):  # n5 refuses the first entries, and then gets a snapshot
         stage.deliver("n1", "n5")
         stage.deliver("n5", "n1")
         stage.beat("n1")
@@ -265,7 +265,7 @@ def late_snapshot(bug: Bug) -> bool:
 
 
 def kept_conflict(bug: Bug) -> bool:
-    """A leader that was cut off has other entries where the snapshot ends that it is sent."""
+    """An isolated leader has other entries at the end of the snapshot that it gets."""
     stage = led(bug, snapshot_entries=4)
     for value in range(10, 30):
         stage.write("n1", value)
@@ -283,7 +283,7 @@ def kept_conflict(bug: Bug) -> bool:
 
 
 def deposed(stage: Stage, value: int = 2) -> None:
-    """Lets n2 lead the next term without n1, and write a value that is acknowledged."""
+    """n2 leads the next term without n1, and commits a write."""
     stage.lose()
     assert stage.campaign("n2", "n3", "n4", "n5")
     stage.exchange("n2", "n3", "n4", "n5")
@@ -293,7 +293,7 @@ def deposed(stage: Stage, value: int = 2) -> None:
 
 
 def old_leader_reads(bug: Bug) -> bool:
-    """A leader that was cut off does not know that it was replaced."""
+    """An isolated leader does not know its successor."""
     stage = led(bug)
     stage.wait(LONG_MS)
     deposed(stage)
@@ -301,7 +301,7 @@ def old_leader_reads(bug: Bug) -> bool:
 
 
 def refusals_count(bug: Bug) -> bool:
-    """The same, and it asks nodes that know of the next term."""
+    """The same, and it asks nodes in the next term."""
     stage = led(bug)
     stage.wait(LONG_MS)
     deposed(stage)
@@ -321,7 +321,7 @@ def follower_reads(bug: Bug) -> bool:
 
 
 def old_lease(bug: Bug) -> bool:
-    """The voters have forgotten the lease; the leader has not, or its clock was set back."""
+    """The voters' time for the lease is over; the leader still trusts it, or its clock was set back."""
     stage = led(bug, reads=Reads.LEASE)
     stage.hosts["n1"].ahead_ns = -5 * LONG_MS * NS_PER_MS if bug is Bug.LEASE_ON_WALL_CLOCK else 0
     stage.wait(LONG_MS)
@@ -343,7 +343,7 @@ def doubled_vote(bug: Bug) -> bool:
 
 
 def replaced_by_one_that_lags(stage: Stage, *voters: str) -> bool:
-    """Lets n4, which lacks a write of 2 that n1, n2 and n3 have acknowledged, stand for election."""
+    """Makes n4 a candidate. It lacks a write of 2 that n1, n2 and n3 have acknowledged."""
     stage.lose()
     stage.wait(LONG_MS)
     if not stage.campaign("n4", *voters):
@@ -355,7 +355,7 @@ def replaced_by_one_that_lags(stage: Stage, *voters: str) -> bool:
 
 
 def written_by_three(bug: Bug, **options: Any) -> Stage:
-    """Returns a stage where n1, n2 and n3 have a second write, which is acknowledged."""
+    """Returns a stage where n1, n2 and n3 have a second, acknowledged write."""
     stage = led(bug, **options)
     written = stage.write("n1", 2)
     stage.exchange("n1", "n2", "n3")
@@ -364,12 +364,12 @@ def written_by_three(bug: Bug, **options: Any) -> Stage:
 
 
 def shorter_log(bug: Bug) -> bool:
-    """A node that lags stands for election."""
+    """A lagging node becomes a candidate."""
     return replaced_by_one_that_lags(written_by_three(bug), "n3", "n5")
 
 
 def lost_write(bug: Bug) -> bool:
-    """Two of the three that have a write are restarted, or lose power."""
+    """Two of the three nodes with a write restart, or lose power."""
     stage = written_by_three(bug)
     for name in ("n2", "n3"):
         stage.restart(name, power=bug is Bug.ACKNOWLEDGED_BEFORE_FSYNC)
@@ -403,7 +403,7 @@ def flipped_bit(bug: Bug) -> bool:
 
 
 def unready_successor(bug: Bug) -> bool:
-    """A leader hands over to a node that lags."""
+    """A leader transfers its leadership to a lagging node."""
     stage = written_by_three(bug)
     stage.lose()
     stage.transfer("n1", "n4")
@@ -418,7 +418,7 @@ def unready_successor(bug: Bug) -> bool:
 
 
 def late_heartbeat(bug: Bug) -> bool:
-    """A heartbeat arrives behind the entries that were sent after it."""
+    """A heartbeat arrives after entries that were sent later."""
     stage = led(bug)
     stage.beat("n1")
     late = [mail for mail in stage.mail if mail[1] in {"n2", "n3"}]
@@ -433,7 +433,7 @@ def late_heartbeat(bug: Bug) -> bool:
 
 
 def two_of(bug: Bug) -> bool:
-    """Both halves of the nodes go on, each with two nodes."""
+    """Both halves, each with two nodes, continue."""
     names = NODES[:4] if bug is Bug.HALF_OF_EVEN_IS_MAJORITY else NODES
     stage = led(bug, names=names)
     written = stage.write("n1", 2)
@@ -450,7 +450,7 @@ def two_of(bug: Bug) -> bool:
 
 
 def conflicting(bug: Bug, **options: Any) -> Stage:
-    """Returns a stage where n1 has two entries that the leader n3 of the third term has others for."""
+    """Returns a stage where n1 has two entries that conflict with those of n3, the leader of the third term."""
     stage = led(bug, **options)
     stage.write("n1", 10)
     stage.write("n1", 11)
@@ -468,7 +468,7 @@ def conflicting(bug: Bug, **options: Any) -> Stage:
 
 
 def conflict(bug: Bug) -> bool:
-    """A follower has entries of an old term where the leader has others; one message at a time."""
+    """A follower has conflicting entries of an old term; one message at a time."""
     stage = conflicting(bug, batch=1)
     stage.lose("n2")
     stage.exchange("n1", "n3")
@@ -479,7 +479,7 @@ def conflict(bug: Bug) -> bool:
 
 
 def obeyed(bug: Bug) -> bool:
-    """A leader that was replaced goes on, and followers of the next leader take its entries."""
+    """A deposed leader continues, and followers of the next leader accept its entries."""
     stage = led(bug)
     stage.wait(LONG_MS)
     deposed(stage)
@@ -495,7 +495,7 @@ def obeyed(bug: Bug) -> bool:
 
 
 def repeated(bug: Bug) -> bool:
-    """A client repeats a write, and another one has written since."""
+    """A client repeats a write after another client's write."""
     stage = led(bug)
     again = stage.write("n1", 10)
     stage.exchange(*NODES)
@@ -576,11 +576,11 @@ SCHEDULES: dict[Bug, Callable[[Bug], bool]] = {
 
 @pytest.mark.parametrize("bug", SCHEDULES)
 def test_a_schedule_shows_the_bug(bug: Bug) -> None:
-    """The same messages in the same order break a law with the bug, and none without it."""
+    """The same messages in the same order violate a rule with the bug, and none without it."""
     assert SCHEDULES[bug](Bug.NONE)
     assert not SCHEDULES[bug](bug)
 
 
 def test_each_bug_has_a_schedule() -> None:
-    """No bug is without effect."""
+    """Every bug has a schedule."""
     assert {*SCHEDULES} == {*Bug} - {Bug.NONE}

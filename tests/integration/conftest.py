@@ -1,4 +1,4 @@
-"""What tests on real nodes share: one local cluster for all that leave it as they found it."""
+"""Fixtures for tests on real nodes: one local cluster for all tests that leave it unchanged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skips what needs real nodes where this user cannot make any."""
+    """Skips tests that need real nodes if this user cannot make any."""
     if os.geteuid() != 0:
         for item in items:
             if item.get_closest_marker("integration"):
@@ -23,6 +23,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[LocalCluster]:
-    """Five local nodes, shared by the whole session; whoever breaks something heals it."""
+    """Five local nodes, shared by the whole session; a test must heal its faults."""
     with LocalCluster.up(f"tests-{os.getpid()}") as made:
         yield made

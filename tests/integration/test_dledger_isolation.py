@@ -1,4 +1,4 @@
-"""A leader that is cut off: its reads are refused where they must be fresh, and stale where they are unsafe."""
+"""An isolated leader: it refuses linearizable reads, and answers unsafe reads with stale values."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def cluster() -> Iterator[LocalCluster]:
 
 
 async def reads_until(system: DLedgerSystem, node: Node, over: asyncio.Event) -> list[Outcome]:
-    """What a pinned client reads at a node until the end, and a moment longer."""
+    """The results of a pinned client's reads at a node until the end, and shortly after."""
     client = system.client(0, node, pinned=True)
     outcomes = []
     while not over.is_set():
@@ -48,7 +48,7 @@ async def reads_until(system: DLedgerSystem, node: Node, over: asyncio.Event) ->
 
 
 async def write_on_the_other_side(system: DLedgerSystem, nodes: list[Node]) -> None:
-    """Writes 2 through whichever of these nodes becomes the leader."""
+    """Writes 2 through the new leader among these nodes."""
     deadline_s = time.monotonic() + ELECTION_S
     while True:
         for node in nodes:
@@ -61,7 +61,7 @@ async def write_on_the_other_side(system: DLedgerSystem, nodes: list[Node]) -> N
 
 
 def test_an_isolated_leader(cluster: LocalCluster) -> None:
-    """While a new leader takes a write, the old one never answers a safe read with the old value; an unsafe one it does."""
+    """After a new leader's write, the old leader never answers a safe read with the old value, but an unsafe one."""
     modes = {mode: DLedgerSystem(cluster, DLedgerOptions(read_mode=mode), "register") for mode in ReadMode}
     system = modes[ReadMode.READ_INDEX]
     on_all(cluster.nodes, system.install)
@@ -86,7 +86,7 @@ def test_an_isolated_leader(cluster: LocalCluster) -> None:
         sources = ",".join(node.address for node in others)
         await asyncio.to_thread(cluster.remote(old).run, f"iptables -w -A INPUT -s {sources} -j DROP")
         async with asyncio.TaskGroup() as tasks:
-            # Reads from now on are invoked while the old leader still believes in itself, and go on after the write.
+            # Reads from now on begin while the old leader still believes that it leads, and continue after the write.
             reading = {mode: tasks.create_task(reads_until(modes[mode], old, over)) for mode in modes}
             isolated = tasks.create_task(writer.invoke(Invocation("write", 9, "k")))
             await write_on_the_other_side(system, others)
@@ -97,7 +97,7 @@ def test_an_isolated_leader(cluster: LocalCluster) -> None:
         return {mode: await task for mode, task in reading.items()}
 
     read = asyncio.run(main())
-    # The cut was in place before the first of these reads, so not one of them could reach a quorum.
+    # The cut is in place before the first of these reads, so none of them can reach a quorum.
     for mode in ("read-index", "raft-log"):
         assert read[mode]
         assert all(isinstance(outcome, Fail) for outcome in read[mode]), (mode, read[mode])

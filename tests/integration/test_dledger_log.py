@@ -1,4 +1,4 @@
-"""Three real plain servers of DLedger: what clients append is what they read, through every node as leader."""
+"""Three real plain servers of DLedger: clients read their appends, through every node as leader."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def system(installed: DLedgerLogSystem, cluster: LocalCluster) -> DLedgerLogSyst
 
 
 def run(main: Coroutine[None, None, T]) -> T:
-    """Runs a coroutine to its end; inside of the control namespace, as this thread is."""
+    """Runs a coroutine in this thread, which is in the control namespace."""
     return asyncio.run(main)
 
 
@@ -79,7 +79,7 @@ def leader_of(system: DLedgerLogSystem, cluster: LocalCluster) -> Node:
 
 
 def test_a_log_at_its_leader(system: DLedgerLogSystem, cluster: LocalCluster) -> None:
-    """An append answers the offset at which it is read, alone, in a range, and in a read of all."""
+    """An append returns the offset of its entry in a single read, a range, and a read of all."""
     key, values = next(KEYS), [1, "two", [3, None], {"four": 4.5}]
     at_leader = system.client(0, leader_of(system, cluster), pinned=True)
     appended = run(ask(at_leader, *[("append", key, value) for value in values]))
@@ -99,7 +99,7 @@ def test_a_log_at_its_leader(system: DLedgerLogSystem, cluster: LocalCluster) ->
 
 @pytest.mark.parametrize("log_read", LogRead)
 def test_both_ways_to_read(system: DLedgerLogSystem, cluster: LocalCluster, log_read: LogRead) -> None:
-    """Either reads at the leader, a thousand entries in one read; at a follower either is refused."""
+    """Both modes read a thousand entries at the leader in one read; a follower refuses both."""
     key, leader = next(KEYS), leader_of(system, cluster)
     options = DLedgerLogOptions(log_read=log_read, routing=Routing.PINNED, gets_in_flight=200)
     reading = DLedgerLogSystem(cluster, options, "set")
@@ -121,7 +121,7 @@ def test_both_ways_to_read(system: DLedgerLogSystem, cluster: LocalCluster, log_
 
 
 def test_a_following_client_goes_to_the_leader(system: DLedgerLogSystem, cluster: LocalCluster) -> None:
-    """It is refused once, and then served."""
+    """A following client is refused once, and then served."""
     key, leader = next(KEYS), leader_of(system, cluster)
     follower = next(node for node in cluster.nodes if node != leader)
     following = DLedgerLogSystem(cluster, DLedgerLogOptions(routing=Routing.LEADER), "set").client(0, follower)
@@ -129,7 +129,7 @@ def test_a_following_client_goes_to_the_leader(system: DLedgerLogSystem, cluster
 
 
 def test_every_node_as_leader_has_the_log(system: DLedgerLogSystem, cluster: LocalCluster) -> None:
-    """The leadership goes where it is told, and each node as leader gives out what was added through the others."""
+    """Transfers work, and each node as leader returns the elements that were added through the others."""
     key = next(KEYS)
     for number, node in enumerate(cluster.nodes):
         assert run(system.lead(node, 40.0)), node.name
@@ -139,7 +139,7 @@ def test_every_node_as_leader_has_the_log(system: DLedgerLogSystem, cluster: Loc
 
 
 def test_the_log_outlives_the_processes(system: DLedgerLogSystem, cluster: LocalCluster) -> None:
-    """After kill -9 of all, started again, they have what was answered."""
+    """After kill -9 of all nodes and a restart, all answered entries are there."""
     key = next(KEYS)
     assert run(ask(system.client(0, leader_of(system, cluster), pinned=True), ("add", key, 42))) == [Ok(42)]
     on_all(cluster.nodes, system.kill)

@@ -1,4 +1,4 @@
-"""Three real DLedger nodes through their whole life: installed, started, asked, paused, killed, led, compared, wiped."""
+"""Three real DLedger nodes: installation, start, requests, pause, kill, transfer, comparison and wipe."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def system(installed: DLedgerSystem, cluster: LocalCluster) -> DLedgerSystem:
 
 
 def run(main: Coroutine[None, None, T]) -> T:
-    """Runs a coroutine to its end; inside of the control namespace, as this thread is."""
+    """Runs a coroutine in this thread, which is in the control namespace."""
     return asyncio.run(main)
 
 
@@ -74,7 +74,7 @@ async def ask(client: Client, *operations: tuple[str, str, Value]) -> list[Outco
 
 
 async def eventually(what: str, holds: Callable[[], Awaitable[bool]]) -> None:
-    """Waits, for a bounded time, until something holds."""
+    """Waits for a limited time until a condition holds."""
     deadline_s = time.monotonic() + SETTLED_S
     while not await holds():
         assert time.monotonic() < deadline_s, f"{what} did not happen in {SETTLED_S:g} s"
@@ -82,7 +82,7 @@ async def eventually(what: str, holds: Callable[[], Awaitable[bool]]) -> None:
 
 
 def leader_of(system: DLedgerSystem, cluster: LocalCluster) -> Node:
-    """The node that says that it leads."""
+    """The node that reports that it leads."""
     statuses = [run(system.status(node, 2.0)) for node in cluster.nodes]
     (leader,) = [status.node for status in statuses if status is not None and status.role == "leader"]
     return next(node for node in cluster.nodes if node.name == leader)
@@ -101,7 +101,7 @@ def test_the_jar_says_what_is_tested(installed: DLedgerSystem) -> None:
 
 
 def test_installing_again_changes_nothing(installed: DLedgerSystem, cluster: LocalCluster) -> None:
-    """A jar that is there is not put there again."""
+    """An installed jar is not copied again."""
     node = cluster.nodes[0]
     remote = cluster.remote(node)
     before = remote.run("stat -c '%i %Y' /opt/labrys/dledger-node.jar").stdout
@@ -110,7 +110,7 @@ def test_installing_again_changes_nothing(installed: DLedgerSystem, cluster: Loc
 
 
 def test_a_client_at_the_leader(system: DLedgerSystem, cluster: LocalCluster) -> None:
-    """Reads see writes; a cas takes effect exactly if the register holds what it expects; absence is a value."""
+    """Reads see writes; a cas takes effect if and only if the register has the expected value, or is absent as expected."""
     key = next(KEYS)
     outcomes = run(
         ask(
@@ -128,7 +128,7 @@ def test_a_client_at_the_leader(system: DLedgerSystem, cluster: LocalCluster) ->
 
 @pytest.mark.parametrize("mode", ReadMode)
 def test_read_modes(system: DLedgerSystem, cluster: LocalCluster, mode: ReadMode) -> None:
-    """Every mode reads at the leader; only the unsafe one reads at a follower."""
+    """Every mode works at the leader; only the unsafe one works at a follower."""
     key = next(KEYS)
     reading = DLedgerSystem(cluster, DLedgerOptions(read_mode=mode, routing=Routing.PINNED), WORKLOAD)
     leader = leader_of(system, cluster)
@@ -142,7 +142,7 @@ def test_read_modes(system: DLedgerSystem, cluster: LocalCluster, mode: ReadMode
 
 
 def test_a_pinned_client_stays_and_a_following_one_goes(system: DLedgerSystem, cluster: LocalCluster) -> None:
-    """At a follower a pinned client is refused for ever, and not too fast; a following one reaches the leader at once."""
+    """A pinned client at a follower is always refused, with pauses; a following one reaches the leader at once."""
     key = next(KEYS)
     leader = leader_of(system, cluster)
     follower = others(cluster, leader)[0]
@@ -158,7 +158,7 @@ def test_a_pinned_client_stays_and_a_following_one_goes(system: DLedgerSystem, c
 
 
 def test_leadership_goes_where_it_is_told(system: DLedgerSystem, cluster: LocalCluster) -> None:
-    """Every node can be made the leader, and then reads what was written through the others."""
+    """Every node can become the leader, and then reads the writes through the others."""
     key = next(KEYS)
     for value, node in enumerate(cluster.nodes):
         assert run(system.lead(node, 40.0)), node.name
@@ -169,7 +169,7 @@ def test_leadership_goes_where_it_is_told(system: DLedgerSystem, cluster: LocalC
 
 
 def test_replicas_are_equal_at_one_index(system: DLedgerSystem, cluster: LocalCluster) -> None:
-    """With clients at rest all nodes come to one applied index, and hold the same there; snapshots were made on the way."""
+    """Without load, all nodes reach one applied index with the same state; snapshots were made before."""
     key = next(KEYS)
     leader = leader_of(system, cluster)
     run(ask(system.client(0, leader, pinned=True), *[("write", key, value) for value in range(120)]))
@@ -190,7 +190,7 @@ def test_replicas_are_equal_at_one_index(system: DLedgerSystem, cluster: LocalCl
 
 
 def test_pause_and_resume(system: DLedgerSystem, cluster: LocalCluster) -> None:
-    """A paused process is in state T and silent; resumed it answers again, as the same process."""
+    """A paused process is in state T and silent; after the resume the same process answers."""
     node = others(cluster, leader_of(system, cluster))[0]
     before = system.process_state(node)
     system.pause(node)
@@ -208,7 +208,7 @@ def test_pause_and_resume(system: DLedgerSystem, cluster: LocalCluster) -> None:
 
 
 def test_kill_and_start_again(system: DLedgerSystem, cluster: LocalCluster) -> None:
-    """After kill -9 of all nodes there is no process; started again they have everything that was answered."""
+    """After kill -9 of all nodes there is no process; after a restart they have all answered writes."""
     key = next(KEYS)
     run(ask(system.client(0, leader_of(system, cluster), pinned=True), ("write", key, 42)))
     on_all(cluster.nodes, system.kill)
@@ -230,7 +230,7 @@ def test_kill_and_start_again(system: DLedgerSystem, cluster: LocalCluster) -> N
 
 
 def test_waiting_for_a_dead_node_ends_early(system: DLedgerSystem, cluster: LocalCluster) -> None:
-    """A node whose process is gone will not come up by itself: the wait ends, names it, and shows its log."""
+    """If a process is gone, the wait ends early with the node and its log."""
     node = others(cluster, leader_of(system, cluster))[0]
     system.kill(node)
     start_s = time.monotonic()
@@ -241,7 +241,7 @@ def test_waiting_for_a_dead_node_ends_early(system: DLedgerSystem, cluster: Loca
 
 
 def test_a_wait_that_is_too_short_says_what_is_missing(system: DLedgerSystem, cluster: LocalCluster) -> None:
-    """At the deadline the silent node and its last log lines are named."""
+    """At the deadline, the error has the silent node and its last log lines."""
     node = others(cluster, leader_of(system, cluster))[0]
     system.pause(node)
     try:
@@ -253,7 +253,7 @@ def test_a_wait_that_is_too_short_says_what_is_missing(system: DLedgerSystem, cl
 
 
 def test_a_port_in_use_is_named(system: DLedgerSystem, cluster: LocalCluster) -> None:
-    """DLedger is not started where another process has its port, and the error says so."""
+    """If another process has the port, DLedger does not start, and the error has the reason."""
     node = cluster.nodes[0]
     remote = cluster.remote(node)
     system.kill(node)
@@ -272,7 +272,7 @@ def test_a_port_in_use_is_named(system: DLedgerSystem, cluster: LocalCluster) ->
 def test_a_command_line_that_ends_at_once_is_an_error(
     system: DLedgerSystem, cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A JVM that refuses its flags is reported with what it said, not waited for."""
+    """A JVM that refuses its flags is an error at once, with its output."""
     node = cluster.nodes[0]
     system.kill(node)
     monkeypatch.setattr("clusters.systems.dledger.nodes.JVM_FLAGS", ("-XX:+NoSuchFlag",))
@@ -287,7 +287,7 @@ def test_a_command_line_that_ends_at_once_is_an_error(
 
 
 def test_logs_are_where_they_are_said_to_be(system: DLedgerSystem, cluster: LocalCluster) -> None:
-    """The current log of every node is among the files that are collected."""
+    """The current log of every node is among the log files."""
     for node in cluster.nodes:
         found = [
             path
@@ -298,7 +298,7 @@ def test_logs_are_where_they_are_said_to_be(system: DLedgerSystem, cluster: Loca
 
 
 def test_wipe_leaves_mount_points(system: DLedgerSystem, cluster: LocalCluster) -> None:
-    """Data and logs are gone after a wipe, also where a fault has mounted a disk; wiping nothing is no error."""
+    """A wipe removes data and logs, also on a mounted volume; a second wipe is not an error."""
     node = cluster.nodes[0]
     remote = cluster.remote(node)
     on_all(cluster.nodes, system.kill)
@@ -314,7 +314,7 @@ def test_wipe_leaves_mount_points(system: DLedgerSystem, cluster: LocalCluster) 
 
 
 def test_pausing_what_does_not_run_is_an_error(system: DLedgerSystem, cluster: LocalCluster) -> None:
-    """A pause that paused nothing must not look like one."""
+    """A pause without a process is an error."""
     node = cluster.nodes[0]
     system.kill(node)
     with pytest.raises(CommandFailed):

@@ -1,4 +1,4 @@
-"""A local cluster: up in seconds, nodes of their own, and gone without a trace, whatever happened to its maker."""
+"""A local cluster: fast start, isolated nodes, and complete removal, also after its process was killed."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def name() -> Iterator[str]:
-    """A name of the test's own; whatever bears it is taken down at the end."""
+    """A name for this test; its cluster is removed at the end."""
     own = f"t{os.getpid()}-{secrets.token_hex(3)}"
     yield own
     take_down(own)
 
 
 def host() -> dict[str, str]:
-    """What a cluster could change on the host itself: links, addresses, routes, packet rules."""
+    """The state of the host that a cluster could change: links, addresses, routes, packet rules."""
     commands = {
         "links": "ip -o link",
         "addresses": "ip -o addr",
@@ -55,14 +55,14 @@ def host() -> dict[str, str]:
         what: subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True, timeout=20).stdout
         for what, command in commands.items()
     }
-    # Counters, times and life-times change by themselves.
+    # Counters, times and lifetimes change by themselves.
     outputs["rules"] = "\n".join(line for line in outputs["rules"].splitlines() if line.startswith("-A"))
     outputs["addresses"] = "\n".join(line.split(" valid_lft")[0] for line in outputs["addresses"].splitlines())
     return outputs
 
 
 def traces(name: str) -> dict[str, list[str]]:
-    """What is left of a cluster: namespaces, mounts, processes, files, loop devices."""
+    """The remains of a cluster: namespaces, mounts, processes, files, loop devices."""
     processes = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
@@ -80,13 +80,13 @@ def traces(name: str) -> dict[str, list[str]]:
 
 
 def marker_processes(marker: str) -> list[str]:
-    """The processes of this machine, nodes included, that were started as `sleep MARKER`."""
+    """The processes `sleep MARKER` on this machine, nodes included."""
     done = subprocess.run(["pgrep", "-fx", f"sleep {marker}"], capture_output=True, text=True, timeout=10, check=False)
     return done.stdout.split()
 
 
 def await_markers(marker: str, count: int) -> None:
-    """Waits until as many processes `sleep MARKER` run: a shell needs its moment to become one."""
+    """Waits until this number of processes `sleep MARKER` run, since a shell needs some time for its exec."""
     deadline_s = time.monotonic() + 10
     while len(marker_processes(marker)) != count:
         assert time.monotonic() < deadline_s, (
@@ -96,7 +96,7 @@ def await_markers(marker: str, count: int) -> None:
 
 
 def run_python(script: str, *arguments: str, wait: bool = True) -> subprocess.Popen[str]:
-    """Starts a script of its own, which can be killed."""
+    """Starts a script in a process that can be killed."""
     process = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(script), *arguments],
         cwd=ROOT,
@@ -110,7 +110,7 @@ def run_python(script: str, *arguments: str, wait: bool = True) -> subprocess.Po
 
 
 def labrys(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs the command line in this process, which saves the start of another."""
+    """Runs the command line in this process, which is faster than a new one."""
     stdout, stderr = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr), pytest.raises(SystemExit) as ended:
         cli.main(list(arguments))
@@ -137,7 +137,7 @@ def test_five_nodes_answer_in_five_seconds(name: str) -> None:
 
 
 def test_nodes_are_apart(cluster: LocalCluster) -> None:
-    """Processes, files, packet rules, host name and shared memory of a node are its own; the host sees none of them."""
+    """A node has its own processes, files, packet rules, host name and shared memory; the host sees none of them."""
     one, two = (cluster.remote(node) for node in cluster.nodes[:2])
     one.run(
         "echo mine >/srv/mine; echo mine >/dev/shm/mine; echo mine >/tmp/mine; iptables -A INPUT -s 192.0.2.77 -j DROP"
@@ -166,7 +166,7 @@ def test_nodes_reach_each_other_and_are_reached_from_inside(cluster: LocalCluste
 
 
 def test_processes_of_nodes_end_with_the_cluster(name: str) -> None:
-    """A process that ignores signals and left its session is gone after `down`, and none of our children is a zombie."""
+    """`down` ends a process that ignores signals and left its session, and leaves no zombie."""
     marker = f"9{os.getpid()}.5"
     made = LocalCluster.up(name, nodes=2)
     own = [str(first.pid) for first in made._first_processes.values()]
@@ -193,7 +193,7 @@ def test_other_children_are_left_alone(name: str) -> None:
 
 
 def test_an_exception_takes_the_cluster_down(name: str) -> None:
-    """An error inside the context leaves nothing and is not hidden."""
+    """After an error inside the context nothing is left, and the error is raised."""
     with pytest.raises(ZeroDivisionError), LocalCluster.up(name, nodes=1):
         raise ZeroDivisionError
 
@@ -211,7 +211,7 @@ HOLD = """
 
 
 def test_ctrl_c_takes_the_cluster_down(name: str) -> None:
-    """SIGINT while the cluster is in use leaves nothing."""
+    """SIGINT during the use of the cluster leaves nothing."""
     marker = f"8{os.getpid()}.5"
     process = run_python(HOLD, name, marker, wait=False)
     assert process.stdout is not None
@@ -225,7 +225,7 @@ def test_ctrl_c_takes_the_cluster_down(name: str) -> None:
 
 
 def test_down_cleans_up_after_kill_9(name: str) -> None:
-    """`labrys cluster down` removes what a killed process has left in use, and says so; a second one finds nothing."""
+    """`labrys cluster down` removes the cluster of a killed process, and reports it; a second call finds nothing."""
     marker = f"7{os.getpid()}.5"
     process = run_python(HOLD, name, marker, wait=False)
     assert process.stdout is not None
@@ -243,7 +243,7 @@ def test_down_cleans_up_after_kill_9(name: str) -> None:
     assert (again.returncode, again.stderr) == (0, f"cluster {name}: there is none\n")
 
 
-# Ends itself with a signal at the Nth thing that it does to the machine, while it makes or removes a cluster.
+# Ends itself with a signal at the Nth change of the machine, while it makes or removes a cluster.
 STRICKEN = """
     import os, sys
     from clusters.local import LocalCluster, take_down
@@ -274,7 +274,7 @@ def _steps(name: str, phase: str) -> int:
 
 @pytest.mark.parametrize("phase", ["up", "down"])
 def test_kill_9_at_any_step(name: str, phase: str) -> None:
-    """Wherever making or removing is cut short by SIGKILL, `down` removes the rest, and the name can be used again."""
+    """After SIGKILL at any step of making or removing, `down` removes the rest, and the name is free again."""
     steps = _steps(name, phase)
     codes = []
     for number in range(1, steps + 1, max(1, steps // 7)):
@@ -288,7 +288,7 @@ def test_kill_9_at_any_step(name: str, phase: str) -> None:
 
 
 def test_ctrl_c_at_any_step_of_making(name: str) -> None:
-    """Wherever making a cluster is interrupted, nothing is left without a `down`."""
+    """After SIGINT at any step of making a cluster, nothing is left, even without `down`."""
     steps = _steps(name, "up")
     for number in range(2, steps + 1, max(1, steps // 5)):
         process = run_python(STRICKEN, name, "up", str(number), str(int(signal.SIGINT)))
@@ -297,7 +297,7 @@ def test_ctrl_c_at_any_step_of_making(name: str) -> None:
 
 
 def test_clusters_side_by_side(name: str) -> None:
-    """Clusters made at the same time have networks of their own, and taking one down leaves the others."""
+    """Concurrent clusters have separate networks, and the removal of one leaves the others."""
     names = [f"{name}-{letter}" for letter in "abc"]
     try:
         with ThreadPoolExecutor(3) as pool:
@@ -315,7 +315,7 @@ def test_clusters_side_by_side(name: str) -> None:
 
 
 def test_a_name_is_taken_once(name: str) -> None:
-    """A second cluster of a name is refused and does not harm the first; an old object does not harm a new one."""
+    """A second cluster of a name is refused, and an old object cannot remove a new cluster of the name."""
     old = LocalCluster.up(name, nodes=1)
     with pytest.raises(ClusterExists, match=f"labrys cluster down {name}"):
         LocalCluster.up(name, nodes=1)
@@ -334,7 +334,7 @@ def test_a_name_is_taken_once(name: str) -> None:
 
 @pytest.mark.parametrize("wrong", ["", "Upper", "a/b", "../x", "a b", "-a", "a" * 40, "a\n"])
 def test_a_name_that_cannot_be(wrong: str) -> None:
-    """A name that would not do as a path or a namespace is refused, for making and for removing."""
+    """A name that cannot be part of a path or namespace is an error, for making and for removing."""
     with pytest.raises(InputError, match="a cluster's name has"):
         LocalCluster.up(wrong)
     with pytest.raises(InputError, match="a cluster's name has"):
@@ -342,7 +342,7 @@ def test_a_name_that_cannot_be(wrong: str) -> None:
 
 
 def test_a_node_that_does_not_come_up(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A node whose first process ends is an error at once, with its last words, and nothing is left."""
+    """If a node's first process ends, there is an error at once, with its output, and nothing is left."""
     (tmp_path / "node.sh").write_text("echo 'no such overlay' >&2; exit 1")
     monkeypatch.setattr(cluster_module, "NODE_SCRIPT", tmp_path / "node.sh")
     began_s = time.monotonic()
@@ -354,7 +354,7 @@ def test_a_node_that_does_not_come_up(name: str, tmp_path: Path, monkeypatch: py
 
 
 def test_a_node_that_keeps_silent(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A node that runs but does not answer is given up at the deadline, with its last words, and nothing is left."""
+    """If a node does not answer, there is an error at the deadline, with its output, and nothing is left."""
     (tmp_path / "node.sh").write_text("echo 'still thinking'; exec sleep 60")
     monkeypatch.setattr(cluster_module, "NODE_SCRIPT", tmp_path / "node.sh")
     monkeypatch.setattr(cluster_module, "READY_TIMEOUT_S", 0.5)
@@ -365,7 +365,7 @@ def test_a_node_that_keeps_silent(name: str, tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_missing_program_is_named_with_its_package(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without sshd and iptables, one message says so and how to get them; nothing was begun."""
+    """Without sshd and iptables, one message has both and how to install them; nothing is begun."""
     real = namespaces.find_program
     monkeypatch.setattr(
         namespaces, "find_program", lambda program: None if program in {"sshd", "iptables"} else real(program)
@@ -377,7 +377,7 @@ def test_a_missing_program_is_named_with_its_package(name: str, monkeypatch: pyt
 
 
 def test_a_full_disk(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No room for the state is a clear error, and leaves nothing."""
+    """If the state cannot be written, there is a clear error, and nothing is left."""
     small = tmp_path / "small"
     small.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "small", str(small)], check=True, timeout=10)
@@ -402,7 +402,7 @@ AS_NOBODY = """
 
 @pytest.mark.parametrize("arguments", [["up"], ["status"], ["down"]])
 def test_without_root(name: str, arguments: list[str]) -> None:
-    """Whoever is not root is told so, in one sentence with a way out, and nothing is begun."""
+    """Without root, there is an error with a fix, and nothing is begun."""
     process = run_python(AS_NOBODY, "cluster", *arguments, name)
     _, stderr = process.communicate()
 
@@ -414,7 +414,7 @@ def test_without_root(name: str, arguments: list[str]) -> None:
 
 
 def test_doctor_without_root() -> None:
-    """The doctor looks at what it can without root, and says that root is missing."""
+    """Without root, the doctor examines what it can, and shows that root is missing."""
     process = run_python(AS_NOBODY, "doctor", "--format", "json")
     document = json.loads(process.communicate()[0])
 
@@ -427,7 +427,7 @@ def test_doctor_without_root() -> None:
 
 
 def test_doctor_looks_at_a_node(name: str) -> None:
-    """With root, the doctor makes a node, reports every capability of it, and leaves nothing."""
+    """With root, the doctor makes a node, reports its capabilities, and removes it."""
     done = labrys("doctor")
 
     assert done.returncode == 0, done.stdout
@@ -441,7 +441,7 @@ def _is_running(doctor: str) -> bool:
 
 
 def test_the_command_line(name: str) -> None:
-    """Up, status, shell, heal and down do what they say, with machine output on standard output and honest exit codes."""
+    """Up, status, shell, heal and down work, with results on standard output and right exit codes."""
     up = labrys("cluster", "up", name, "--nodes", "2")
     assert up.returncode == 0, up.stderr
     assert [line.split()[0] for line in up.stdout.splitlines()] == ["n1", "n2"]
@@ -471,7 +471,7 @@ def test_the_command_line(name: str) -> None:
 
 
 def test_time_of_many(name: str, record_property: Callable[[str, object], None]) -> None:
-    """Nine nodes are up in under 5 s too."""
+    """Nine nodes are also up in under 5 s."""
     began_s = time.monotonic()
     with LocalCluster.up(name, nodes=9):
         took_s = time.monotonic() - began_s

@@ -1,4 +1,4 @@
-"""The main job, end to end: real nodes, real faults, a verdict, a report. And it finds what it must find."""
+"""The main job, end to end: real nodes, real faults, a verdict, and a report."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ PARTITION = ("--nemesis", "partition-random-halves", "--fault-on", "6-8", "--fau
 
 
 def command(store: Path, *options: str) -> list[str]:
-    """The command line of a test that answers in JSON."""
+    """The command line of a test with JSON output."""
     return [sys.executable, "-m", "cli", "test", "--store", str(store), "--format", "json", *options]
 
 
 def labrys(store: Path, *options: str) -> tuple[int, dict[str, Any], str]:
-    """Runs a test; returns its exit code, its document, and what it said to a person."""
+    """Runs a test. Returns its exit code, its document, and its standard error."""
     done = subprocess.run(command(store, *options), capture_output=True, text=True, timeout=240, check=False)
     return done.returncode, json.loads(done.stdout) if done.stdout else {}, done.stderr
 
@@ -47,7 +47,7 @@ def part(document: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def verdicts(path: Path) -> dict[str | None, Verdict]:
-    """What `labrys check` says of each key of a history."""
+    """The verdict of `labrys check` for each key of a history."""
     asked = Request(
         wanted=Wanted(model="cas-register"),
         initial=None,
@@ -66,13 +66,13 @@ def verdicts(path: Path) -> dict[str | None, Verdict]:
 
 @pytest.mark.parametrize("read_mode", ["read-index", "raft-log"])
 def test_safe_reads_survive_a_partition(tmp_path: Path, read_mode: str) -> None:
-    """With ReadIndex or log reads no anomaly is seen, the partition is proved, and all files are there."""
+    """With ReadIndex or log reads there is no anomaly, the partition is proved, and all files exist."""
     code, document, said = labrys(tmp_path, "--seed", "7", "--read-mode", read_mode, *PARTITION)
 
     assert part(document, "linearizable")["valid"] is True, said
     assert part(document, "faults-effective")["valid"] is True, said
-    # A follower that was cut off sometimes stays behind until it is restarted: a bug of DLedger's (docs/findings), which the
-    # verdict has to tell, and nothing else may be amiss.
+    # A follower that was cut off sometimes stays behind until a restart: a bug of DLedger (docs/findings), which the
+    # verdict must show; everything else must be right.
     others = {name: each["valid"] for name, each in document["parts"].items() if name != "recovered"}
     assert set(others.values()) == {True}, said
     recovered = part(document, "recovered")["valid"]
@@ -95,9 +95,9 @@ def test_safe_reads_survive_a_partition(tmp_path: Path, read_mode: str) -> None:
 
 
 def test_unsafe_reads_are_found_out(tmp_path: Path) -> None:
-    """The negative control is invalid, with a counterexample that ends in a stale read and a sentence that says so.
+    """The negative control is invalid, with a counterexample that ends in a stale read, and with a reason.
 
-    Each of its files says so too, key by key.
+    All its files agree, for each key.
     """
     code, document, said = labrys(tmp_path, "--seed", "7", "--read-mode", "unsafe", *PARTITION)
 
@@ -108,7 +108,7 @@ def test_unsafe_reads_are_found_out(tmp_path: Path) -> None:
     assert 2 <= len(example["operations"]) <= 6
     assert any(operation["f"] == "read" for operation in example["operations"])
     assert "read" in linearizable["reason"]
-    # It is shown because it happened under the partition, and the report says what the node was that answered.
+    # It happened during the partition, and the report has the role of the node that answered.
     assert document["violations"]["during_faults"] > 0, said
     assert example["when"] in {"during", "after"}
     told = " ".join(example["circumstances"])
@@ -122,7 +122,7 @@ def test_unsafe_reads_are_found_out(tmp_path: Path) -> None:
 
 
 def test_an_interruption_heals_judges_and_leaves_nothing(tmp_path: Path) -> None:
-    """Ctrl-C in the middle of a partition: exit 130, an unknown verdict with what was recorded, no namespace left."""
+    """Ctrl-C during a partition: exit code 130, an unknown verdict with the recorded history, and no namespace left."""
     name = f"interrupted-{os.getpid()}"
     process = subprocess.Popen(
         command(tmp_path, "--cluster-name", name, *PARTITION), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

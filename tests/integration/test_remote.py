@@ -1,4 +1,4 @@
-"""The promises of a remote shell, on real sshds: deadlines, crowds, big files, dead links, wrong keys."""
+"""The guarantees of a remote shell, on real sshds: deadlines, many commands, big files, dead links, wrong keys."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def remote(cluster: LocalCluster) -> FabricRemote:
 
 @pytest.fixture
 def endpoint(cluster: LocalCluster) -> Endpoint:
-    """How n1 is reached; a remote of one's own needs the cluster's place."""
+    """The endpoint of n1; a new remote must enter the cluster's network."""
     return cluster.endpoint(cluster.nodes[0])
 
 
 def test_a_result_tells_what_the_command_did(remote: FabricRemote) -> None:
-    """Status, both outputs, node and command come back as they were, also where they are no text."""
+    """Status, both outputs, node and command come back unchanged, also if they are not text."""
     result = remote.run("echo räksmörgås; printf '\\377' >&2; exit 3", check=False)
 
     assert (result.node, result.status, result.stdout, result.stderr) == (
@@ -49,7 +49,7 @@ def test_a_result_tells_what_the_command_did(remote: FabricRemote) -> None:
 
 
 def test_a_failure_names_node_command_status_and_stderr(remote: FabricRemote) -> None:
-    """A status other than 0 is an error that says everything there is to say."""
+    """A status other than 0 is an error with node, command, status and output."""
     with pytest.raises(CommandFailed) as caught:
         remote.run("echo it broke >&2; exit 7")
 
@@ -57,14 +57,14 @@ def test_a_failure_names_node_command_status_and_stderr(remote: FabricRemote) ->
 
 
 def test_a_signal_is_a_status(remote: FabricRemote) -> None:
-    """A command that a signal ended has 128 plus the signal's number, and is not taken for a lost connection."""
+    """A command that a signal ended has the status 128 plus the signal's number; this is not a lost connection."""
     assert remote.run("kill -9 $$", check=False).status == 137
     assert remote.run("kill -TERM $$", check=False).status == 143
 
 
 @pytest.mark.parametrize("command", ["sleep 4321", "trap '' TERM INT HUP; sleep 4321 & sleep 4321 | cat"])
 def test_a_command_past_its_deadline_is_gone(remote: FabricRemote, command: str) -> None:
-    """At the deadline the caller is told, and no process of the command is left on the node, whatever it ignores."""
+    """At the deadline there is an error, and no process of the command is left, even if it ignores signals."""
     began_s = time.monotonic()
     with pytest.raises(CommandTimeout) as caught:
         remote.run(command, timeout_s=0.5)
@@ -75,7 +75,7 @@ def test_a_command_past_its_deadline_is_gone(remote: FabricRemote, command: str)
 
 
 def test_a_deadline_holds_while_the_command_floods(remote: FabricRemote) -> None:
-    """More output than is sensible ends the command with an error, and costs neither minutes nor memory."""
+    """Too much output ends the command with an error, without much time or memory."""
     began_s = time.monotonic()
     with pytest.raises(NodeError, match="wrote more than"):
         remote.run("cat /dev/zero", timeout_s=30)
@@ -92,7 +92,7 @@ def test_output_takes_linear_time(remote: FabricRemote) -> None:
 
 
 def test_a_background_process_must_not_hold_the_output(remote: FabricRemote, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A daemon with its output redirected lives on; one that keeps the session open is an error that says what to do."""
+    """A daemon with redirected output continues; one that keeps the session open is an error with a fix."""
     remote.run("setsid nohup sleep 20 </dev/null >/dev/null 2>&1 &")
     assert remote.run("pkill -fx 'sleep 20'").status == 0
 
@@ -103,7 +103,7 @@ def test_a_background_process_must_not_hold_the_output(remote: FabricRemote, mon
 
 
 def test_input_is_what_was_given(remote: FabricRemote) -> None:
-    """All of the input arrives; without one, it is empty; a command that does not read it is no error."""
+    """All of the input arrives; by default it is empty; a command need not read it."""
     content = "ä\n" * 300_000
 
     assert remote.run("sha256sum", stdin=content).stdout.split()[0] == hashlib.sha256(content.encode()).hexdigest()
@@ -112,7 +112,7 @@ def test_input_is_what_was_given(remote: FabricRemote) -> None:
 
 
 def test_32_commands_at_once(remote: FabricRemote) -> None:
-    """More commands than sshd grants sessions all run, each with its own answer."""
+    """More commands than sshd's limit of sessions all run, each with its own answer."""
     remote.close()
     with ThreadPoolExecutor(32) as pool:
         answers = list(pool.map(lambda number: remote.run(f"sleep 0.1; echo {number}").stdout, range(32)))
@@ -121,7 +121,7 @@ def test_32_commands_at_once(remote: FabricRemote) -> None:
 
 
 def test_a_refusal_without_its_reason_is_asked_for_again(remote: FabricRemote, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of two threads that are refused at once paramiko gives one the reason and the other none; neither command is lost."""
+    """If two sessions are refused at once, paramiko gives the reason to only one; both commands still run."""
     opened = paramiko.Transport.open_session
     refusals = [paramiko.ChannelException(2, "Connect failed"), paramiko.SSHException("Unable to open channel.")]
 
@@ -136,7 +136,7 @@ def test_a_refusal_without_its_reason_is_asked_for_again(remote: FabricRemote, m
 
 
 def test_a_thread_from_outside_reaches_nodes(cluster: LocalCluster) -> None:
-    """A remote works in threads that never entered the cluster's network, also where they are the ones to connect."""
+    """A remote works in threads that never entered the cluster's network, even if they make the connection."""
     other = LocalCluster.attach(cluster.name)
     try:
         with ThreadPoolExecutor(1) as pool:
@@ -162,7 +162,7 @@ def test_20_megabytes_there_and_back(remote: FabricRemote, tmp_path: Path) -> No
 
 
 def test_a_file_is_replaced_in_one_step(remote: FabricRemote) -> None:
-    """Whoever has the old file open keeps it whole; nothing temporary stays; a secret is never readable by others."""
+    """A process with the old file open keeps it; no temporary file stays; others can never read a secret."""
     remote.run("mkdir -p /srv/one")
     remote.write("/srv/one/file", "old")
     remote.run("ln /srv/one/file /srv/one/kept")
@@ -175,7 +175,7 @@ def test_a_file_is_replaced_in_one_step(remote: FabricRemote) -> None:
 
 
 def test_a_full_disk_leaves_the_old_file(remote: FabricRemote, tmp_path: Path) -> None:
-    """A file that does not fit is an error that says so; the old one stays, and nothing half-written does."""
+    """A file that does not fit is an error; the old one stays, and no partial file does."""
     (tmp_path / "big").write_bytes(bytes(2_000_000))
     remote.run("mkdir /srv/full && mount -t tmpfs -o size=1m full /srv/full && echo old >/srv/full/file")
     try:
@@ -188,7 +188,7 @@ def test_a_full_disk_leaves_the_old_file(remote: FabricRemote, tmp_path: Path) -
 
 
 def test_missing_files_and_directories(remote: FabricRemote, tmp_path: Path) -> None:
-    """A file that is not there is told from a directory that is not, and the node's side from ours."""
+    """The errors distinguish a missing file from a missing directory, and the node from this machine."""
     with pytest.raises(FileNotFoundError, match="n1: reading /srv/nothing"):
         remote.get("/srv/nothing", tmp_path / "nothing")
     assert not (tmp_path / "nothing").exists()
@@ -199,7 +199,7 @@ def test_missing_files_and_directories(remote: FabricRemote, tmp_path: Path) -> 
 
 
 def test_a_log_that_grows_is_fetched(remote: FabricRemote, tmp_path: Path) -> None:
-    """A file that is written to all the time is fetched with at least what it had."""
+    """A file that grows during the copy arrives with at least its earlier content."""
     remote.run(
         "rm -f /srv/log; seq 200000 >/srv/log; setsid sh -c 'seq 3000000 >>/srv/log' </dev/null >/dev/null 2>&1 &"
     )
@@ -217,7 +217,7 @@ def cut_node(cluster: LocalCluster) -> Iterator[FabricRemote]:
     yield remote
     _link(cluster, "up")
     remote.close()
-    cluster.remote(cluster.nodes[4]).close()  # the link took the other tests' connection with it
+    cluster.remote(cluster.nodes[4]).close()  # the cut also ended the connection of other tests
 
 
 def _link(cluster: LocalCluster, state: str) -> None:
@@ -225,7 +225,7 @@ def _link(cluster: LocalCluster, state: str) -> None:
 
 
 def test_a_dead_link_is_an_error_in_bounded_time(cluster: LocalCluster, cut_node: FabricRemote) -> None:
-    """A command in flight, others on the old connection, and a crowd that has to connect: all end soon.
+    """A command in flight, others on the old connection, and many that must connect: all end soon.
 
     When the link is back, the same shell works again.
     """
@@ -261,7 +261,7 @@ def test_a_dead_link_is_an_error_in_bounded_time(cluster: LocalCluster, cut_node
 
 
 def test_a_wrong_key_is_refused(cluster: LocalCluster, endpoint: Endpoint, tmp_path: Path) -> None:
-    """A key that the node does not know is an error that names the login and the key."""
+    """A key that the node does not know is an error with the login and the key."""
     keys.write_key_pair(tmp_path / "other")
     remote = FabricRemote("n1", _with(endpoint, key=tmp_path / "other"), place=cluster.entered)
 
@@ -270,7 +270,7 @@ def test_a_wrong_key_is_refused(cluster: LocalCluster, endpoint: Endpoint, tmp_p
 
 
 def test_a_host_key_is_checked(cluster: LocalCluster, endpoint: Endpoint, tmp_path: Path) -> None:
-    """A node that shows another key than the one written down, or one nobody knows, gets no command."""
+    """A node with a wrong or unknown host key gets no command."""
     other = keys.write_key_pair(tmp_path / "other")
     (tmp_path / "empty").touch()
     known = (cluster._state.directory / "known_hosts").read_text().splitlines()[0].partition(" ")[2]
@@ -316,4 +316,4 @@ def test_a_login_that_is_not_root(cluster: LocalCluster, endpoint: Endpoint, tmp
 
 
 def _with(endpoint: Endpoint, **changes: object) -> Endpoint:
-    return dataclasses.replace(endpoint, **changes)  # type: ignore[arg-type]  # each test gives what its field takes
+    return dataclasses.replace(endpoint, **changes)  # type: ignore[arg-type]  # each value fits its field

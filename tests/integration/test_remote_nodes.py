@@ -47,7 +47,7 @@ def remote(cluster: LocalCluster) -> FabricRemote:
 
 
 def test_a_probe_answers_for_every_capability(cluster: LocalCluster) -> None:
-    """Each capability is seen to work or missing with a reason, on every node; a shared clock is never the node's own."""
+    """On every node, each capability works or is missing with a reason; a shared clock is never the node's own."""
     for can in cluster.capabilities().values():
         assert can.available | set(can.missing) == set(cap.NAMES)
         assert not can.available & set(can.missing)
@@ -57,7 +57,7 @@ def test_a_probe_answers_for_every_capability(cluster: LocalCluster) -> None:
 
 
 def test_a_probe_is_right(remote: FabricRemote) -> None:
-    """What is said to be there can be used, and what is said to be missing cannot."""
+    """An available capability can be used, and a missing one cannot."""
     can = probe(remote, own_clock=False)
     attempts = {
         cap.IPTABLES_STATISTIC: "iptables -A OUTPUT -d 192.0.2.9 -m statistic --mode nth --every 2 --packet 0 -j DROP && "
@@ -71,7 +71,7 @@ def test_a_probe_is_right(remote: FabricRemote) -> None:
 
 
 def test_a_probe_leaves_nothing(remote: FabricRemote) -> None:
-    """A node is after a probe as it was before, and what a probe left that was cut short does not disturb the next."""
+    """A probe leaves the node unchanged, and the remains of an interrupted probe do not disturb the next one."""
     before = remote.run(LOOK).stdout
     first = probe(remote, own_clock=False)
     assert remote.run(LOOK).stdout == before
@@ -84,7 +84,7 @@ def test_a_probe_leaves_nothing(remote: FabricRemote) -> None:
 
 
 def test_a_login_without_rights_can_do_nothing(cluster: LocalCluster) -> None:
-    """Where commands do not run as root, every capability is missing, and the reason is the node's own words."""
+    """If commands do not run as root, every capability is missing, and the reason has the node's output."""
     root = cluster.remote(cluster.nodes[3])
     root.run("useradd -m -p '*' plain && chmod 644 /etc/ssh/labrys_authorized_keys")
     endpoint = dataclasses.replace(cluster.endpoint(cluster.nodes[3]), user="plain")
@@ -101,7 +101,7 @@ def test_a_login_without_rights_can_do_nothing(cluster: LocalCluster) -> None:
 
 
 def test_healing_removes_ours_and_nothing_else(remote: FabricRemote) -> None:
-    """Chains of ours, noted faults and shapers go, in both address families; other rules stay; a second time finds nothing."""
+    """Healing removes our chains, noted faults and shapers (IPv4 and IPv6). Other rules stay. A second call finds nothing."""
     remote.run("iptables -A INPUT -s 192.0.2.50 -j ACCEPT")
     before = remote.run(LOOK).stdout
     remote.run(
@@ -124,7 +124,7 @@ def test_healing_removes_ours_and_nothing_else(remote: FabricRemote) -> None:
 
 
 def test_what_cannot_be_healed_is_an_error(remote: FabricRemote) -> None:
-    """A note that fails is named with its words and stays for the next time; a shaper of others' machines is not touched."""
+    """A note that fails is an error with its output, and stays; shapers of foreign machines stay."""
     remote.run(
         "mkdir -p /run/labrys/undo; echo 'echo still busy >&2; exit 1' >/run/labrys/undo/fault-2; "
         "tc qdisc add dev eth0 root tbf rate 1gbit burst 1mb latency 50ms"
@@ -138,7 +138,7 @@ def test_what_cannot_be_healed_is_an_error(remote: FabricRemote) -> None:
 
 
 def test_an_inventory_is_a_cluster(cluster: LocalCluster, tmp_path: Path) -> None:
-    """Hosts of an inventory are reached by its keys, run as root, and are checked by their host keys."""
+    """Hosts of an inventory: login by its keys, commands as root, and checks of their host keys."""
     directory = cluster.endpoint(cluster.nodes[0]).key.parent
     lines = [f'user = "root"\nkey = "{directory / "id"}"\nknown_hosts = "{directory / "known_hosts"}"\n']
     lines += [f'[[hosts]]\nname = "{node.name}"\nhost = "{node.address}"\n' for node in cluster.nodes[:2]]
@@ -158,7 +158,7 @@ def test_an_inventory_is_a_cluster(cluster: LocalCluster, tmp_path: Path) -> Non
 def test_hosts_behind_a_jump_host_are_looked_at(
     cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The way goes through another host by `~/.ssh/config`; one host has another key, and the doctor says what helps."""
+    """SSH goes through another host by `~/.ssh/config`; one host has a wrong key, and the doctor shows a fix."""
     directory = cluster.endpoint(cluster.nodes[0]).key.parent
     gate, far, other = cluster.nodes[:3]
     own = f"IdentityFile {directory / 'id'}\nUserKnownHostsFile {directory / 'known_hosts'}\nUser root\n"
@@ -187,7 +187,7 @@ def test_hosts_behind_a_jump_host_are_looked_at(
     assert f"`ssh-keyscan {other.address}`" in problem.fix
 
 
-# Local nodes have the programs of this machine. Where it has no sudo, this stands for it: its interpreter belongs to root.
+# Local nodes have the programs of this machine. Without sudo on it, this replaces sudo: its interpreter belongs to root.
 SUDO = """#!/usr/local/bin/sudo-python -IS
 import os, sys
 os.setgid(0)
@@ -200,7 +200,7 @@ os.execvp(command[0], command)
 
 @pytest.fixture
 def plain_user(cluster: LocalCluster) -> Iterator[str]:
-    """A user on three nodes who is nobody special, but may become root by `sudo`."""
+    """An ordinary user on three nodes who can become root by `sudo`."""
     nodes = cluster.nodes[:3]
     make = "useradd -m -p '*' plain && chmod 644 /etc/ssh/labrys_authorized_keys && "
     undo = "userdel -rf plain; rm -f "
@@ -222,7 +222,7 @@ def plain_user(cluster: LocalCluster) -> Iterator[str]:
 def test_a_run_on_hosts_of_an_inventory_as_a_user_with_sudo(
     cluster: LocalCluster, plain_user: str, tmp_path: Path
 ) -> None:
-    """The hosts have hyphens and dots in their names; faults, logs and the leader are theirs, by these names."""
+    """With hyphens and dots in the hosts' names, faults, logs and the leader have these names."""
     directory = cluster.endpoint(cluster.nodes[0]).key.parent
     names = ["db-1.east", "db-2.east", "db_2.east"]
     lines = [

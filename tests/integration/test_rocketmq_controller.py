@@ -1,4 +1,4 @@
-"""Three real controllers of RocketMQ on each consensus: every answer is what the specification of a broker group says."""
+"""Three real controllers of RocketMQ on each consensus: every answer agrees with the specification."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clusters.local import LocalCluster
 from clusters.systems.dledger.options import Routing
 from clusters.systems.remoting import RemotingError
 from clusters.systems.rocketmq.controller import RocketMQController
-from clusters.systems.rocketmq.heartbeats import Heartbeats, beaten
+from clusters.systems.rocketmq.heartbeats import Heartbeats, heartbeat_outcome
 from clusters.systems.rocketmq.options import Consensus, ControllerOptions
 from harness.cluster import on_all
 from harness.op import Fail, Invocation, Ok
@@ -34,7 +34,7 @@ READY_S = 90.0
 ANSWER_S = 10.0
 OPERATIONS = int(os.environ.get("LABRYS_CONTROLLER_OPERATIONS", "2000"))
 OPERATIONS_PER_GROUP = 40
-NEVER_MS = 86_400_000  # no election that nobody asked for
+NEVER_MS = 86_400_000  # no elections of the controllers themselves
 KEYS = (f"b{number}" for number in itertools.count())
 
 
@@ -61,7 +61,7 @@ def system(cluster: LocalCluster, request: pytest.FixtureRequest) -> Iterator[Ro
 
 
 def run(main: Coroutine[None, None, T]) -> T:
-    """Runs a coroutine to its end; inside of the control namespace, as this thread is."""
+    """Runs a coroutine in this thread, which is in the control namespace."""
     return asyncio.run(main)
 
 
@@ -74,7 +74,7 @@ def leader_of(system: RocketMQController) -> Node:
 
 
 def drawn(draws: random.Random, group: Group) -> tuple[str, Any]:
-    """A request at random; now and then one that takes away what there is."""
+    """A random request; sometimes one that removes the group."""
     if draws.random() < 0.04:
         return "elect", {"id": -1, "designate": draws.random() < 0.5}
     if draws.random() < 0.02:
@@ -83,7 +83,7 @@ def drawn(draws: random.Random, group: Group) -> tuple[str, Any]:
 
 
 async def compare(system: RocketMQController, leader: Node, seed: int) -> dict[str, int]:
-    """Holds answers to random requests against the specification; returns how often each code came to each function."""
+    """Compares answers to random requests with the specification. Returns the number of each code for each function."""
     draws, counts = random.Random(seed), dict[str, int]()
     heartbeats = Heartbeats(system.controllers)
     client = system.client(0, leader, pinned=True)
@@ -97,7 +97,7 @@ async def compare(system: RocketMQController, leader: Node, seed: int) -> dict[s
                 asked.append((f, argument))
                 if f == "heartbeat":
                     answers = await heartbeats.beat(name, argument, ANSWER_S)
-                    assert beaten(answers) == Ok({"code": 0})
+                    assert heartbeat_outcome(answers) == Ok({"code": 0})
                     assert not any(isinstance(each, RemotingError) for each in answers.values()), answers
                     continue
                 async with asyncio.timeout(ANSWER_S):
@@ -112,7 +112,7 @@ async def compare(system: RocketMQController, leader: Node, seed: int) -> dict[s
 
 
 def test_every_answer_is_that_of_the_specification(system: RocketMQController) -> None:
-    """Two thousand requests one after the other, of every kind, refused and carried out: no difference."""
+    """Two thousand sequential requests of every kind, refused and successful, show no difference."""
     counts = run(compare(system, leader_of(system), seed=17))
     assert len(counts) > 20, counts
 
@@ -135,7 +135,7 @@ def test_followers_refuse_and_name_the_leader(system: RocketMQController) -> Non
 
 
 def test_what_was_answered_outlives_the_processes(system: RocketMQController) -> None:
-    """After kill -9 of all, started again, they have the ids that they gave."""
+    """After kill -9 of all controllers and a restart, they have the given ids."""
     key, nodes = next(KEYS), system.controllers.nodes
 
     async def ask(node: Node, f: str, argument: Any) -> Any:

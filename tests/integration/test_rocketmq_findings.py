@@ -1,4 +1,4 @@
-"""What was found in RocketMQ's controllers (docs/findings) and needs requests that no workload sends, on real ones."""
+"""Findings in RocketMQ's controllers (docs/findings) that need requests outside of the workloads, on real controllers."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def system(request: pytest.FixtureRequest) -> Iterator[RocketMQController]:
 
 
 async def leader_of(system: RocketMQController) -> Node:
-    """The controller that says that it leads."""
+    """The controller that reports that it leads."""
     statuses = [await system.status(node, ANSWER_S) for node in system.controllers.nodes]
     (leader,) = {status.node for status in statuses if status is not None and status.role == LEADER}
     return next(node for node in system.controllers.nodes if node.name == leader)
 
 
 async def asked(connection: Connection, f: str, name: str, argument: Value = None) -> dict[str, Any]:
-    """What a controller answers."""
+    """The answer of a controller."""
     return REQUESTS[f].value(name, await REQUESTS[f].ask(connection, name, argument))
 
 
@@ -97,12 +97,12 @@ class Brokers:
 
 
 def lives(state: dict[str, Any]) -> dict[int, bool]:
-    """Broker to whether the controller takes it for alive."""
+    """Whether the controller regards each broker as alive."""
     return {broker: alive for broker, _, alive in (*state["in_sync"], *state["not_in_sync"])}
 
 
 def test_a_master_that_falls_silent(system: RocketMQController) -> None:
-    """Its connection stays open, and its heartbeats stop: on jraft it stays master, though it is known to be dead."""
+    """A master with an open connection and no heartbeats: on jraft it stays master, although it is dead."""
 
     async def main() -> None:
         name, brokers = "silent", Brokers(system, "silent")
@@ -122,7 +122,7 @@ def test_a_master_that_falls_silent(system: RocketMQController) -> None:
 
 
 def test_a_master_that_dies_while_nobody_leads(system: RocketMQController) -> None:
-    """Its connections close right after the leader was killed: on jraft it stays alive and master."""
+    """A master whose connections close right after a kill of the leader: on jraft it stays alive and master."""
     name, brokers = "orphan", Brokers(system, "orphan")
     nodes = system.controllers.nodes
 
@@ -159,7 +159,7 @@ def test_a_master_that_dies_while_nobody_leads(system: RocketMQController) -> No
 
 
 def test_a_request_that_lacks_a_field(system: RocketMQController) -> None:
-    """A register without an address: on jraft no request is answered any more, also after a restart of all."""
+    """After a register without an address, controllers on jraft answer no request, even after a restart."""
 
     async def answered(f: str, name: str, argument: Value) -> bool:
         try:

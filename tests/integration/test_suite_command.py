@@ -47,14 +47,14 @@ def command(file: Path, store: Path, *more: str) -> list[str]:
 
 
 def cases_done(store: Path) -> dict[str, dict[str, object]]:
-    """Returns what is written down of the cases that are through."""
+    """Returns the records of the finished cases."""
     found = list(store.glob("suites/short/*/suite.json"))
     cases: dict[str, dict[str, object]] = json.loads(found[0].read_text())["results"] if found else {}
     return cases
 
 
 def test_a_suite_that_is_ended_heals_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    """SIGTERM ends the case under way with its cluster; `--resume` runs only what is not done; JUnit has all cases."""
+    """SIGTERM ends the running case with its cluster; `--resume` runs only the other cases; JUnit has all cases."""
     store, file = tmp_path / "store", tmp_path / "short.toml"
     cluster = f"suite-{os.getpid()}"  # others may have clusters on this machine
     file.write_text(SUITE.format(cluster=cluster))
@@ -86,7 +86,7 @@ def test_a_suite_that_is_ended_heals_and_goes_on_where_it_stopped(tmp_path: Path
     events = [json.loads(line) for line in (quiet.parent / "history.jsonl").read_text().splitlines()[1:]]
     following = [event for event in events if "via" in event and event.get("phase") is None]
     refused = [event for event in following if event.get("error", "").startswith("not-leader:")]
-    # How much a cluster answers in its first seconds depends on the machine; what is counted does not.
+    # The number of answers in the first seconds depends on the machine; the counted facts do not.
     assert measured["refused"] == len(refused)
     assert measured["operations"] == len(following) - len(refused) > 0
     report = ET.parse(folder / "junit.xml").getroot()  # noqa: S314 - our own file

@@ -18,7 +18,7 @@ import pytest
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1200)]
 
 ROOT = Path(__file__).parents[2]
-DEADLINE_S = 600.0  # an analysis on a machine that does other things
+DEADLINE_S = 600.0  # the time of an analysis on a busy machine
 
 
 class Installed:
@@ -32,7 +32,7 @@ class Installed:
         self.python = folder / "venv" / "bin" / "python"
 
     def run(self, *command: str, codes: tuple[int, ...] = (0,)) -> str:
-        """Runs a command in an empty folder; returns what it wrote to standard output."""
+        """Runs a command in an empty folder. Returns its standard output."""
         clean = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "VIRTUAL_ENV"}}
         ended = subprocess.run(
             command, cwd=self.work, env=clean, capture_output=True, text=True, timeout=DEADLINE_S, check=False
@@ -41,7 +41,7 @@ class Installed:
         return ended.stdout
 
     def pip(self, *arguments: str) -> None:
-        """Installs something into the environment, from what is on this machine."""
+        """Installs a package into the environment, from this machine only."""
         pip = (sys.executable, "-m", "pip", "--quiet", "--python", str(self.python), "install")
         self.run(*pip, "--no-index", "--no-deps", "--no-build-isolation", *arguments)
 
@@ -72,7 +72,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
 
 
 def test_a_new_workload_is_found_after_its_installation(installed: Installed) -> None:
-    """Its own tests pass at once, and a history is judged by it."""
+    """Its own tests pass at once, and it checks a history."""
     installed.labrys("new", "workload", "shop-orders")
     installed.pip("./shop-orders")
     installed.run(str(installed.python), "-m", "pytest", "-q", "shop-orders")

@@ -1,1 +1,1 @@
-"""RocketMQ's controller: broker ids, masters and sync sets of broker groups, judged by a model of the whole group."""
+"""RocketMQ's controller: broker ids, masters and sync sets of broker groups, checked by a model of the whole group."""

@@ -1,4 +1,4 @@
-"""The workload of broker ids: brokers ask for ids, and at most one may own an id."""
+"""The workload of broker ids: brokers request ids, and at most one broker may own an id."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The workload of elections: brokers of a fresh group stand for master, and at most one may win an epoch.
+"""The workload of elections: brokers of a new group run for master, and at most one may win an epoch.
 
-By default no broker sends a heartbeat. So the first election of a group decides for ever: whoever asks first is master of
-epoch 1, and since it is dead to the controller, nobody is fit to follow it. No controller elects anyone by itself in such a
-group. With heartbeats the epochs go on: masters are deposed and come again.
+By default no broker sends a heartbeat, so the controller regards all brokers as dead. The first broker that requests an
+election becomes master of epoch 1. No other broker can replace it, and the controller elects no broker by itself. With
+heartbeats, masters are deposed and elected again in later epochs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class ElectWorkload(GroupWorkload):
-    """Broker groups whose brokers stand for their first election; see `harness.workload.Workload`.
+    """Broker groups whose brokers run for master; see `harness.workload.Workload`.
 
     Attributes:
         name: `elect`.

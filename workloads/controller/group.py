@@ -1,13 +1,13 @@
-"""What RocketMQ's controller does for one broker group, one request at a time: the executable specification.
+"""The executable specification of RocketMQ's controller: how it answers the requests about one broker group, one at a time.
 
 A broker group is a set of brokers with one name. The controller gives each broker an id, elects one of them as master, and
 keeps the set of brokers that are in sync with the master. `respond` takes the state of a group and a request, and returns the
 next state and the whole answer. It is the same for both consensus libraries.
 
-A refusal is an answer like any other: it depends on the state. Whether a broker is alive is part of the state too, since
-several answers depend on it; heartbeats change it.
+A refusal is an answer like any other: it depends on the state. The state also has the living brokers, since several answers
+depend on them. Heartbeats change this.
 
-Source: RocketMQ 5.3.3, ReplicasInfoManager, DefaultElectPolicy; and the answers of running controllers, compared at random.
+Source: RocketMQ 5.3.3, ReplicasInfoManager, DefaultElectPolicy; and the answers of running controllers to random requests.
 `docs/rocketmq-controller.md` has the rules as a table.
 """
 
@@ -41,16 +41,16 @@ ALTER_FAILED: Final = 2013
 INVALID_ID: Final = 2014
 
 FIRST_ID: Final = 1
-ANY_ID: Final = -1  # in an election: whoever the controller thinks best
+ANY_ID: Final = -1  # in an election: the controller chooses the master
 
 
 class Replica(NamedTuple):
-    """A broker that has an id.
+    """A broker with an id.
 
     Attributes:
         id: The id.
-        address: Where it is: the part of `check` before the first semicolon, until it registers with another one.
-        check: By what it proves that the id is its own: `address;timestamp`.
+        address: Its address: the part of `check` before the first semicolon, until it registers another one.
+        check: Its check code, which proves that it owns the id: `address;timestamp`.
     """
 
     id: int
@@ -59,13 +59,13 @@ class Replica(NamedTuple):
 
 
 class Live(NamedTuple):
-    """A broker that is alive, with what its heartbeats said; elections choose by it.
+    """A living broker, with the values of its heartbeats, which determine elections.
 
     Attributes:
-        id: The broker.
-        epoch: The latest master epoch that it said.
-        max_offset: How far its log goes, the most that it said in that epoch.
-        priority: A smaller one is preferred.
+        id: The id of the broker.
+        epoch: The latest master epoch in its heartbeats.
+        max_offset: The largest log offset in its heartbeats of that epoch.
+        priority: Its priority; smaller ones are preferred.
     """
 
     id: int
@@ -75,13 +75,13 @@ class Live(NamedTuple):
 
 
 class Sync(NamedTuple):
-    """Who leads a group, and who is in sync with it.
+    """The master of a group, and its sync set.
 
     Attributes:
-        master: The id of the master; None without one. It need not be the id of any replica.
-        master_epoch: How often that changed.
-        members: The ids of the sync set, ascending.
-        epoch: How often the sync set changed.
+        master: The id of the master; None without one. There need not be a replica with this id.
+        master_epoch: The number of changes of the master.
+        members: The ids in the sync set, ascending.
+        epoch: The number of changes of the sync set.
     """
 
     master: int | None = None
@@ -93,13 +93,13 @@ class Sync(NamedTuple):
 class Group(NamedTuple):
     """The state of a broker group.
 
-    The controller holds replicas and the sync set in two tables, and a clean-up may empty one of them alone.
+    The controller has the replicas and the sync set in two tables. A clean request can empty one of them alone.
 
     Attributes:
-        replicas: The brokers with an id, ascending; None where the controller does not know the group.
-        next_id: The id that it proposes next: one more than the ids that it gave out, not one more than the greatest.
-        sync: Master and sync set; None where the controller has none of the group.
-        live: The brokers that are alive, ascending.
+        replicas: The brokers with an id, ascending; None if the controller does not know the group.
+        next_id: The next id that it proposes: one more than the number of given ids, not one more than the largest.
+        sync: Master and sync set; None if the controller has none for the group.
+        live: The living brokers, ascending.
     """
 
     replicas: tuple[Replica, ...] | None = None
@@ -112,16 +112,16 @@ class Group(NamedTuple):
         return next((each.address for each in self.replicas or () if each.id == broker), None)
 
     def has(self, broker: int) -> bool:
-        """Says whether a replica has this id."""
+        """Returns whether a replica has this id."""
         return any(each.id == broker for each in self.replicas or ())
 
     def is_alive(self, broker: int | None) -> bool:
-        """Says whether a broker is alive."""
+        """Returns whether a broker is alive."""
         return any(each.id == broker for each in self.live)
 
     @property
     def known(self) -> tuple[tuple[Replica, ...], Sync] | None:
-        """Returns replicas and sync set, where the controller has both; only then it knows the group, for most requests."""
+        """Returns replicas and sync set if the controller has both, else None. Most requests need both."""
         return None if self.replicas is None or self.sync is None else (self.replicas, self.sync)
 
 
@@ -131,7 +131,7 @@ def respond(group: Group, f: str, argument: Value) -> tuple[Group, Answer]:
     Args:
         group: The state before.
         f: One of `FUNCTIONS`.
-        argument: As `FUNCTIONS` says.
+        argument: The argument, with the types in `FUNCTIONS`.
 
     Raises:
         ModelError: There is no such request.
@@ -153,7 +153,7 @@ def _apply(group: Group, argument: Mapping[str, Any]) -> tuple[Group, Answer]:
         return group, {"code": INVALID_ID}
     replica = Replica(broker, check.partition(";")[0], check)
     if group.known is None:
-        # Also where the controller has replicas and no sync set: it begins anew, and forgets them.
+        # If the controller has replicas but no sync set, it drops the replicas and starts again.
         return group._replace(replicas=(replica,), next_id=FIRST_ID + 1, sync=Sync()), {"code": SUCCESS}
     if own is None:
         replicas = tuple(sorted((*(group.replicas or ()), replica)))
@@ -174,22 +174,22 @@ def _register(group: Group, argument: Mapping[str, Any]) -> tuple[Group, Answer]
 
 
 def _elect(group: Group, argument: Mapping[str, Any]) -> tuple[Group, Answer]:
-    asked, designated = argument["id"], argument["designate"]
+    candidate, designated = argument["id"], argument["designate"]
     if group.known is None:
         return group, {"code": NOT_REGISTERED}
     replicas, sync = group.known
-    # The first master is whoever asks; nobody looks whether it exists.
-    first = sync.master_epoch == 0 and asked != ANY_ID
-    chosen = asked if first else _best(group, sync, asked if designated else None)
+    # The first candidate becomes the first master, even if no replica has its id.
+    first = sync.master_epoch == 0 and candidate != ANY_ID
+    chosen = candidate if first else _best(group, sync, candidate if designated else None)
     if chosen is None:
-        if asked != ANY_ID:
+        if candidate != ANY_ID:
             return group, {"code": ELECTION_FAILED}
-        # Nobody can be master, which deposes the one that there is.
+        # No broker can be master, so the current one is deposed.
         after = sync._replace(master=None, master_epoch=sync.master_epoch + 1)
         return group._replace(sync=after), {"code": MASTER_NOT_AVAILABLE}
     if chosen == sync.master:
-        still = {"code": MASTER_STILL_EXISTS, "sync_set": list(sync.members), "sync_epoch": sync.epoch}
-        return group, still | _master(group, sync)
+        unchanged = {"code": MASTER_STILL_EXISTS, "sync_set": list(sync.members), "sync_epoch": sync.epoch}
+        return group, unchanged | _master(group, sync)
     after = Sync(chosen, sync.master_epoch + 1, (chosen,), sync.epoch + 1)
     answer = {
         "code": SUCCESS,
@@ -200,20 +200,20 @@ def _elect(group: Group, argument: Mapping[str, Any]) -> tuple[Group, Answer]:
     return group._replace(sync=after), answer | _master(group, after)
 
 
-def _best(group: Group, sync: Sync, asked: int | None) -> int | None:
-    """Returns who becomes master, or stays it; None if nobody can.
+def _best(group: Group, sync: Sync, only: int | None) -> int | None:
+    """Returns the broker that becomes or stays master; None if no broker can.
 
     Args:
         group: The state.
         sync: Its sync set.
-        asked: The only one that may become it; None: whoever is best.
+        only: The only possible broker; None: all are possible.
     """
     able = [each for each in group.live if each.id in sync.members]
     ids = [each.id for each in able]
-    if sync.master in ids and asked in {None, sync.master}:
+    if sync.master in ids and only in {None, sync.master}:
         return sync.master
-    if asked is not None:
-        return asked if asked in ids else None
+    if only is not None:
+        return only if only in ids else None
     return min(able, key=lambda each: (-each.epoch, -each.max_offset, each.priority, each.id)).id if able else None
 
 
@@ -233,7 +233,7 @@ def _alter(group: Group, argument: Mapping[str, Any]) -> tuple[Group, Answer]:
         code = FENCED_SYNC_EPOCH
     else:
         unfit = next((each for each in members if not group.has(each) or not group.is_alive(each)), None)
-        if unfit is not None:  # the first one decides
+        if unfit is not None:  # the first one determines the code
             code = NOT_ALIVE if group.has(unfit) else INVALID_REPLICAS
         elif sync.master not in members:
             code = ALTER_FAILED
@@ -255,13 +255,13 @@ def _state(group: Group, _: Value) -> tuple[Group, Answer]:
     if group.known is None:
         return group, {"code": SUCCESS, "known": False}
     replicas, sync = group.known
-    told = [(each.id in sync.members, [each.id, each.address, group.is_alive(each.id)]) for each in replicas]
+    rows = [(each.id in sync.members, [each.id, each.address, group.is_alive(each.id)]) for each in replicas]
     answer = {
         "code": SUCCESS,
         "known": True,
         "sync_epoch": sync.epoch,
-        "in_sync": [replica for is_in, replica in told if is_in],
-        "not_in_sync": [replica for is_in, replica in told if not is_in],
+        "in_sync": [replica for is_in, replica in rows if is_in],
+        "not_in_sync": [replica for is_in, replica in rows if not is_in],
     }
     return group, answer | _master(group, sync)
 
@@ -283,18 +283,18 @@ def _clean(group: Group, argument: Mapping[str, Any]) -> tuple[Group, Answer]:
     after = group._replace(
         replicas=left or None,
         next_id=group.next_id if left else FIRST_ID,
-        sync=sync._replace(members=members) if members else None,  # a master that goes is still called master
+        sync=sync._replace(members=members) if members else None,  # a removed master stays the master
     )
     return after, {"code": SUCCESS}
 
 
 def _heartbeat(group: Group, argument: Mapping[str, Any]) -> tuple[Group, Answer]:
-    said = Live(argument["id"], argument["epoch"], argument["max_offset"], argument["priority"])
-    before = next((each for each in group.live if each.id == said.id), None)
-    if before is not None and (before.epoch, before.max_offset) > (said.epoch, said.max_offset):
-        said = before._replace(priority=said.priority)  # a broker does not go back
-    others = (each for each in group.live if each.id != said.id)
-    return group._replace(live=tuple(sorted((*others, said)))), {"code": SUCCESS}
+    now = Live(argument["id"], argument["epoch"], argument["max_offset"], argument["priority"])
+    before = next((each for each in group.live if each.id == now.id), None)
+    if before is not None and (before.epoch, before.max_offset) > (now.epoch, now.max_offset):
+        now = before._replace(priority=now.priority)  # epoch and offset never decrease
+    others = (each for each in group.live if each.id != now.id)
+    return group._replace(live=tuple(sorted((*others, now)))), {"code": SUCCESS}
 
 
 def _leave(group: Group, argument: Mapping[str, Any]) -> tuple[Group, Answer]:
@@ -302,7 +302,7 @@ def _leave(group: Group, argument: Mapping[str, Any]) -> tuple[Group, Answer]:
 
 
 def _master(group: Group, sync: Sync) -> Answer:
-    """Returns what an answer says about the master; its id only if there is one, its address only if a replica has the id."""
+    """Returns an answer's fields about the master: its id only if there is one, its address only if a replica has the id."""
     answer: Answer = {"master_epoch": sync.master_epoch}
     if sync.master is not None:
         answer["master"] = sync.master
@@ -324,7 +324,7 @@ _RULES: Final[Mapping[str, Callable[[Group, Any], tuple[Group, Answer]]]] = {
     "heartbeat": _heartbeat,
     "leave": _leave,
 }
-# Each request with the types of its argument; an empty map stands for null.
+# The types of each request's argument; an empty map stands for null.
 FUNCTIONS: Final[Mapping[str, Mapping[str, type]]] = {
     "next": {},
     "apply": {"id": int, "check": str},

@@ -1,4 +1,4 @@
-"""What the workloads on broker groups have in common: fresh groups one after the other, and the model that judges them."""
+"""The base class of the workloads on broker groups. They use new groups one after the other, and one model checks all."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from harness.verdict import Part
     from harness.workload import Observed
 
-# What a client can be asked, with its argument and its result.
+# The functions of the clients, with arguments and results.
 FUNCTIONS: Mapping[str, str] = {
     "apply": "{id, check} -> {code}; code 0: the broker with this check code owns the id, 2014: another one does",
     "elect": "{id, designate} -> {code, ...}; code 0: this broker is master, in a new epoch; 2011, 2012: it is not",
@@ -30,7 +30,7 @@ FUNCTIONS: Mapping[str, str] = {
         "{master, master_epoch, sync_set, sync_epoch} -> {code, ...}; code 0: the sync set is changed, "
         "2000, 2001, 2002: the master or an epoch differs"
     ),
-    "heartbeat": "{id, epoch, max_offset, priority} -> {code}; the controllers that it reaches take the broker for alive",
+    "heartbeat": "{id, epoch, max_offset, priority} -> {code}; the controllers that it reaches regard the broker as alive",
     "leave": "{id} -> {code}; closes the connections of the broker's heartbeats",
     "next": "null -> {code, next}; the next free id",
     "replica": "null -> {code, ...}; master and sync set of the group; code 2008: there is no group",
@@ -50,8 +50,8 @@ class GroupWorkload(abc.ABC):
     """A workload on broker groups; see `harness.workload.Workload`.
 
     Attributes:
-        model: A broker group, with which `labrys check` decides each key.
-        rules: The same model, made.
+        model: The place of the model, with which `labrys check` decides each key.
+        rules: The model itself.
     """
 
     model: ClassVar[str | None] = "workloads.controller.model:BrokerGroup"
@@ -59,23 +59,23 @@ class GroupWorkload(abc.ABC):
 
     @abc.abstractmethod
     def stream(self, *, seed: int, number: int, streams: int) -> Draws:
-        """Returns the operations of one stream, from its first one on."""
+        """Returns the operations of one stream, from the first one on."""
 
     @abc.abstractmethod
     def parts(self, operations: Sequence[Operation]) -> Sequence[Part]:
-        """Returns the parts of a verdict that need no search, and what says whether anything was tested."""
+        """Returns the parts of the verdict that need no search. Some show whether the run tested anything."""
 
     def generator(self, *, seed: int, streams: int) -> Generator:
         """Returns the generator of the main phase, which never ends."""
-        drawn = [self.stream(seed=seed, number=number, streams=streams) for number in range(streams)]
+        draws = [self.stream(seed=seed, number=number, streams=streams) for number in range(streams)]
 
         def next_operation(asker: Asker) -> Invocation:
-            return drawn[asker.worker].next()
+            return draws[asker.worker].next()
 
         return from_function(next_operation)
 
     def describe_streams(self, *, seed: int, streams: int, count: int) -> Value:
-        """Returns the first operations of each stream, as the seed says, in JSON-like data."""
+        """Returns the first operations of each stream as JSON-like data."""
         return [
             {"stream": number, "operations": self._first(self.stream(seed=seed, number=number, streams=streams), count)}
             for number in range(streams)
@@ -86,21 +86,23 @@ class GroupWorkload(abc.ABC):
         return invocation.value
 
     def final_generator(self, *, history: Sequence[Op], node: Node) -> Generator:  # noqa: ARG002 - the same for each node
-        """Returns reads of the next id and of the whole state, for every group that was touched."""
+        """Returns reads of the next id and of the whole state of every group in the history."""
         return UntilRead(Invocation(f, None, key) for key in keys_of(history) for f in ("next", "state"))
 
     def check(self, operations: Sequence[Operation], observed: Observed) -> Sequence[Part]:
         """Returns the part `linearizable`, those of `parts`, and those of the final reads if the test asked for them.
 
-        The latter are `final-reads` and, where there is more than one node, `replicas-equal`.
+        Those of the final reads are `final-reads` and, with more than one node, `replicas-equal`.
         """
         found = [*linearizability(self.rules, operations, observed.faults), *self.parts(operations)]
         if observed.final_reads is not None:
             found.append(final_reads(operations, observed.final_reads))
-            if len(observed.final_reads.through) + len(observed.final_reads.left_out) != 1:  # else there is one replica
+            if (
+                len(observed.final_reads.through) + len(observed.final_reads.left_out) != 1
+            ):  # with one node there is only one replica
                 found.append(replicas_equal(operations, observed.final_reads))
         return found
 
-    def _first(self, drawn: Draws, count: int) -> Value:
-        operations = (drawn.next() for _ in range(count))
+    def _first(self, draws: Draws, count: int) -> Value:
+        operations = (draws.next() for _ in range(count))
         return [{"f": each.f, "key": each.key, "value": self.described(each)} for each in operations]

@@ -1,4 +1,4 @@
-"""The workloads on groups whose brokers come and go: the sync set as a compare-and-set on its epoch, and all requests mixed."""
+"""The workloads on groups whose brokers join and leave: compare-and-set on the sync set's epoch, and a mix of all requests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _EXPECTED = ("master", "master_epoch", "sync_epoch")
 
 
 class MemberWorkload(GroupWorkload):
-    """Broker groups whose brokers send heartbeats, stand for master and alter the sync set."""
+    """Broker groups whose brokers send heartbeats, run for master, and alter the sync set."""
 
     model: ClassVar[str | None] = "workloads.controller.uncertain:UncertainGroup"
     rules = UncertainGroup()
@@ -32,7 +32,7 @@ class MemberWorkload(GroupWorkload):
     _options: MemberOptions
 
     def stream(self, *, seed: int, number: int, streams: int) -> MemberStream:
-        """See `GroupWorkload`; an alter has the new sync set alone."""
+        """See `GroupWorkload`. An alter has only the new sync set; the generator adds the rest."""
         return MemberStream(self._options, seed=seed, number=number, streams=streams)
 
     def generator(self, *, seed: int, streams: int) -> Generator:
@@ -51,13 +51,13 @@ class MemberWorkload(GroupWorkload):
 
 
 class SyncStateSetWorkload(MemberWorkload):
-    """The sync set as a compare-and-set on its epoch; see `harness.workload.Workload`.
+    """Compare-and-set on the epoch of the sync set; see `harness.workload.Workload`.
 
     Attributes:
         name: `sync-state-set`.
         summary: A description in one line.
         Options: Its options.
-        functions: Alter, what makes it possible, and reads of the group.
+        functions: Alter, the requests that it needs, and reads of the group.
     """
 
     name = "sync-state-set"
@@ -72,13 +72,13 @@ class SyncStateSetWorkload(MemberWorkload):
 
 
 class ControllerWorkload(MemberWorkload):
-    """All that brokers ask, mixed; see `harness.workload.Workload`.
+    """A mix of all requests of brokers; see `harness.workload.Workload`.
 
     Attributes:
         name: `controller`.
         summary: A description in one line.
         Options: Its options.
-        functions: All functions but `clean`, which no broker asks.
+        functions: All functions but `clean`, which is not a request of brokers.
     """
 
     name = "controller"
@@ -91,10 +91,10 @@ class ControllerWorkload(MemberWorkload):
 
 
 class MemberGenerator:
-    """Answers each worker the operations of its stream, for ever.
+    """Gives each worker the operations of its stream, without end.
 
-    An alter expects what anyone saw last in its group, or now and then the epoch of the sync set before that. While nobody has
-    seen a master there, a read takes its place.
+    An alter expects the master and the epochs of the latest answer about its group. Sometimes it expects the epoch before.
+    Until an answer names a master, the generator gives a read instead.
     """
 
     def __init__(self, streams: Sequence[MemberStream]) -> None:
@@ -103,21 +103,21 @@ class MemberGenerator:
 
     def ask(self, asker: Asker) -> Answer:
         """Returns the next operation of the asker's stream."""
-        drawn = self._streams[asker.worker].next()
-        if drawn.f != ALTER:
-            return drawn
-        seen = self._seen.get(drawn.key, {})
+        operation = self._streams[asker.worker].next()
+        if operation.f != ALTER:
+            return operation
+        seen = self._seen.get(operation.key, {})
         if seen.keys() != set(_EXPECTED):
-            return Invocation("replica", None, drawn.key)
-        argument: dict[str, Any] = {**seen, **drawn.value}
+            return Invocation("replica", None, operation.key)
+        argument: dict[str, Any] = {**seen, **operation.value}
         if argument.pop(LATE, False):
             argument["sync_epoch"] -= 1
-        # Without its master no sync set is taken.
+        # The controller refuses a sync set without the master.
         argument["sync_set"] = sorted({*argument["sync_set"], seen["master"]})
-        return Invocation(ALTER, argument, drawn.key)
+        return Invocation(ALTER, argument, operation.key)
 
     def told(self, event: Op) -> None:
-        """Remembers what was seen last."""
+        """Stores the master and the epochs in the answer."""
         if event.type is OpType.OK and isinstance(event.value, dict):
             seen = {name: event.value[name] for name in _EXPECTED if type(event.value.get(name)) is int}
             if "master_epoch" in seen and "master" not in seen:

@@ -1,8 +1,8 @@
-"""The model of a broker group: `workloads.controller.group` as the checker asks for it.
+"""The model of a broker group: `workloads.controller.group` as a model of the checker.
 
-Every answer of a controller is an observation, refusals too: a client hands on the whole answer as the result of an operation
-that is ok, whatever its code is. So an operation that returned must have answered what `respond` answers; one that did not
-return may have had that effect at any later time.
+Every answer of a controller is an observation, refusals too. A client returns the whole answer as the result of an `ok`
+operation, whatever its code is. So the answer of a completed operation must equal that of `respond`. An operation without an
+answer may take effect at any later time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_IDS = 1000
 
 
 class BrokerGroup(Model):
-    """A broker group of RocketMQ's controller; every answer, also a refusal, is a result."""
+    """A broker group of RocketMQ's controller. Every answer is a result, refusals too."""
 
     name: ClassVar[str] = "broker-group"
     initial = Group()
@@ -34,11 +34,11 @@ class BrokerGroup(Model):
         """See `Model`."""
         after, answer = respond(state, op.f, op.argument)
         if op.ok and not same(op.result, answer):
-            return Inconsistent(f"{in_words(state)} answers {short(answer)}")
+            return Inconsistent(f"{described(state)} answers {short(answer)}")
         return after
 
     def observes(self, op: Call) -> bool:
-        """See `Model`: reads, and refusals. An election that finds nobody deposes the master, though it is refused."""
+        """See `Model`: reads and refusals, except a refused election that deposes the master."""
         if op.f in READS:
             return True
         return op.ok and isinstance(op.result, dict) and op.result.get("code") not in (SUCCESS, MASTER_NOT_AVAILABLE)
@@ -57,20 +57,20 @@ class BrokerGroup(Model):
         }
 
     def call(self, operation: Operation) -> Call:
-        """Returns the operation as `step` sees it.
+        """Returns the operation in the form for `step`.
 
         Raises:
-            ModelError: A broker group has no such operation, or not with such an argument.
+            ModelError: A broker group has no such operation, or the argument is bad.
         """
         check_argument(operation.f, operation.value)
         return super().call(operation)
 
 
 def check_argument(f: str, argument: Value) -> None:
-    """Holds an argument to what its function takes; a history may come from anyone.
+    """Checks the argument of a function, since a foreign history can have anything.
 
     Raises:
-        ModelError: It is something else.
+        ModelError: The function or the type of the argument is wrong.
     """
     wanted = FUNCTIONS.get(f)
     if wanted is None:
@@ -102,14 +102,14 @@ def _fits(value: Value, kind: type) -> bool:
 
 
 def short(answer: Any) -> str:
-    """Returns an answer in words, cut where it is long."""
+    """Returns an answer as a text of at most 300 characters."""
     if not isinstance(answer, dict):
         return shown(answer)
     return ", ".join(f"{name} {value}" for name, value in answer.items())[:300]
 
 
-def in_words(group: Group) -> str:
-    """Returns a group in words."""
+def described(group: Group) -> str:
+    """Returns a group as a text."""
     if group.replicas is None:
         return "a group without brokers"
     ids = ", ".join(str(each.id) for each in group.replicas)

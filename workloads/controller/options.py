@@ -28,7 +28,7 @@ _SHARE: Final = "_share"
 
 
 def _share(f: str, default: float, *, low: float = 0, more: str = "") -> Any:
-    """Returns the option of the share of a function; the field is called `F_share`."""
+    """Returns the option for the share of a function; the name of its field is `F_share`."""
     return option(default, f"The share of operations {_SHARES[f]}{more}.", low=low, high=0.9)
 
 
@@ -73,7 +73,7 @@ class MemberOptions:
 
     @property
     def shares(self) -> Mapping[str, float]:
-        """Function to its share of all operations, in the order of the fields. The rest are alters."""
+        """The share of each function in all operations, in the order of the fields. The rest are alters."""
         names = (field.name for field in fields(self) if field.name.endswith(_SHARE))
         return {name.removesuffix(_SHARE): getattr(self, name) for name in names}
 
@@ -94,7 +94,7 @@ class SyncStateSetOptions(MemberOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixedOptions(MemberOptions):
-    """The options of the workload that mixes all that brokers ask."""
+    """The options of the workload that mixes all requests of brokers."""
 
     heartbeat_share: float = _share("heartbeat", 0.12, low=0.01)
     leave_share: float = _share("leave", 0.04)

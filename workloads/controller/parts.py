@@ -1,4 +1,4 @@
-"""What a run on broker groups is judged by beside the model: rules that need no search, over all keys."""
+"""The parts of the verdict on broker groups beside the model: rules over all keys that need no search."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from workloads.controller.group import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from harness.op import Operation, Value
 
@@ -28,19 +28,16 @@ TOO_LATE = (FENCED_MASTER_EPOCH, FENCED_SYNC_EPOCH, INVALID_MASTER)
 
 
 def one_owner(operations: Sequence[Operation]) -> Part:
-    """Says whether any id of a group was given to two brokers, which differ by their check codes.
+    """Checks that each id of a group has only one owner. Two owners of an id have different check codes.
 
-    It holds where nothing is cleaned up, as in the workload of broker ids.
+    The rule holds without clean requests, as in the workload of broker ids.
     """
-    owners: dict[tuple[str | None, int], dict[str, Operation]] = defaultdict(dict)
-    for operation, broker, check in _applies(operations):
-        if operation.result.get("code") == SUCCESS:
-            owners[operation.key, broker].setdefault(check, operation)
-    return _one_holder("one-owner", owners, thing="id", holder="owner")
+    claims = (claim for claim in _applies(operations) if claim[0].result.get("code") == SUCCESS)
+    return _one_holder("one-owner", claims, thing="id", holder="owner")
 
 
 def contended(operations: Sequence[Operation]) -> Part:
-    """Says whether brokers got in each other's way: an id that one broker was given was refused to another one."""
+    """Checks that brokers contended for ids: the controller gave an id to one broker, and refused it to another one."""
     given: set[tuple[str | None, int]] = set()
     refused: set[tuple[str | None, int]] = set()
     for operation, broker, _ in _applies(operations):
@@ -57,18 +54,12 @@ def contended(operations: Sequence[Operation]) -> Part:
 
 
 def one_master(operations: Sequence[Operation]) -> Part:
-    """Says whether any epoch of a group had two masters, by whatever answer names a master and its epoch."""
-    masters: dict[tuple[str | None, int], dict[str, Operation]] = defaultdict(dict)
-    for operation in operations:
-        if operation.type is OpType.OK:
-            match operation.result:
-                case {"master": int(master), "master_epoch": int(epoch)}:
-                    masters[operation.key, epoch].setdefault(str(master), operation)
-    return _one_holder("one-master", masters, thing="epoch", holder="master")
+    """Checks that each epoch of a group has only one master, over all answers that have a master and its epoch."""
+    return _one_holder("one-master", _masters(operations), thing="epoch", holder="master")
 
 
 def stood(operations: Sequence[Operation]) -> Part:
-    """Says whether any broker lost an election that another broker of its group won."""
+    """Checks that in some group, one broker won an election and another broker lost one."""
     won: set[str | None] = set()
     lost: set[str | None] = set()
     for operation in operations:
@@ -86,7 +77,7 @@ def stood(operations: Sequence[Operation]) -> Part:
 
 
 def master_in_sync(operations: Sequence[Operation]) -> Part:
-    """Says whether any answer has a master that is not in the sync set of the same answer."""
+    """Checks that the master in an answer is in the sync set of the same answer."""
     seen = 0
     without: list[tuple[Operation, int]] = []
     for operation in operations:
@@ -121,9 +112,9 @@ def master_in_sync(operations: Sequence[Operation]) -> Part:
 
 
 def epochs_grow(operations: Sequence[Operation]) -> Part:
-    """Says whether any epoch of a group went back: an operation that began after another one ended was told a smaller one.
+    """Checks that epochs of a group never decrease: from an operation to one that begins after its end.
 
-    It holds where nothing is cleaned up. It takes O(n log n).
+    The rule holds without clean requests. The check takes O(n log n).
     """
     answers: dict[tuple[str | None, str], list[tuple[Operation, int]]] = defaultdict(list)
     for operation in operations:
@@ -161,7 +152,7 @@ def epochs_grow(operations: Sequence[Operation]) -> Part:
 def _gone_back(
     found: Sequence[tuple[Operation, int]],
 ) -> Iterator[tuple[tuple[Operation, int], tuple[Operation, int]]]:
-    """Gives each answer with a smaller epoch than the greatest one that was answered before it was asked for, and that one."""
+    """Yields each answer whose epoch is smaller than an epoch answered before its operation began, after the largest such."""
     ended = sorted(found, key=lambda each: _end(each[0]))
     greatest: tuple[Operation, int] | None = None
     done = 0
@@ -179,7 +170,7 @@ def _end(operation: Operation) -> float:
 
 
 def altered(operations: Sequence[Operation]) -> Part:
-    """Says whether sync sets were altered, and whether any alter came too late."""
+    """Checks that alters changed sync sets, and that other alters came too late."""
     codes = [
         operation.result.get("code")
         for operation in operations
@@ -194,17 +185,18 @@ def altered(operations: Sequence[Operation]) -> Part:
     return _part("altered", details, held=held, untested=untested)
 
 
-def _one_holder(
-    name: str, seen: Mapping[tuple[str | None, int], Mapping[str, Operation]], *, thing: str, holder: str
-) -> Part:
-    """Returns the part that is invalid where any thing of a group has two holders.
+def _one_holder(name: str, claims: Iterable[tuple[Operation, int, str]], *, thing: str, holder: str) -> Part:
+    """Returns the part that is invalid if a thing of a group has two holders.
 
     Args:
-        name: The part.
-        seen: Group and thing to its holders, each with the first operation whose answer names it.
-        thing: What is held, e.g. `id`.
-        holder: Who holds it, e.g. `owner`.
+        name: The name of the part.
+        claims: An operation, and the thing and the holder in its answer.
+        thing: The word for the thing, e.g. `id`.
+        holder: The word for the holder, e.g. `owner`.
     """
+    seen: dict[tuple[str | None, int], dict[str, Operation]] = defaultdict(dict)
+    for operation, number, by in claims:
+        seen[operation.key, number].setdefault(by, operation)
     shared = {place: found for place, found in seen.items() if len(found) > 1}
     details: dict[str, Value] = {
         f"{thing}s": len(seen),
@@ -229,14 +221,14 @@ def _one_holder(
 def _part(
     name: str, details: Mapping[str, Value], *, held: str, untested: str | None, broken: str | None = None
 ) -> Part:
-    """Returns a part that is invalid where its rule was broken, unknown where nothing tested it, and else valid.
+    """Returns a part that is invalid if its rule is broken, unknown if nothing tested it, and otherwise valid.
 
     Args:
-        name: The part.
-        details: What was counted.
-        held: What was seen where the rule held, as a sentence.
-        untested: What was missing, as the beginning of a sentence; None if the rule was tested.
-        broken: How the rule was broken, as a sentence; None if it was not.
+        name: The name of the part.
+        details: The counts.
+        held: The reason if the rule holds, as a sentence.
+        untested: What was missing for a test, as the beginning of a sentence; None if the rule was tested.
+        broken: How the rule is broken, as a sentence; None if it holds.
     """
     if broken is not None:
         return Part(name=name, verdict=Verdict.INVALID, reason=broken, details=details)
@@ -246,9 +238,18 @@ def _part(
 
 
 def _applies(operations: Sequence[Operation]) -> Iterator[tuple[Operation, int, str]]:
-    """Gives the answered applies, each with its id and its check code; a history may come from anyone."""
+    """Yields the answered applies, each with its id and its check code. It skips bad values of foreign histories."""
     for operation in operations:
         if operation.f == "apply" and operation.type is OpType.OK and isinstance(operation.result, dict):
             match operation.value:
                 case {"id": int(broker), "check": str(check)}:
                     yield operation, broker, check
+
+
+def _masters(operations: Sequence[Operation]) -> Iterator[tuple[Operation, int, str]]:
+    """Yields the answers with a master and its epoch, each with this epoch and master."""
+    for operation in operations:
+        if operation.type is OpType.OK:
+            match operation.result:
+                case {"master": int(master), "master_epoch": int(epoch)}:
+                    yield operation, epoch, str(master)

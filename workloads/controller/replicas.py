@@ -1,12 +1,12 @@
-"""Whether all controllers hold the same groups: what each answered to the final reads while it led.
+"""Checks that all controllers have the same groups, by their answers to the final reads.
 
 A controller answers from its own memory, and only while it leads. The final reads move the leadership to each controller in
-turn, and ask each for the whole state of every group and for its next id. No client changes anything then. So one controller
-has to answer what the one before answered, with two exceptions:
+turn, and read the whole state and the next id of every group. No client changes a group then. So each controller must give the
+same answers as the one before, with two exceptions:
 
-- A group with heartbeats: the controllers may have elected by themselves. Then the later state has to follow from the earlier
-  one by such elections (`uncertain.may_reach`), and the replicas are the same.
-- A change whose outcome nobody knows may take effect between two reads. Such a group is left out; the model judges it.
+- In a group with heartbeats, the controllers may have held elections by themselves. Then the later state must be reachable from
+  the earlier one by such elections (`uncertain.may_reach`), with the same replicas.
+- A change with an unknown outcome can take effect between two reads. The part leaves out such a group; the model checks it.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
 NAME: Final = "replicas-equal"
 MAX_NAMED: Final = 20
-_LIFE: Final = ("heartbeat", "leave")
+_LIVENESS: Final = ("heartbeat", "leave")
 
 
 class Differing(NamedTuple):
-    """Two controllers that do not hold the same group.
+    """Two controllers with different states of a group.
 
     Attributes:
         key: The group.
-        f: What they were asked: `state` or `next`.
+        f: The function of the reads: `state` or `next`.
         one: The earlier read.
         other: The later read, through another controller.
     """
@@ -49,31 +49,31 @@ class Differing(NamedTuple):
 
 
 def replicas_equal(operations: Sequence[Operation], reads: FinalReads) -> Part:
-    """Says whether all controllers answered the same to the final reads.
+    """Checks that all controllers gave the same answers to the final reads.
 
-    It is unknown where a controller never led, or did not answer for each group. It takes O(n).
+    The part is unknown if a controller never led, or did not answer for each group. The check takes O(n).
 
     Args:
         operations: All operations of the run.
-        reads: What came of the final reads.
+        reads: The results of the final reads.
     """
-    beating = {each.key for each in operations if each.f in _LIFE}
-    pending = {each.key for each in operations if each.type is OpType.INFO and each.f not in (*READS, *_LIFE)}
-    told = _told(operations)
+    with_heartbeats = {each.key for each in operations if each.f in _LIVENESS}
+    pending = {each.key for each in operations if each.type is OpType.INFO and each.f not in (*READS, *_LIVENESS)}
+    answered = _final_answers(operations)
     nodes = [*reads.through, *reads.left_out]
     compared: set[str | None] = set()
-    unasked: set[str] = set(reads.left_out)
+    silent: set[str] = set(reads.left_out)
     differing: list[Differing] = []
-    for (key, f), answers in told.items():
+    for (key, f), answers in answered.items():
         if key in pending:
             continue
-        unasked |= set(reads.through) - {each.node for each in answers if each.node is not None}
+        silent |= set(reads.through) - {each.node for each in answers if each.node is not None}
         compared.add(key)
         for one, other in pairwise(answers):
-            if not _agree(one.result, other.result, elects=key in beating and f == "state"):
+            if not _agree(one.result, other.result, elects=key in with_heartbeats and f == "state"):
                 differing.append(Differing(key, f, one, other))
     details: dict[str, Value] = {
-        "controllers": [node for node in nodes if node not in unasked],
+        "controllers": [node for node in nodes if node not in silent],
         "groups": len(compared),
         "pending": len(pending),
         "differing": [
@@ -83,13 +83,13 @@ def replicas_equal(operations: Sequence[Operation], reads: FinalReads) -> Part:
         ],
     }  # fmt: skip
     if differing:
-        return Part(name=NAME, verdict=Verdict.INVALID, reason=_in_words(differing), details=details)
+        return Part(name=NAME, verdict=Verdict.INVALID, reason=_reason(differing), details=details)
     without = f" {len(pending)} groups with a change of unknown outcome are left out." if pending else ""
     if reads.missing is not None:
         return Part(name=NAME, verdict=Verdict.UNKNOWN, reason=reads.missing, details=details)
-    if unasked or not compared:
+    if silent or not compared:
         missing = (
-            f"{', '.join(sorted(unasked))} did not answer for each group" if unasked else "no group could be compared"
+            f"{', '.join(sorted(silent))} did not answer for each group" if silent else "no group could be compared"
         )
         reason = f"Not all controllers could be compared: {missing}.{without}"
         return Part(name=NAME, verdict=Verdict.UNKNOWN, reason=reason, details=details)
@@ -97,8 +97,8 @@ def replicas_equal(operations: Sequence[Operation], reads: FinalReads) -> Part:
     return Part(name=NAME, verdict=Verdict.VALID, reason=reason, details=details)
 
 
-def _told(operations: Sequence[Operation]) -> dict[tuple[str | None, str], list[Operation]]:
-    """Returns the answered final reads of each group, in the order of time; of each controller the last one."""
+def _final_answers(operations: Sequence[Operation]) -> dict[tuple[str | None, str], list[Operation]]:
+    """Returns the last answered final read of each group through each controller, in the order of time."""
     last: dict[tuple[str | None, str], dict[str | None, Operation]] = defaultdict(dict)
     for operation in operations:
         if operation.phase == FINAL_PHASE and operation.type is OpType.OK and operation.f in ("state", "next"):
@@ -109,12 +109,12 @@ def _told(operations: Sequence[Operation]) -> dict[tuple[str | None, str], list[
 
 
 def _agree(one: Any, other: Any, *, elects: bool) -> bool:
-    """Says whether two controllers may answer this one after the other.
+    """Returns whether two controllers may give these answers one after the other.
 
     Args:
         one: The earlier answer.
         other: The later answer.
-        elects: Whether the controllers may have elected by themselves in between.
+        elects: Whether the controllers may have held elections by themselves in between.
     """
     if same(one, other):
         return True
@@ -123,7 +123,7 @@ def _agree(one: Any, other: Any, *, elects: bool) -> bool:
     before, after = _group(one), _group(other)
     if before.replicas != after.replicas or before.sync is None or after.sync is None:
         return False
-    if not before.sync.members or not after.sync.members:  # a member without an id is not told
+    if not before.sync.members or not after.sync.members:  # the answer does not show members without an id
         return before.sync.master_epoch <= after.sync.master_epoch and before.sync.epoch <= after.sync.epoch
     return may_reach(before, after.sync)
 
@@ -133,16 +133,16 @@ def _is_group(answer: Any) -> bool:
 
 
 def _group(answer: dict[str, Any]) -> Group:
-    """Returns the group that an answer tells, where each broker may be alive."""
-    told = [*answer["in_sync"], *answer["not_in_sync"]]
-    replicas = tuple(sorted(Replica(id_, address, "") for id_, address, _ in told))
+    """Returns the group in an answer. Every member of its sync set may be alive."""
+    rows = [*answer["in_sync"], *answer["not_in_sync"]]
+    replicas = tuple(sorted(Replica(id_, address, "") for id_, address, _ in rows))
     master = answer.get("master")
     members = sorted({id_ for id_, *_ in answer["in_sync"]} | ({master} if master is not None else set()))
     sync = Sync(master, answer["master_epoch"], tuple(members), answer["sync_epoch"])
     return Group(replicas=replicas, sync=sync, live=tuple(Live(each) for each in members))
 
 
-def _in_words(differing: Sequence[Differing]) -> str:
+def _reason(differing: Sequence[Differing]) -> str:
     first = differing[0]
     return (
         f"{len(differing)} reads through one controller differ from those through the one before. {first.f} of group "

@@ -1,7 +1,7 @@
 """The operations of one stream, drawn from the seed.
 
-The law: the n-th operation of stream `i` depends on the seed, `i` and `n` alone. A stream is one broker: in each group it asks
-for ids with a check code of its own, so that two streams never own an id together.
+The n-th operation of stream `i` depends only on the seed, `i` and `n`. A stream is one broker. In the workloads of ids and
+elections each stream has its own check code, so two streams never own the same id.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 HALF = 0.5
 ALTER = "alter"
 LATE = "late"
-LATE_SHARE = 0.1  # of the alters, those that expect an epoch that has passed
-MEMBERS_SHARE = 0.7  # how many brokers an alter puts into the sync set
+LATE_SHARE = 0.1  # the share of alters that expect an old epoch
+MEMBERS_SHARE = 0.7  # the probability that an alter puts a broker into the sync set
 ADDRESSES = 2
 
 
 class BrokerIdStream:
-    """Draws the operations of one stream of the workload of broker ids, one after the other."""
+    """Draws the operations of one stream of the workload of broker ids."""
 
     def __init__(self, options: BrokerIdOptions, *, seed: int, number: int, streams: int) -> None:
         self._options = options
@@ -47,7 +47,7 @@ class BrokerIdStream:
 
 
 class ElectStream:
-    """Draws the operations of one stream of the workload of elections, one after the other; its broker has one id."""
+    """Draws the operations of one stream of the workload of elections. Its broker has one id."""
 
     def __init__(self, options: ElectOptions, *, seed: int, number: int, streams: int) -> None:
         self._options = options
@@ -58,7 +58,7 @@ class ElectStream:
         self._count = 0
 
     def next(self) -> Invocation:
-        """Draws the next operation; the first one in a group asks for the id."""
+        """Draws the next operation. The first one in a group requests the id."""
         kind, place = self._draws.random(), self._draws.random()
         key = self._group.key(self._count)
         is_first = not self._count or key != self._group.key(self._count - 1)
@@ -73,11 +73,10 @@ class ElectStream:
 
 
 class MemberStream:
-    """Draws the operations of one stream, whose broker is a member of its group: it lives, stands, and alters the sync set.
+    """Draws the operations of one stream, whose broker sends heartbeats, runs for master, and alters the sync set.
 
-    The first two operations in a group ask for the id, and make the broker alive. What an alter expects is not known before the
-    run: it is what anyone saw last, or now and then the epoch before. So it has the new sync set alone, to which the master is
-    added.
+    The first two operations in a group request the id and send a heartbeat. An alter has only the new sync set. During the run,
+    the generator adds the expected master and epochs, and puts the master into the sync set.
     """
 
     def __init__(self, options: MemberOptions, *, seed: int, number: int, streams: int) -> None:
@@ -90,24 +89,24 @@ class MemberStream:
         self._count = 0
 
     def next(self) -> Invocation:
-        """Draws the next operation; an alter has `sync_set`, and `late` where it has to expect an epoch that has passed."""
+        """Draws the next operation. An alter has `sync_set`, and `late` if it must expect an old epoch."""
         kind, place = self._draws.random(), self._draws.random()
         members = [each for each in range(1, self._brokers + 1) if self._draws.random() < MEMBERS_SHARE]
         key = self._group.key(self._count)
         before = [self._group.key(self._count - back) if self._count >= back else None for back in (1, 2)]
         self._count += 1
         if before[0] != key:
-            return self._asked("apply", place, key)
+            return self._operation("apply", place, key)
         if before[1] != key:
-            return self._asked("heartbeat", place, key)
+            return self._operation("heartbeat", place, key)
         for f, share in self._shares.items():
             kind -= share
             if kind < 0:
-                return self._asked(f, place, key)
+                return self._operation(f, place, key)
         late: dict[str, Value] = {LATE: True} if place < LATE_SHARE else {}
         return Invocation(ALTER, {"sync_set": members or [self._id], **late}, key)
 
-    def _asked(self, f: str, place: float, key: str) -> Invocation:
+    def _operation(self, f: str, place: float, key: str) -> Invocation:
         if f == "heartbeat":
             return heartbeat(self._id, key)
         arguments: dict[str, Value] = {
@@ -120,7 +119,7 @@ class MemberStream:
 
 
 def heartbeat(broker: int, key: str) -> Invocation:
-    """Returns a heartbeat of a broker that has no log: the model does not look at epochs and offsets."""
+    """Returns a heartbeat of a broker without a log, since the model ignores epochs and offsets."""
     return Invocation("heartbeat", {"id": broker, "epoch": 0, "max_offset": 0, "priority": 0}, key)
 
 

@@ -1,15 +1,16 @@
-"""The model of a broker group whose brokers come and go: it never takes the liveness of a broker for certain.
+"""The model of a broker group whose brokers join and leave, so that their liveness is uncertain.
 
-What a client knows. A broker is alive to a controller as long as the connection of its heartbeats. A controller learns
-asynchronously that a connection closed. Another leader may lack a heartbeat, or know one that ended. So two things are
-certain: a broker that never sent a heartbeat is dead, and one that did may be alive or dead at any later time.
+To a controller, a broker is alive while the connection of its heartbeats is open. A controller learns asynchronously that a
+connection closed. A new leader may not know a heartbeat yet, or may not know that a connection closed. So a broker that never
+sent a heartbeat is certainly dead. A broker that sent one may be alive or dead at any later time.
 
-What follows. A controller that takes a master for dead elects another one by itself, or deposes the master if nobody is fit.
-Nobody records these elections. So the state of this model is the earliest that the group may be in: it may have moved on by
-such elections, which `may_reach` describes exactly. An answer fits if some state that the group may have reached gives it, with
-some of the brokers alive. An answer that names the epochs says where the group is, and the model goes on from there.
+A controller that regards the master as dead elects another one by itself, or deposes the master if no broker is fit. The
+history does not have these elections. So the state of this model is the earliest possible state of the group. The group may
+have changed by such elections, which `may_reach` describes exactly. An answer is possible if a reachable state, with some of
+the brokers alive, gives this answer. An answer with the epochs determines the state of the group, and the model continues from
+there.
 
-The model allows too much where an answer names no epoch, and never too little.
+For an answer without an epoch, the model allows more than a controller can answer. It never allows less.
 """
 
 from __future__ import annotations
@@ -20,21 +21,21 @@ from checker.errors import ModelError
 from checker.identity import same
 from checker.models.base import Call, Inconsistent
 from workloads.controller.group import SUCCESS, Group, Live, Sync, respond
-from workloads.controller.model import BrokerGroup, in_words, short
+from workloads.controller.model import BrokerGroup, described, short
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from harness.op import Operation
 
-_TAKEN = {"code": SUCCESS}  # what a heartbeat and a leave answer
-_BLIND = frozenset({"next", "apply"})  # these do not look at the master, the sync set and who is alive
+_ACCEPTED = {"code": SUCCESS}  # the answer to a heartbeat and a leave
+_ON_IDS_ONLY = frozenset({"next", "apply"})  # these do not depend on master, sync set and liveness
 
 
 class UncertainGroup(BrokerGroup):
-    """A broker group of RocketMQ's controller that may elect by itself, and take any broker for dead.
+    """A broker group of RocketMQ's controller that may hold elections by itself, and regard any broker as dead.
 
-    A state is a `Group`. Its `live` has the brokers that ever sent a heartbeat, its `sync` is the earliest that it may be.
+    A state is a `Group`. Its `live` has the brokers that ever sent a heartbeat, and its `sync` is the earliest possible one.
     """
 
     name: ClassVar[str] = "broker-group-uncertain"
@@ -42,28 +43,28 @@ class UncertainGroup(BrokerGroup):
     def step(self, state: Group, op: Call) -> Group | Inconsistent:
         """See `Model`."""
         if op.f in {"heartbeat", "leave"}:
-            if op.ok and not same(op.result, _TAKEN):
-                return Inconsistent(f"{op.f} answers {short(_TAKEN)}")
+            if op.ok and not same(op.result, _ACCEPTED):
+                return Inconsistent(f"{op.f} answers {short(_ACCEPTED)}")
             if op.f == "leave":
-                return state  # when a controller learns of it, nobody knows
+                return state  # it is unknown when a controller learns of it
             return state._replace(live=tuple(sorted({*state.live, Live(op.argument["id"])})))
         if not state.live:
             return super().step(state, op)
         return self._answered(state, op) if op.ok else _without_answer(state, op)
 
     def observes(self, op: Call) -> bool:
-        """See `Model`: an answer that says where the group is changes what is known, so it is more than an observation."""
-        return super().observes(op) and not _tells(op) and op.f not in {"heartbeat", "leave"}
+        """See `Model`: an answer that determines the group's state changes the model's state, so it is not an observation."""
+        return super().observes(op) and not _fixes_state(op) and op.f not in {"heartbeat", "leave"}
 
     def silent(self, op: Call) -> bool:
         """See `Model`."""
         return (op.f == "leave" and not op.ok) or super().silent(op)
 
     def call(self, operation: Operation) -> Call:
-        """Returns the operation as `step` sees it.
+        """Returns the operation in the form for `step`.
 
         Raises:
-            ModelError: This model has no such operation, or not with such an argument.
+            ModelError: This model has no such operation, or the argument is bad.
         """
         if operation.f == "clean":
             raise ModelError(
@@ -78,28 +79,28 @@ class UncertainGroup(BrokerGroup):
             after, answer = respond(before, op.f, op.argument)
             if same(op.result, answer):
                 found.add(after._replace(live=state.live))
-                if not _tells(op):
-                    break  # the others lead to the same
+                if not _fixes_state(op):
+                    break  # all other states lead to the same result
         if not found:
             return Inconsistent(
-                f"{in_words(state)} cannot give the answer {short(op.result)}, whatever it elected by itself"
+                f"{described(state)} cannot give the answer {short(op.result)}, whatever elections it held by itself"
             )
         after = found.pop()
-        # Where the answer does not say where the group is, it may be anywhere from the earliest state on.
-        return after._replace(sync=state.sync) if drifts(state) and (found or not _tells(op)) else after
+        # If the answer does not determine the group's state, the earliest state stays.
+        return after._replace(sync=state.sync) if drifts(state) and (found or not _fixes_state(op)) else after
 
 
 def drifts(state: Group) -> bool:
-    """Says whether a controller may elect by itself: there was a master, and some broker may be alive."""
+    """Returns whether a controller may hold elections by itself: there was a master, and a broker may be alive."""
     return bool(state.live) and state.known is not None and state.sync is not None and state.sync.master_epoch > 0
 
 
 def may_reach(state: Group, sync: Sync) -> bool:
-    """Says whether a group comes to a sync set by elections that nobody asked for, whoever of `state.live` is alive.
+    """Returns whether a group can reach a sync set by elections of the controller itself, for some living part of `state.live`.
 
-    Such an election either elects a living member of the sync set that is not the master, or it deposes the master, or it
-    raises the epoch of a group that has none. The winner is then the whole sync set, so it alone can win from then on, each
-    time after it was deposed.
+    Such an election elects a living member of the sync set that is not the master, or deposes the master, or raises the epoch
+    of a group without a master. The winner is then the only member of the sync set. So only this broker can win later
+    elections, each time after it was deposed.
     """
     before = state.sync
     if before is None or sync == before:
@@ -115,17 +116,17 @@ def may_reach(state: Group, sync: Sync) -> bool:
     (winner,) = sync.members
     if winner not in before.members or not state.is_alive(winner) or sync.master not in {winner, None}:
         return False
-    return elections >= _least(before, winner, wins) + (sync.master is None)
+    return elections >= _min_elections(before, winner, wins) + (sync.master is None)
 
 
-def _least(before: Sync, winner: int, wins: int) -> int:
-    """Returns how many elections it takes at least until a broker has won so often."""
+def _min_elections(before: Sync, winner: int, wins: int) -> int:
+    """Returns the minimum number of elections until a broker has won `wins` times."""
     return 2 * wins - 1 + (winner == before.master)
 
 
 def _possible(state: Group, op: Call) -> Iterator[Group]:
-    """Gives the groups that may be asked: enough of them that an answer that is possible at all is given by one."""
-    if op.f in _BLIND:
+    """Yields possible states before the operation: enough that every possible answer is the answer of one of them."""
+    if op.f in _ON_IDS_ONLY:
         yield state
         return
     living = list(_living(state, op))
@@ -135,20 +136,20 @@ def _possible(state: Group, op: Call) -> Iterator[Group]:
 
 
 def _syncs(state: Group, op: Call) -> Iterator[Sync | None]:
-    """Gives where the group may be, the earliest first; of the later ones those that the operation tells apart."""
+    """Yields possible values of `sync`, the earliest first; of the later ones only those with different answers."""
     earliest = state.sync
     yield earliest
     if earliest is None or not drifts(state):
         return
-    near, ahead = ((0, -1), ()) if _tells(op) else ((0, 1), (1, 2, 3))
+    near, ahead = ((0, -1), ()) if _fixes_state(op) else ((0, 1), (1, 2, 3))
     epochs = _numbers(op, "master_epoch", near, earliest.master_epoch, ahead)
     sync_epochs = _numbers(op, "sync_epoch", near, earliest.epoch, ahead)
     for epoch in epochs:
         yield Sync(None, epoch, earliest.members, earliest.epoch)
     for winner in (each for each in earliest.members if state.is_alive(each)):
         for sync_epoch in sync_epochs:
-            least = earliest.master_epoch + _least(earliest, winner, sync_epoch - earliest.epoch)
-            for epoch in sorted({*epochs, *(least - 1 + by for by in ahead)}):
+            first = earliest.master_epoch + _min_elections(earliest, winner, sync_epoch - earliest.epoch)
+            for epoch in sorted({*epochs, *(first - 1 + by for by in ahead)}):
                 for master in (winner, None):
                     sync = Sync(master, epoch, (winner,), sync_epoch)
                     if may_reach(state, sync):
@@ -156,17 +157,17 @@ def _syncs(state: Group, op: Call) -> Iterator[Sync | None]:
 
 
 def _numbers(op: Call, name: str, near: Iterable[int], earliest: int, ahead: Iterable[int]) -> list[int]:
-    """Returns the epochs after the earliest one that matter: near those that an operation names, and the next ones."""
-    named = [said[name] for said in (op.argument, op.result) if isinstance(said, dict) and type(said.get(name)) is int]
+    """Returns the relevant epochs after the earliest one: those near the epochs of the operation, and the next ones."""
+    named = [part[name] for part in (op.argument, op.result) if isinstance(part, dict) and type(part.get(name)) is int]
     found = {each + by for each in named for by in near} | {earliest + by for by in ahead}
     return sorted(each for each in found if each > earliest)
 
 
 def _living(state: Group, op: Call) -> Iterator[tuple[Live, ...]]:
-    """Gives who may be alive: of all subsets of `state.live` those that the answer tells apart."""
+    """Yields possible sets of living brokers: of all subsets of `state.live` only those with different answers."""
     if op.f == "state":
-        told = _told_alive(op.result)
-        yield tuple(each for each in state.live if each.id in told)
+        alive = _alive_in(op.result)
+        yield tuple(each for each in state.live if each.id in alive)
         return
     yield ()
     if op.f in {"register", "elect", "alter"}:
@@ -175,29 +176,29 @@ def _living(state: Group, op: Call) -> Iterator[tuple[Live, ...]]:
         yield tuple(each for each in state.live if each.id == master)
 
 
-def _told_alive(result: Any) -> set[int]:
-    """Returns the brokers that a controller calls alive; a history may come from anyone."""
-    told = set()
+def _alive_in(result: Any) -> set[int]:
+    """Returns the brokers that are alive in an answer. It ignores bad values of foreign histories."""
+    alive = set()
     for name in ("in_sync", "not_in_sync"):
         replicas = result.get(name) if isinstance(result, dict) else None
         for replica in replicas if isinstance(replicas, list | tuple) else ():
             match replica:
                 case [int(broker), _, True]:
-                    told.add(broker)
-    return told
+                    alive.add(broker)
+    return alive
 
 
-def _tells(op: Call) -> bool:
-    """Says whether an answer says where the group is after it: by the epoch of the master, or by an alter that was done."""
+def _fixes_state(op: Call) -> bool:
+    """Returns whether an answer determines the group's state: it has the master's epoch, or is that of a successful alter."""
     if not op.ok or not isinstance(op.result, dict):
         return False
     return "master_epoch" in op.result or (op.f == "alter" and op.result.get("code") == SUCCESS)
 
 
 def _without_answer(state: Group, op: Call) -> Group:
-    """Returns the earliest state after an operation that took effect, and whose answer nobody knows."""
+    """Returns the earliest state after an operation that took effect, and whose answer is unknown."""
     if op.f == "elect" and drifts(state):
-        return state  # what it may have done, the controller may do by itself
+        return state  # the controller may hold the same election by itself
     if op.f == "alter":
         for before in _possible(state, op):
             after, answer = respond(before, op.f, op.argument)

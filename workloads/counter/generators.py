@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Stream:
-    """Draws the operations of one stream, one after the other; each takes the same number of draws."""
+    """Draws the operations of one stream. Each operation takes the same number of draws."""
 
     def __init__(self, options: CounterOptions, *, seed: int, number: int) -> None:
         self._options = options
@@ -39,7 +39,7 @@ class Stream:
 
 
 class CounterGenerator:
-    """Answers each worker the operations of its stream, for ever."""
+    """Gives each worker the operations of its stream, without end."""
 
     def __init__(self, options: CounterOptions, *, seed: int, streams: int) -> None:
         self._streams = [Stream(options, seed=seed, number=number) for number in range(streams)]
@@ -49,4 +49,4 @@ class CounterGenerator:
         return self._streams[asker.worker].next()
 
     def told(self, event: Op) -> None:
-        """Needs to know nothing of the answers."""
+        """Does nothing: the operations do not depend on answers."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from checker.formats.columns import Values as ColumnOfValues
 
 _SAFE: Final = float(2**62)  # sums below this fit 64 bits
-_MAX_CONCURRENT: Final = 4  # of the adds that may count, so many are shown
+_MAX_CONCURRENT: Final = 4  # an anomaly shows at most so many of the adds that may count
 
 
 def judge(history: Columns) -> Judgement:
@@ -42,7 +42,7 @@ def judge(history: Columns) -> Judgement:
         history: The operations of one counter.
 
     Raises:
-        InputError: A function is neither `add` nor `read`, or an amount or a count is no integer.
+        InputError: A function is neither `add` nor `read`, or an amount or a count is not an integer.
     """
     adds, reads = _rows(history)
     amounts = _integers(history, history.value, adds, "the amount of an add")
@@ -89,7 +89,7 @@ def _reason(verdict: Verdict, numbers: dict[str, int]) -> str:
 
 
 def _rows(history: Columns) -> tuple[Int64s, Int64s]:
-    """Returns the rows of the adds, and of the reads that succeeded, in the order in which they began."""
+    """Returns the rows of the adds, and those of the successful reads, in the order of their starts."""
     order = np.argsort(history.start, kind="stable")
     place = {name: number for number, name in enumerate(history.functions)}
     is_add = history.function == place.get("add", -1)
@@ -103,7 +103,7 @@ def _rows(history: Columns) -> tuple[Int64s, Int64s]:
 
 
 def _integers(history: Columns, values: ColumnOfValues, rows: Int64s, what: str) -> Any:
-    """Returns the integers of some rows: of 64 bits, or as Python has them where one is too great for that."""
+    """Returns the integers of some rows, with 64 bits; as Python integers if one does not fit into 64 bits."""
     large = np.flatnonzero(values.kind[rows] != INTEGER)
     if not len(large):
         return values.first[rows]
@@ -119,7 +119,7 @@ def _integers(history: Columns, values: ColumnOfValues, rows: Int64s, what: str)
 
 
 def _bounds(history: Columns, adds: Int64s, amounts: Any, reads: Int64s) -> tuple[Any, Any]:
-    """Returns the least and the greatest count that each read may return."""
+    """Returns the lower and the upper bound of each read."""
     if len(adds) and float(np.abs(amounts.astype(float)).sum()) >= _SAFE:
         amounts = amounts.astype(object)
     kind = history.type[adds]
@@ -131,7 +131,8 @@ def _bounds(history: Columns, adds: Int64s, amounts: Any, reads: Int64s) -> tupl
     bounds = []
     for bounded in (np.minimum, np.maximum):
         part = bounded(amounts, 0)
-        # What surely counts, and of all that began before the read ended, the part that goes this way and is not sure.
+        # The adds that surely count, plus the adds of one sign that may count: those begun before the read's end, minus the
+        # sure.
         bounds.append(_sums(amounts[sure])[ended] + _sums(part[may])[begun] - _sums(part[sure])[ended])
     return bounds[0], bounds[1]
 

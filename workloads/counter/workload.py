@@ -67,7 +67,7 @@ class CounterWorkload:
         return described
 
     def final_generator(self, *, history: Sequence[Op], node: Node) -> Generator:  # noqa: ARG002 - the same for each node
-        """Returns a read of every counter that was touched."""
+        """Returns a read of every counter in the history."""
         return UntilRead(Invocation("read", None, key) for key in keys_of(history))
 
     def judge(self, history: Columns) -> Judgement:

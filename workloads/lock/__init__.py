@@ -1,4 +1,4 @@
-"""Locks: acquired and released, judged by who certainly held them and by their fencing tokens."""
+"""Locks: acquires and releases, checked for mutual exclusion and for growing fencing tokens."""
 
 from workloads.lock.options import LockOptions
 from workloads.lock.workload import LockWorkload

@@ -1,8 +1,8 @@
-"""The generators of the lock workload: of its main phase, and of its last acquires.
+"""The generators of the lock workload: of its main phase, and of its final acquires.
 
-The process that acquired a lock also releases it, after a while. The generator knows the process by the event of the answer. So
-this holds in a closed loop, where a worker waits while its process holds a lock. It also holds in an open loop, where an
-arrival is dropped if its process still holds a lock. A process with an info never works again, and never releases its lock.
+The process that acquired a lock also releases it, after a while. The generator knows the process from the completion event. In
+a closed loop, a worker waits while its process holds a lock. In an open loop, an arrival is dropped if its process still holds
+a lock. A process with an `info` never works again, and never releases its lock.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _NS_PER_MS: Final = NS_PER_S // 1000
 
 @dataclass(slots=True)
 class _Hold:
-    """What a process holds, as far as the answers say.
+    """A lock that a process holds according to the answers.
 
     Attributes:
         key: The lock.
-        token: Its fencing token; None where there is none.
-        until_ns: When it is released.
-        attempts: How often its release may still be asked for.
+        token: Its fencing token; None if there is none.
+        until_ns: The time of its release.
+        attempts: The number of further attempts to release it.
     """
 
     key: str | None
@@ -44,12 +44,12 @@ class _Hold:
     attempts: int = ATTEMPTS
 
     def release(self) -> Invocation:
-        """Returns its release."""
+        """Returns the release of the lock."""
         return Invocation("release", self.token, self.key)
 
 
 class _Holds:
-    """What every process holds."""
+    """The locks that the processes hold."""
 
     def __init__(self) -> None:
         self._holds: dict[Process, _Hold] = {}
@@ -58,15 +58,15 @@ class _Holds:
         return len(self._holds)
 
     def of(self, process: Process) -> _Hold | None:
-        """Returns what a process holds."""
+        """Returns the lock that a process holds; None if it holds none."""
         return self._holds.get(process)
 
     def acquired(self, event: Op, hold_ns: int) -> None:
-        """Takes notice of a lock that a process got."""
+        """Records a lock that a process acquired."""
         self._holds[event.process] = _Hold(event.key, event.value, event.time_ns + hold_ns)
 
     def told(self, event: Op) -> None:
-        """Takes notice of a release, and of a process that is gone. A release that failed is asked for again, some times."""
+        """Handles the end of a release. A failed release is repeated a limited number of times."""
         hold = self._holds.get(event.process)
         if hold is None or event.type is OpType.INVOKE:
             return
@@ -76,28 +76,28 @@ class _Holds:
 
 
 class LockGenerator:
-    """Gives each worker the turns of its stream, for ever, and lets each process release what it acquired."""
+    """Gives each worker the turns of its stream, without end, and each process the release of the lock that it acquired."""
 
     def __init__(self, options: LockOptions, *, seed: int, streams: int) -> None:
         self._streams = [Stream(options, seed=seed, number=number, streams=streams) for number in range(streams)]
         self._holds = _Holds()
-        self._asked: dict[Process, int] = {}  # for how long a lock is held that a process has asked for
+        self._acquiring: dict[Process, int] = {}  # the planned time of the hold, for each process in an acquire
 
     def ask(self, asker: Asker) -> Answer:
-        """Returns the release of what the process holds, when its time has come, or else the next turn of the stream."""
+        """Returns the release of the process' lock when it is due; without a lock, the next turn of the stream."""
         hold = self._holds.of(asker.process)
         if hold is not None:
             return Later(hold.until_ns) if asker.now_ns < hold.until_ns else hold.release()
         turn = self._streams[asker.worker].next()
         if turn.f == "acquire":
-            self._asked[asker.process] = round(turn.hold_ms * _NS_PER_MS)
+            self._acquiring[asker.process] = round(turn.hold_ms * _NS_PER_MS)
         return Invocation(turn.f, None, turn.key)
 
     def told(self, event: Op) -> None:
-        """Remembers who holds what."""
+        """Records acquires and releases."""
         if event.type is OpType.INVOKE:
             return
-        hold_ns = self._asked.pop(event.process, None)
+        hold_ns = self._acquiring.pop(event.process, None)
         if hold_ns is None:
             self._holds.told(event)
         elif event.type is OpType.OK:
@@ -105,10 +105,10 @@ class LockGenerator:
 
 
 class OnceEach:
-    """Lets each lock be acquired and released once; the workers share them.
+    """Acquires and releases each lock once. The workers share the locks.
 
-    A lock that cannot be had is asked for again after a pause, a bounded number of times. A worker whose process holds nothing
-    waits for the others, so this is for closed loops, as final phases are.
+    A failed acquire is repeated after a pause, a limited number of times. A worker without a lock waits for the others, so this
+    generator is for closed loops, such as final phases.
     """
 
     def __init__(self, keys: Iterable[str | None], *, pause_s: float) -> None:
@@ -118,7 +118,7 @@ class OnceEach:
         self._holds = _Holds()
 
     def ask(self, asker: Asker) -> Answer:
-        """Returns the release of what the process holds, or the acquire of a lock that was not had yet."""
+        """Returns the release of the process' lock, or the acquire of a remaining lock."""
         hold = self._holds.of(asker.process)
         if hold is not None:
             return hold.release()._replace(phase=FINAL_PHASE)
@@ -132,7 +132,7 @@ class OnceEach:
         return Invocation("acquire", None, key, phase=FINAL_PHASE)
 
     def told(self, event: Op) -> None:
-        """Remembers who holds what, and takes up a lock again that could not be had."""
+        """Records acquires and releases, and queues a lock again if its acquire did not succeed."""
         if event.type is OpType.INVOKE:
             return
         if event.process not in self._in_flight:

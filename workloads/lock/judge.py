@@ -3,17 +3,15 @@
 The rules for operations on one lock, where a process has one operation at a time:
 
 - A process *certainly holds* the lock from the end of its acquire (ok) to the beginning of its next operation. The result of
-that
-  operation does not matter, because a release may take effect at once. Without a next operation, the process holds the lock for
-  ever. But if the system may free the locks of a dead client, it holds the lock only at the end of the acquire. With a lease,
-  it holds the lock until the lease may have ended, counted from the invoke. A process without an answer certainly holds
-  nothing.
+  that operation does not matter, because a release may take effect at once. Without a next operation, the process holds the
+  lock for ever. But if the system may free the locks of a dead client, it holds the lock only at the end of the acquire. With
+  a lease, it holds the lock until the lease may have ended, counted from the invoke. A process without an answer certainly
+  holds nothing.
 - *two-holders*: an acquire ended while another process certainly held the lock.
 - *token-not-growing*: an acquire ended before another began, and the later acquire has a smaller token.
 - *token-twice*: two acquires have the same token. A process that acquires a lock that it holds may get the same token again.
-- *released-by-other*: a process released with success a lock that it had not acquired, or had released as often as acquired. A
-release
-  with a token of some acquire does not count: it may be meant for the holder of the token.
+- *released-by-other*: a process released with success a lock that it had not acquired, or had released as often as acquired.
+  A release with a token of some acquire does not count: it may be meant for the holder of the token.
 
 Why not linearizability: suppose that each process acquires and releases in turns, that only its last operation may lack an
 answer, and that there are no leases. Then a history is linearizable by the model `owner-mutex` if and only if no two processes
@@ -47,11 +45,11 @@ _NONE: Final = np.zeros(0, np.int64)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pairs:
-    """Operations that cannot be, each with one that shows it.
+    """Operations that contradict a rule, each with another one that shows it.
 
     Attributes:
         rows: The rows of the operations, ascending.
-        others: For each, the row of the other one; -1 if there is none.
+        others: For each operation, the row of the other one; -1 if there is none.
     """
 
     rows: Int64s
@@ -60,18 +58,18 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What is known about a lock.
+    """The facts about a lock.
 
     Attributes:
-        acquired: How many acquires succeeded.
-        released: How many releases succeeded.
-        contended: How many answered acquires were on while another process certainly held the lock.
-        tokens: How many acquires gave a token.
+        acquired: The number of successful acquires.
+        released: The number of successful releases.
+        contended: The number of answered acquires during which another process certainly held the lock.
+        tokens: The number of acquires with a token.
         held: The row of each acquire after which its process certainly held the lock, in the order of their ends.
-        until: For each of them, the event at which that ends.
-        two_holders: Acquires of a lock that another process held, with the acquire of that one.
-        not_growing: Acquires with a smaller token than an earlier one, with that one.
-        twice: Acquires with a token that another one had, with that one.
+        until: For each of them, the event at which the certain hold ends.
+        two_holders: Acquires of a lock that another process held, with the acquire of that process.
+        not_growing: Acquires with a smaller token than an earlier acquire, with that acquire.
+        twice: Acquires with the token of another acquire, with that acquire.
         by_other: Releases by a process that held nothing.
     """
 
@@ -88,14 +86,14 @@ class Found:
 
 
 def find(history: Columns, *, lease_s: float | None, sessions: bool) -> Found:
-    """Looks for everything that a lock can do wrong.
+    """Finds all contradictions to the rules.
 
     Raises:
         InputError: A lock has no such operation.
     """
     acquire = _acquires(history)
     got = acquire & (history.type == OK)
-    # Each process' operations one after the other, with the place of the one before.
+    # The operations of each process in order; `same` marks those that are not the first of their process.
     order = np.argsort(history.process, kind="stable")
     same = np.zeros(len(order), bool)
     same[1:] = history.process[order][1:] == history.process[order][:-1]
@@ -121,7 +119,7 @@ def find(history: Columns, *, lease_s: float | None, sessions: bool) -> Found:
 
 
 def _acquires(history: Columns) -> Bools:
-    """Returns where a row is an acquire; all others are releases."""
+    """Returns which rows are acquires; all others are releases."""
     places = [history.functions.index(f) if f in history.functions else -1 for f in ("acquire", "release")]
     wrong = np.flatnonzero(~np.isin(history.function, places))
     if len(wrong):
@@ -133,7 +131,7 @@ def _acquires(history: Columns) -> Bools:
 
 
 def _ends_of_holds(history: Columns, order: Int64s, same: Bools, *, sessions: bool) -> Int64s:
-    """Returns, for each row, the event at which its process begins to do something else, or may be gone."""
+    """Returns, for each row, the event at which its process begins its next operation, or may be dead."""
     following = np.append(same[1:], np.zeros(min(1, len(same)), bool))
     until = np.minimum(history.end, NEVER - 1) + 1 if sessions else np.full(len(order), NEVER)
     until[order[following]] = history.start[order[same]]
@@ -141,9 +139,9 @@ def _ends_of_holds(history: Columns, order: Int64s, same: Bools, *, sessions: bo
 
 
 def _ends_of_leases(history: Columns, lease_s: float) -> Int64s:
-    """Returns, for each row, the first event at which a lease that its operation got may have ended; `NEVER` if there is none.
+    """Returns, for each row, the first event at which the lease of its operation may have ended; `NEVER` if there is none.
 
-    A clock that went back, as it may in a history of others, makes a lease shorter at most.
+    In a foreign history, times can go back. This only makes a lease shorter, which is safe.
     """
     answered = history.end_ns >= 0
     ended = answered & (history.type != INFO)
@@ -151,7 +149,7 @@ def _ends_of_leases(history: Columns, lease_s: float) -> Int64s:
     time_ns = np.concatenate([history.start_ns, history.end_ns[ended]])
     order = np.argsort(event, kind="stable")
     latest_ns = np.maximum.accumulate(time_ns[order])
-    # A great start and a great lease must not pass the largest number.
+    # A large start plus a large lease must not overflow.
     limit_ns = history.start_ns + np.minimum(round(lease_s * NS_PER_S), NEVER - history.start_ns)
     first = np.searchsorted(latest_ns, limit_ns, side="left")
     ends: Int64s = np.append(event[order], NEVER)[first]
@@ -159,10 +157,10 @@ def _ends_of_leases(history: Columns, lease_s: float) -> Int64s:
 
 
 def _tokens(history: Columns, rows: Int64s) -> Tokens:
-    """Returns the tokens of acquires that gave one, by row.
+    """Returns the tokens of the acquires, by row.
 
     Raises:
-        InputError: A token is no integer of 64 bits.
+        InputError: A token is not an integer of 64 bits.
     """
     token, known = _integers(history, history.result, rows)
     wrong = rows[~known[rows] & (history.result.kind[rows] != NOTHING)]
@@ -176,10 +174,10 @@ def _tokens(history: Columns, rows: Int64s) -> Tokens:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tokens:
-    """The token that each row's acquire gave.
+    """The token of each row's acquire.
 
     Attributes:
-        token: The token; 0 where there is none.
+        token: The token; 0 if there is none.
         known: Whether there is one.
     """
 
@@ -188,13 +186,13 @@ class Tokens:
 
 
 def _integers(history: Columns, values: Values, rows: Int64s) -> tuple[Int64s, Bools]:
-    """Returns the integers in some rows of a column, and where there are any."""
+    """Returns the integers in some rows of a column, and which of these rows have an integer."""
     token = np.zeros(len(history), np.int64)
     known = np.zeros(len(history), bool)
     plain = rows[values.kind[rows] == INTEGER]
     token[plain], known[plain] = values.first[plain], True
     for row in rows[values.kind[rows] == OTHER].tolist():
-        # Columns have the integers from 10^18 on as texts.
+        # Columns store integers from 10^18 on as texts.
         value = decode_value(history.texts[values.first[row]])
         if type(value) is int and abs(value) <= NEVER:
             token[row], known[row] = value, True
@@ -204,7 +202,7 @@ def _integers(history: Columns, values: Values, rows: Int64s) -> tuple[Int64s, B
 def _fresh(history: Columns, order: Int64s, same: Bools, got: Bools, tokens: Tokens) -> Int64s:
     """Returns the acquires whose tokens are compared, in the order of the history.
 
-    Those are left out by which a process acquired again at once what it had, and got the token that it had.
+    It leaves out an acquire right after another one of the same process with the same token: a reentrant lock.
     """
     known, token = tokens.known, tokens.token
     again = np.zeros(len(history), bool)
@@ -217,20 +215,20 @@ def _two_holders(history: Columns, held: Int64s, until: Int64s) -> Pairs:
     begin = history.end[held]
     latest = np.maximum.accumulate(until[held])
     late = np.flatnonzero(latest[:-1] > begin[1:]) + 1
-    # The first that held as long is where the latest end stands.
+    # The first position with the latest end is that of the other holder.
     other = np.searchsorted(latest, latest[late - 1], side="left")
     return _sorted(held[late], held[other])
 
 
 def _contended(history: Columns, acquire: Bools, held: Int64s, until: Int64s) -> int:
-    """Returns how many answered acquires were on while another process held the lock."""
+    """Returns the number of answered acquires during which another process held the lock."""
     if not len(held):
         return 0
-    asked = np.flatnonzero(acquire & (history.type != INFO))
+    answered = np.flatnonzero(acquire & (history.type != INFO))
     latest = np.append(-1, np.maximum.accumulate(until[held]))
-    # What its own process held before ended when it began, at the latest.
-    earlier = np.searchsorted(history.end[held], history.end[asked], side="left")
-    return int((latest[earlier] > history.start[asked]).sum())
+    # Earlier holds of the same process end at the latest when the acquire begins.
+    earlier = np.searchsorted(history.end[held], history.end[answered], side="left")
+    return int((latest[earlier] > history.start[answered]).sum())
 
 
 def _not_growing(history: Columns, rows: Int64s, tokens: Tokens) -> Pairs:
@@ -254,16 +252,16 @@ def _twice(rows: Int64s, tokens: Tokens) -> Pairs:
 def _by_other(history: Columns, order: Int64s, same: Bools, *, acquire: Bools, got: Bools, tokens: Tokens) -> Pairs:
     """Finds the releases by processes that certainly held nothing."""
     released = ~acquire & (history.type == OK)
-    # How many holds each process has left after each operation, were it to go below none.
+    # The number of holds of each process after each operation; it can be negative.
     left = np.cumsum(got[order].astype(np.int64) - released[order])
     starts = np.flatnonzero(~same)
     number = np.cumsum(~same) - 1
     left -= np.append(0, left)[starts][number]
-    # A release that brings it lower than ever found none. Each process begins below what any before can reach.
+    # A release that makes it lower than ever before had no hold. The offset separates the running minima of the processes.
     below = number * (2 * len(order) + 2)
-    least = np.minimum(np.minimum.accumulate(left - below) + below, 0)
-    least_before = np.where(same, np.append(0, least[:-1]), 0)
-    rows = np.sort(order[left < least_before])
+    lowest = np.minimum(np.minimum.accumulate(left - below) + below, 0)
+    lowest_before = np.where(same, np.append(0, lowest[:-1]), 0)
+    rows = np.sort(order[left < lowest_before])
     value, named = _integers(history, history.value, rows)
     elsewhere = np.isin(value[rows], tokens.token[tokens.known]) | bool((acquire & (history.type == INFO)).any())
     odd = (history.value.kind[rows] != NOTHING) & ~named[rows]

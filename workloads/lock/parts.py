@@ -1,4 +1,4 @@
-"""Says whether each lock could be had again after healing."""
+"""The part of the verdict about the final acquires: whether each lock could be acquired again after healing."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 def final_acquires(operations: Sequence[Operation], reads: FinalReads) -> Part:
-    """Returns the part `final-reads` in a lock's words.
+    """Returns the part `final-reads`, with a reason about locks.
 
     Args:
         operations: All operations of the run.
-        reads: What came of the final operations that the test asked for.
+        reads: The results of the final operations.
     """
     part = final_reads([operation for operation in operations if operation.f == "acquire"], reads)
     keys, unread = part.details["keys"], part.details["unread"]

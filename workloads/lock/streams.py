@@ -1,8 +1,8 @@
 """The turns of one stream, drawn from the seed.
 
-The n-th turn of stream `i` depends only on the seed, `i` and `n`, and not on other streams or on the system. So
-each turn takes the same number of draws, from the stream's own source, in the same order. How many turns there are, and when
-the releases come, is for the run to say.
+The n-th turn of stream `i` depends only on the seed, `i` and `n`, and not on other streams or on the system. So each turn takes
+the same number of draws from the stream, in the same order. The run determines the number of turns and the times of the
+releases.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 class Turn(NamedTuple):
-    """One turn of a client that holds nothing.
+    """One turn of a client without a lock.
 
     Attributes:
-        f: `acquire`, or `release` for one that must fail.
+        f: `acquire`, or `release` for a release that must fail.
         key: The lock.
-        hold_ms: How long the lock is held if it is acquired.
+        hold_ms: The time to hold the lock after the acquire.
     """
 
     f: str
@@ -30,13 +30,13 @@ class Turn(NamedTuple):
 
 
 class Stream:
-    """Draws the turns of one stream, one after the other."""
+    """Draws the turns of one stream."""
 
     def __init__(self, options: LockOptions, *, seed: int, number: int, streams: int) -> None:
         self._options = options
         self._draws = stream(seed, f"worker/{number}")
         self._count = 0
-        # All streams use the same locks, so that they meet there; each leaves them after its share of turns.
+        # All streams use the same locks, so that they contend. Each goes to new locks after its share of turns.
         per_lock = options.ops_per_lock
         self._share = None if per_lock is None else max(1, per_lock * options.locks // streams)
 

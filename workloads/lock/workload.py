@@ -10,10 +10,10 @@ from checker.judging import part_of
 from workloads.finals import keys_of
 from workloads.lock.generators import ATTEMPTS, LockGenerator, OnceEach
 from workloads.lock.judge import find
+from workloads.lock.judgement import judgement
 from workloads.lock.options import LockOptions
 from workloads.lock.parts import final_acquires
 from workloads.lock.streams import Stream
-from workloads.lock.telling import judgement
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,7 +61,7 @@ class LockWorkload:
     def describe_streams(self, *, seed: int, streams: int, count: int) -> Value:
         """Returns the first turns of each stream as JSON-like data.
 
-        Releases of what was acquired are not among them: only the run knows which acquires succeed.
+        The releases of acquired locks are missing, because only the run knows which acquires succeed.
         """
         return [self._describe(seed, number, streams, count) for number in range(streams)]
 
@@ -76,7 +76,7 @@ class LockWorkload:
         return {"stream": number, "operations": operations}
 
     def final_generator(self, *, history: Sequence[Op], node: Node) -> Generator:  # noqa: ARG002 - the same for each node
-        """Returns one acquire and one release of every lock that was used; it waits for leases to end."""
+        """Returns one acquire and one release of every lock in the history. The retries wait for the end of leases."""
         lease_s = self._options.lease_s
         return OnceEach(keys_of(history), pause_s=PAUSE_S if lease_s is None else lease_s / (ATTEMPTS - 2))
 

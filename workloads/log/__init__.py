@@ -1,4 +1,4 @@
-"""Logs: appends that answer an offset, and reads by offset and by range, judged by what a log promises."""
+"""Logs: appends that return an offset, and reads by offset and by range, checked against the guarantees of a log."""
 
 from workloads.log.options import LogOptions
 from workloads.log.workload import LogWorkload

@@ -1,4 +1,4 @@
-"""The sentences of what contradicts in a log, with the operations that show it; only a bounded number is made."""
+"""The anomalies of a log, with explanations and the operations that show them. Their number is limited."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ _MAX_ROWS = 12
 
 
 def anomalies_of(facts: Facts, found: Findings, kinds: Collection[str]) -> list[Anomaly]:
-    """Returns the first contradictions of some kinds; each kind gets the same share of `MAX_ANOMALIES`."""
-    teller = _Teller(facts)
-    tellers: list[tuple[str, Int64s, Callable[[Int64s], Iterator[Anomaly]]]] = [
-        ("lost", found.lost, teller.lost),
-        ("lost", found.vanished, teller.vanished),
-        ("stale", found.stale, teller.stale),
-        ("conflict", found.conflict, teller.conflict),
-        ("changed", found.changed, teller.changed),
-        ("duplicated", found.duplicated, teller.duplicated),
-        ("unexpected", found.unexpected, teller.unexpected),
-        ("reordered", found.reordered, teller.reordered),
+    """Returns the first anomalies of some kinds. Each kind gets the same share of `MAX_ANOMALIES`."""
+    made = _Anomalies(facts)
+    sources: list[tuple[str, Int64s, Callable[[Int64s], Iterator[Anomaly]]]] = [
+        ("lost", found.lost, made.lost),
+        ("lost", found.vanished, made.vanished),
+        ("stale", found.stale, made.stale),
+        ("conflict", found.conflict, made.conflict),
+        ("changed", found.changed, made.changed),
+        ("duplicated", found.duplicated, made.duplicated),
+        ("unexpected", found.unexpected, made.unexpected),
+        ("reordered", found.reordered, made.reordered),
     ]
-    present = [(subjects, tell) for kind, subjects, tell in tellers if kind in kinds and len(subjects)]
+    present = [(subjects, make) for kind, subjects, make in sources if kind in kinds and len(subjects)]
     share = MAX_ANOMALIES // max(1, len(present))
-    return [anomaly for subjects, tell in present for anomaly in tell(subjects[:share])]
+    return [anomaly for subjects, make in present for anomaly in make(subjects[:share])]
 
 
 class _Groups:
-    """The members of some groups, found in one pass over all members."""
+    """The members of some groups. It finds them in one pass over all members."""
 
     def __init__(self, group: Int64s, wanted: Int64s, size: int) -> None:
         mask = np.zeros(size, np.bool_)
@@ -56,7 +56,7 @@ class _Groups:
         return self._members[begin:end]
 
 
-class _Teller:
+class _Anomalies:
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
         self._log = facts.log
@@ -70,7 +70,7 @@ class _Teller:
                 subject=self._offset(place),
                 explanation=sentence(
                     f"{self._entry(known)} is lost: ",
-                    *self._says(known),
+                    *self._claim(known),
                     ", but ",
                     *self._lacks(missed, place),
                     ". No read that began later has it.",
@@ -88,7 +88,7 @@ class _Teller:
                 subject=self._offset(place),
                 explanation=sentence(
                     f"a read is stale: {self._entry(known)} was missing {stale_ns / _NS_PER_S:.3f} s after it was known. ",
-                    *_capital(self._says(known)),
+                    *_capital(self._claim(known)),
                     ", but ",
                     *self._lacks(missed, place),
                     f". Process {self._history.process[again]}, whose read began at ",
@@ -123,7 +123,7 @@ class _Teller:
             yield self._two("conflict", place, f"offset {self._offset(place)} has two entries: ", one, other)
 
     def _conflicting(self, claims: Int64s) -> tuple[int, int]:
-        """Returns two claims of one place that contradict: two answers, an answer and a read, or two reads."""
+        """Returns two contradicting claims about one place: two answers, an answer and a read, or two reads."""
         values = self._claims.value[claims]
         answers = claims[claims < self._claims.answers]
         if len(answers) > 1:
@@ -138,7 +138,7 @@ class _Teller:
             yield self._two("changed", place, f"the entry at offset {self._offset(place)} changed: ", one, other)
 
     def _changing(self, claims: Int64s) -> tuple[int, int]:
-        """Returns two reads with different values, one of which began after the other had ended."""
+        """Returns two reads with different values; one began after the end of the other."""
         value, row = self._claims.value[claims], self._claims.row[claims]
         start, end = self._history.start[row], self._history.end[row]
         first = int(np.argmin(end))
@@ -156,7 +156,7 @@ class _Teller:
         return Anomaly(
             kind=kind,
             subject=self._offset(place),
-            explanation=sentence(title, *self._says(one), ", and ", *self._says(other), "."),
+            explanation=sentence(title, *self._claim(one), ", and ", *self._claim(other), "."),
             rows=rows,
             decisive=rows[int(np.argmax(ends))],
         )
@@ -175,9 +175,9 @@ class _Teller:
                 subject=self._value(value),
                 explanation=sentence(
                     f"{value_text(self._value(value))} is at {total} offsets, but it was appended {times}: ",
-                    *self._says(int(shown[0])),
+                    *self._claim(int(shown[0])),
                     ", and ",
-                    *self._says(int(shown[1])),
+                    *self._claim(int(shown[1])),
                     ".",
                 ),
                 rows=tuple(dict.fromkeys(self._claims.row[shown].tolist())),
@@ -205,7 +205,7 @@ class _Teller:
             yield Anomaly(
                 kind="unexpected",
                 subject=self._value(value),
-                explanation=sentence(*self._says(first), *why),
+                explanation=sentence(*self._claim(first), *why),
                 rows=(*named.tolist(), row),
                 decisive=row,
             )
@@ -241,7 +241,7 @@ class _Teller:
             )
 
     def _missing(self, places: Int64s) -> Iterator[tuple[int, int, int]]:
-        """Yields each place with the claim by which its entry was known, and the last read that lacks it."""
+        """Yields each place with the first claim about its entry, and the last read that lacks the entry."""
         groups = _Groups(self._claims.place, places, len(self._claims.distinct))
         for place in places.tolist():
             claims = groups.of(place)
@@ -258,7 +258,7 @@ class _Teller:
         value = value_text(self._value(int(self._claims.value[claim])))
         return f"{value} at offset {self._offset(int(self._claims.place[claim]))}"
 
-    def _says(self, claim: int) -> tuple[str | Instant, ...]:
+    def _claim(self, claim: int) -> tuple[str | Instant, ...]:
         row = int(self._claims.row[claim])
         value = value_text(self._value(int(self._claims.value[claim])))
         offset = self._offset(int(self._claims.place[claim]))
@@ -275,11 +275,11 @@ class _Teller:
 
     def _lacks(self, row: int, place: int) -> tuple[str | Instant, ...]:
         values = self._history.value
-        asked = f"offset {values.first[row]}"
+        covered = f"offset {values.first[row]}"
         if values.kind[row] == PAIR:
-            asked = f"offsets {values.first[row]} to {values.second[row]}"
+            covered = f"offsets {values.first[row]} to {values.second[row]}"
         return (
-            f"process {self._history.process[row]}'s read of {asked}, which began at ",
+            f"process {self._history.process[row]}'s read of {covered}, which began at ",
             self._began(row),
             f", has nothing at offset {self._offset(place)}",
         )

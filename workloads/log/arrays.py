@@ -1,7 +1,7 @@
-"""Near-linear work on arrays of integers that the judge of logs needs more than once.
+"""Near-linear functions on arrays of integers for the judge of logs.
 
-Ranks replace sorting where the numbers lie close together, as offsets, event indexes and unique values do: then a table as
-long as their span takes one step for each number.
+If the numbers lie close together, a table as long as their span replaces sorting, with one step for each number. Offsets, event
+indexes and unique values usually lie close together.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SPARE = 1024
 
 
 def ranks(numbers: Int64s) -> tuple[Int64s, Int64s]:
-    """Returns the distinct numbers in ascending order, and for each number its place among them."""
+    """Returns the distinct numbers in ascending order, and the position of each number among them."""
     if not len(numbers):
         return numbers.astype(np.int64), np.zeros(0, np.int64)
     low, high = int(numbers.min()), int(numbers.max())
@@ -38,9 +38,9 @@ def ranks(numbers: Int64s) -> tuple[Int64s, Int64s]:
 
 
 def in_order(one: Int64s, other: Int64s) -> tuple[Int64s, Int64s, Int64s]:
-    """Returns numbers in ascending order, with all of both arrays among them, and where each of the two arrays has its own.
+    """Returns ascending numbers that include both arrays, and the positions of each array's numbers among them.
 
-    Where the numbers lie close together, there may be others among them.
+    If the numbers lie close together, the result also has other numbers.
     """
     both = np.concatenate([one, other])
     low, high = (int(both.min()), int(both.max())) if len(both) else (0, -1)
@@ -50,31 +50,31 @@ def in_order(one: Int64s, other: Int64s) -> tuple[Int64s, Int64s, Int64s]:
     return distinct, place[: len(one)], place[len(one) :]
 
 
-def least(size: int, place: Int64s, number: Int64s, absent: int) -> Int64s:
-    """Returns the least number at each of `size` places; `absent` where there is none."""
+def minima(size: int, place: Int64s, number: Int64s, absent: int) -> Int64s:
+    """Returns the smallest number at each of `size` places; `absent` if there is none."""
     found = np.full(size, absent, np.int64)
     np.minimum.at(found, place, number)
     return found
 
 
-def greatest(size: int, place: Int64s, number: Int64s, absent: int) -> Int64s:
-    """Returns the greatest number at each of `size` places; `absent` where there is none."""
+def maxima(size: int, place: Int64s, number: Int64s, absent: int) -> Int64s:
+    """Returns the largest number at each of `size` places; `absent` if there is none."""
     found = np.full(size, absent, np.int64)
     np.maximum.at(found, place, number)
     return found
 
 
-def greatest_over(size: int, first: Int64s, last: Int64s, number: Int64s) -> Int64s:
-    """Returns, for each of `size` places, the greatest number of the ranges that contain it; -1 where none does.
+def max_over(size: int, first: Int64s, last: Int64s, number: Int64s) -> Int64s:
+    """Returns, for each of `size` places, the largest number of the ranges that contain it; -1 if none does.
 
-    A range is covered by two ranges whose length is a power of two. Lengths are halved from the longest down, so that all
-    takes as many steps over the places as the longest range has binary digits.
+    Two ranges whose length is a power of two cover a range. The algorithm halves the lengths, from the longest down. So the
+    number of passes over the places is the number of binary digits of the longest length.
 
     Args:
-        size: How many places there are.
+        size: The number of places.
         first: The first place of each range.
-        last: Its last place, no less than the first.
-        number: Its number, from 0.
+        last: The last place of each range, not less than the first.
+        number: The number of each range, from 0.
     """
     best = np.full(size, -1, np.int64)
     level = _levels(last - first + 1)
@@ -90,8 +90,8 @@ def greatest_over(size: int, first: Int64s, last: Int64s, number: Int64s) -> Int
     return best
 
 
-def least_over(numbers: Int64s, first: Int64s, last: Int64s) -> Int64s:
-    """Returns the least of `numbers` from each first place to each last place, both inclusive and no range empty."""
+def min_over(numbers: Int64s, first: Int64s, last: Int64s) -> Int64s:
+    """Returns the smallest of `numbers` in each range from `first` to `last`, both inclusive. No range must be empty."""
     found = np.zeros(len(first), np.int64)
     level = _levels(last - first + 1)
     best = numbers.copy()
@@ -104,7 +104,7 @@ def least_over(numbers: Int64s, first: Int64s, last: Int64s) -> Int64s:
 
 
 def _levels(lengths: Int64s) -> Int64s:
-    """Returns the place of the highest binary digit of each length, which is below 2^53."""
+    """Returns the position of the highest binary digit of each length. Lengths must be below 2^53."""
     _, exponents = np.frexp(lengths.astype(np.float64))
     levels: Int64s = exponents.astype(np.int64) - 1
     return levels

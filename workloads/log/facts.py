@@ -1,7 +1,7 @@
-"""What the answers and reads of a log say together, by offset, by value and by append; what contradicts is found from this.
+"""The facts about a log from all answers and reads, by offset, by value and by append. `findings` finds contradictions in them.
 
-A place is the rank of an offset that an answer or a read names. Times are event indexes. Reads are compared by their rows,
-which stand in the order of their invokes. Offsets between places have no entry anywhere, so nothing can be missing there.
+A place is the rank of an offset in an answer or a read. Times are event indexes. The judge compares reads by their rows, which
+are in the order of their invokes. Offsets between places have no entry anywhere, so nothing can be missing there.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from checker.formats.columns import FAIL, NEVER, OK
-from workloads.log.arrays import greatest, greatest_over, in_order, least, least_over, ranks
+from workloads.log.arrays import in_order, max_over, maxima, min_over, minima, ranks
 
 if TYPE_CHECKING:
     from checker.formats.columns import Int64s
@@ -24,14 +24,14 @@ _NONE = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claims:
-    """What says that a value is at an offset: acknowledged appends first, then the entries of reads.
+    """Claims that a value is at an offset: acknowledged appends first, then the entries of reads.
 
     Attributes:
         row: The append or the read.
         end: The event at which it ended.
         place: The place of the offset.
         value: The rank of the value.
-        answers: How many of the claims are answers of appends.
+        answers: The number of claims that are answers of appends.
         distinct: The offset of each place.
         numbers: The number of each rank of a value.
     """
@@ -47,14 +47,14 @@ class Claims:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """What is known of each place.
+    """The facts about each place.
 
     Attributes:
-        known: The event after which it was known that an entry is there; its answer or its first read to end.
-        seen: The row of the last read that has the entry; -1 where none has.
-        missed: The row of the last read that covers the offset and lacks the entry; -1 where none does.
-        conflict: Whether two values or two acknowledged appends are there, other than by a change.
-        changed: Whether a read began after another had ended, and has another value.
+        known: The event after which the entry there was known: the end of its append, or of its first read.
+        seen: The row of the last read that has the entry; -1 if none has.
+        missed: The row of the last read that covers the offset and lacks the entry; -1 if none does.
+        conflict: Whether there are two values or two acknowledged appends, except by a change.
+        changed: Whether a read has another value than a read that ended before it began.
     """
 
     known: Int64s
@@ -66,15 +66,15 @@ class Places:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByValue:
-    """What is known of each value.
+    """The facts about each value.
 
     Attributes:
-        tried: How many appends of it may have happened.
-        acknowledged: How many did.
-        offsets: At how many offsets it is.
-        place: One of the places where it is; -1 where it is nowhere.
-        read: The event after which it was first read; `NEVER` where it was not.
-        unexpected: Whether it was read although no append of it had begun that may have happened.
+        tried: The number of its appends that may have happened.
+        acknowledged: The number of its acknowledged appends.
+        offsets: The number of its offsets.
+        place: One of its places; -1 if it has none.
+        read: The event after which it was first read; `NEVER` if it was not.
+        unexpected: Whether it was read before any append of it began that may have happened.
     """
 
     tried: Int64s
@@ -87,13 +87,13 @@ class ByValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Appends:
-    """What is known of each append, in the order of `Log.append`.
+    """The facts about each append, in the order of `Log.append`.
 
     Attributes:
         value: The rank of its value.
-        place: The place of its entry; -1 where that is not known.
-        overtaken: The append that was in the log before this one began, at a higher offset; -1 where there is none.
-        vanished: Whether it was acknowledged without an offset, and reads show that it is at no offset where it can be.
+        place: The place of its entry; -1 if it is not known.
+        overtaken: The append that was in the log before this one began, at a higher offset; -1 if there is none.
+        vanished: Whether it was acknowledged without an offset, and reads show that it is at none of its possible offsets.
     """
 
     value: Int64s
@@ -104,7 +104,7 @@ class Appends:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """All that is known of a log."""
+    """All facts about a log."""
 
     log: Log
     claims: Claims
@@ -114,7 +114,7 @@ class Facts:
 
 
 def facts_of(log: Log) -> Facts:
-    """Puts together what the answers and reads of a log say."""
+    """Gathers the facts from the answers and reads of a log."""
     distinct, place = ranks(np.concatenate([log.answer[log.answered], log.entry_offset]))
     numbers, value = ranks(np.concatenate([log.appended, log.entry_value]))
     appended, entered = value[: len(log.append)], value[len(log.append) :]
@@ -135,8 +135,8 @@ def facts_of(log: Log) -> Facts:
 
 def _places(log: Log, claims: Claims) -> Places:
     size = len(claims.distinct)
-    known = least(size, claims.place, claims.end, NEVER)
-    seen = greatest(size, claims.place[claims.answers :], claims.row[claims.answers :], _NONE)
+    known = minima(size, claims.place, claims.end, NEVER)
+    seen = maxima(size, claims.place[claims.answers :], claims.row[claims.answers :], _NONE)
     several, changed = _contradictions(log, claims)
     answers = np.bincount(claims.place[: claims.answers], minlength=size)
     conflict = (answers > 1) | (several & ((answers > 0) | ~changed))
@@ -144,7 +144,7 @@ def _places(log: Log, claims: Claims) -> Places:
 
 
 def _contradictions(log: Log, claims: Claims) -> tuple[Bools, Bools]:
-    """Returns the places that have several values, and those where a later read has another value than an earlier one."""
+    """Returns the places with several values, and those where a later read has another value than an earlier one."""
     size = len(claims.distinct)
     several = _several(size, claims.place, claims.value)
     changed = np.zeros(size, np.bool_)
@@ -153,19 +153,19 @@ def _contradictions(log: Log, claims: Claims) -> tuple[Bools, Bools]:
         place, value = claims.place[of_reads], claims.value[of_reads]
         start, end = log.history.start[claims.row[of_reads]], log.history.end[claims.row[of_reads]]
         # The first read to end, and the first with another value than that one.
-        first_end = least(size, place, end, NEVER)
+        first_end = minima(size, place, end, NEVER)
         first_value = np.zeros(size, np.int64)
         earliest = end == first_end[place]
         first_value[place[earliest]] = value[earliest]
         other = value != first_value[place]
-        other_end = least(size, place[other], end[other], NEVER)
+        other_end = minima(size, place[other], end[other], NEVER)
         late = start > np.where(other, first_end[place], other_end[place])
         changed[place[late]] = True
     return several, changed
 
 
 def _several(size: int, group: Int64s, member: Int64s) -> Bools:
-    """Returns the groups that have more than one distinct member."""
+    """Returns the groups with more than one distinct member."""
     one = np.zeros(size, np.int64)
     one[group] = member
     several = np.zeros(size, np.bool_)
@@ -174,17 +174,17 @@ def _several(size: int, group: Int64s, member: Int64s) -> Bools:
 
 
 def _missed(log: Log, claims: Claims) -> Int64s:
-    """Returns, for each place, the row of the last read that covers it and lacks it; -1 where none does.
+    """Returns, for each place, the row of the last read that covers it and lacks its entry; -1 if none does.
 
-    The entries of a read leave gaps of places. In a log without anomalies and with reads of what is settled there are none,
-    whatever the length of the reads; so the work is that of the entries, and not of what reads cover.
+    The places between the entries of a read are gaps. Reads of settled entries in a log without anomalies have no gaps. So the
+    time depends on the number of entries, and not on the length of the ranges.
     """
     distinct = claims.distinct
     first = np.searchsorted(distinct, log.first, "left")
     last = np.searchsorted(distinct, log.last, "right") - 1
     read, place = log.entry_read, claims.place[claims.answers :]
     inside = (place >= first[read]) & (place <= last[read])
-    if not inside.all():  # a read returned what it was not asked for
+    if not inside.all():  # a read returned an offset outside of its range
         read, place = read[inside], place[inside]
     if ((read[1:] == read[:-1]) & (place[1:] < place[:-1])).any():
         order = np.lexsort((place, read))
@@ -198,7 +198,7 @@ def _missed(log: Log, claims: Claims) -> Int64s:
     final = first - 1
     final[read] = place  # the last entry of each read remains
     tail = np.flatnonzero(final < last)
-    return greatest_over(
+    return max_over(
         len(distinct),
         np.concatenate([before[gap] + 1, final[tail] + 1]),
         np.concatenate([place[gap] - 1, last[tail]]),
@@ -212,9 +212,9 @@ def _by_value(log: Log, claims: Claims, appended: Int64s) -> ByValue:
     possible = _chosen(kind != FAIL)
     tried = np.bincount(appended[possible], minlength=size)
     acknowledged = np.bincount(appended[_chosen(kind == OK)], minlength=size)
-    begun = least(size, appended[possible], history.start[log.append[possible]], NEVER)
+    begun = minima(size, appended[possible], history.start[log.append[possible]], NEVER)
     entered = slice(claims.answers, None)
-    read = least(size, claims.value[entered], claims.end[entered], NEVER)
+    read = minima(size, claims.value[entered], claims.end[entered], NEVER)
     place = np.full(size, _NONE, np.int64)
     place[claims.value] = claims.place
     offsets = (place != _NONE).astype(np.int64)
@@ -234,14 +234,14 @@ def _by_value(log: Log, claims: Claims, appended: Int64s) -> ByValue:
 
 
 def _chosen(mask: Bools) -> Bools | slice:
-    """Returns what chooses the members of a mask; without a copy where these are all."""
+    """Returns an index for the members of a mask. If these are all, it is a slice, which makes no copy."""
     return slice(None) if mask.all() else mask
 
 
 def _appends(log: Log, claims: Claims, values: ByValue, appended: Int64s) -> Appends:
     history = log.history
     kind = history.type[log.append]
-    # Where the value alone says which append an entry is.
+    # The appends whose entry the value alone identifies.
     single = (kind != FAIL) & ((values.tried == 1) & (values.offsets == 1))[appended]
     place = np.where(single, values.place[appended], _NONE)
     place[log.answered] = claims.place[: claims.answers]
@@ -250,13 +250,13 @@ def _appends(log: Log, claims: Claims, values: ByValue, appended: Int64s) -> App
     settled = np.where(single, np.minimum(acknowledged, values.read[appended]), acknowledged)
     there = np.flatnonzero((place != _NONE) & (settled != NEVER))
     instants, began, stood = in_order(start, settled[there])
-    highest = greatest(len(instants), stood, place[there], _NONE)
+    highest = maxima(len(instants), stood, place[there], _NONE)
     np.maximum.accumulate(highest, out=highest)
     below = np.where(began > 0, highest[began - 1], _NONE)  # the highest place that was taken before the append began
     late = np.flatnonzero((place != _NONE) & (below > place))
     overtaken = np.full(len(place), _NONE, np.int64)
     if len(late):
-        # The running maximum first has that place at the instant when the append there was settled.
+        # The running maximum first has that place when the append there was settled.
         at = np.searchsorted(highest, below[late])
         by_instant = np.full(len(instants), _NONE, np.int64)
         holds = place[there] == highest[stood]
@@ -275,17 +275,18 @@ def _appends(log: Log, claims: Claims, values: ByValue, appended: Int64s) -> App
 
 
 def _vanished(log: Log, claims: Claims, below: Int64s, above: Int64s, end: Int64s) -> Bools:
-    """Says of appends that no read has whether later reads cover every offset where they can be.
+    """Returns, for appends that no read has, whether later reads cover all their possible offsets.
 
-    An append is above what was in the log before it began, and below what began after it had ended. Without the one it may be
-    at any offset from 0, or from the lowest that is known; without the other there is no bound, and nothing is known.
+    The offset of an append is above the entries known before it began, and below the appends that began after it ended. Without
+    a lower neighbour, the bound is 0, or the lowest known offset. Without an upper neighbour, there is no bound, so the append
+    has not vanished.
 
     Args:
         log: The log.
-        claims: What says where values are.
-        below: The highest place that was taken before each began; -1 where there is none.
-        above: The lowest place of those that began after it; the number of places where there is none.
-        end: When each was acknowledged.
+        claims: The claims about offsets.
+        below: The highest place that was taken before each append began; -1 if there is none.
+        above: The lowest place of the appends that began after it; the number of places if there is none.
+        end: The event of each acknowledgement.
     """
     distinct = claims.distinct
     found = np.zeros(len(below), np.bool_)
@@ -300,10 +301,10 @@ def _vanished(log: Log, claims: Claims, below: Int64s, above: Int64s, end: Int64
     reads = int(whole.sum())
     first, beyond = rank[:reads], rank[reads : 2 * reads]
     begin, stop = rank[2 * reads : 2 * reads + len(low)], rank[2 * reads + len(low) :]
-    covered = greatest_over(len(edges), first, beyond - 1, log.read[whole])
+    covered = max_over(len(edges), first, beyond - 1, log.read[whole])
     room = begin < stop
     row = np.full(len(low), _NONE, np.int64)
-    row[room] = least_over(covered, begin[room], stop[room] - 1)
+    row[room] = min_over(covered, begin[room], stop[room] - 1)
     later = (row != _NONE) & (log.history.start[row] > end[bounded])
     found[bounded] = ~room | later
     return found

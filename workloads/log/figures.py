@@ -1,4 +1,4 @@
-"""The figures of a log beside its counts, and the plot of its entries over time."""
+"""Further figures of a log, and the plot of its entries over time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MS: Final = 1_000_000
 
 
 def figures_of(facts: Facts, found: Findings) -> dict[str, Value]:
-    """Returns how long entries were stale, in milliseconds: quantiles, and the worst; nothing if none was."""
+    """Returns the times for which entries were stale, in milliseconds: quantiles and the worst ones; empty without any."""
     if not len(found.stale):
         return {}
     for_ms = (facts.log.history.start_ns[facts.places.missed[found.stale]] - found.known_ns[found.stale]) / _MS
@@ -42,12 +42,12 @@ def figures_of(facts: Facts, found: Findings) -> dict[str, Value]:
 
 
 def picture(facts: Facts, found: Findings) -> dict[str, Value] | None:
-    """Returns the plot's data: entries at their offsets when they became known, stale ones while reads missed them.
+    """Returns the plot's data: each entry at the time when it became known, and stale ones while reads missed them.
 
-    Of many entries the plot shows some, evenly chosen by their offsets.
+    Of many entries the plot shows some, evenly spaced by their offsets.
 
     Returns:
-        None if no offset is known.
+        The data; None if no offset is known.
     """
     size = len(facts.claims.distinct)
     if not size:

@@ -1,4 +1,4 @@
-"""The contradictions of a log, by kind: the places, values or appends that each is about, in ascending order."""
+"""The contradictions in a log, by kind: the places, values or appends of each, in ascending order."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """What contradicts.
+    """The contradictions in a log.
 
     Attributes:
-        known_ns: For each place, when its entry became known.
+        known_ns: For each place, the time at which its entry became known.
         value: For each place, the rank of the value that became known then.
         missing: For each place, whether a read lacks an entry that was known.
         lost: Places whose entry is missing in the last read that covers them.
-        vanished: Appends that were acknowledged without an offset and are nowhere.
-        stale: Places whose entry was missing and is there again.
-        conflict: Places.
-        changed: Places.
-        duplicated: Ranks of values.
-        unexpected: Ranks of values.
+        vanished: Appends that were acknowledged without an offset, and have no place.
+        stale: Places whose entry was missing, and that a later read has again.
+        conflict: Places with a conflict.
+        changed: Places whose entry changed.
+        duplicated: Ranks of duplicated values.
+        unexpected: Ranks of unexpected values.
         reordered: Appends at a lower offset than an entry that was known before they began.
     """
 
@@ -44,7 +44,7 @@ class Findings:
     reordered: Int64s
 
     def totals(self) -> dict[str, int]:
-        """Returns how many there are of each kind."""
+        """Returns the number of contradictions of each kind."""
         return {
             "lost": len(self.lost) + len(self.vanished),
             "stale": len(self.stale),

@@ -1,4 +1,4 @@
-"""The generators of the log workload: appends and reads of what is recent, and the reads of whole logs after healing."""
+"""The generators of the log workload: appends and reads of recent entries, and the reads of whole logs after healing."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from harness.op import Op, Process, Value
     from workloads.log.options import LogOptions
 
-RANGE: Final = 1000  # offsets that a final read covers
-BEYOND: Final = 100  # offsets above the highest known one that final reads cover at least
-MAX_RANGES: Final = 10_000  # of one log; in a longer one, final reads leave out ranges in which no offset is known
-_GREATEST: Final = 10**18 - 1
+RANGE: Final = 1000  # the number of offsets of a final read
+BEYOND: Final = 100  # final reads cover at least so many offsets above the highest known one
+MAX_RANGES: Final = 10_000  # in a log with more ranges, final reads leave out ranges without a known offset
+_MAX_OFFSET: Final = 10**18 - 1
 
 
 class Offsets:
-    """The offsets that answers and reads have told, by log.
+    """The known offsets of each log, from answers and reads.
 
-    An append that was acknowledged without an offset counts as one offset more, until reads tell higher ones.
+    An append that was acknowledged without an offset counts as one further offset, until reads have higher ones.
     """
 
     def __init__(self) -> None:
@@ -38,34 +38,34 @@ class Offsets:
         return max(0, self._highest.get(key, -1) + self._since.get(key, 0))
 
     def ranges(self, key: str | None) -> Sequence[int]:
-        """Returns the ranges of `RANGE` offsets that final reads cover, by number."""
+        """Returns the numbers of the ranges of `RANGE` offsets that final reads cover."""
         last = (self.highest(key) + BEYOND) // RANGE
         if last < MAX_RANGES:
             return range(last + 1)
         return sorted({*self._ranges.get(key, ()), last})
 
     def told(self, event: Op) -> None:
-        """Learns from an event; what a client answered may be anything."""
+        """Records the offsets in an event. It ignores bad results."""
         if event.type is OpType.INVOKE:
             if event.f == "read" and type(event.value) is int:
                 self._reading[event.process] = event.value
             return
-        asked = self._reading.pop(event.process, None)
+        offset = self._reading.pop(event.process, None)
         if event.type is not OpType.OK:
             return
         if event.f == "append" and event.value is None:
             self._since[event.key] = self._since.get(event.key, 0) + 1
         elif event.f == "append":
             self._learn(event.key, event.value)
-        elif asked is not None:
-            self._learn(event.key, None if event.value is None else asked)
+        elif offset is not None:
+            self._learn(event.key, None if event.value is None else offset)
         elif event.f == "read" and isinstance(event.value, list):
             for entry in event.value:
                 if isinstance(entry, list) and entry:
                     self._learn(event.key, entry[0])
 
     def _learn(self, key: str | None, offset: Value) -> None:
-        if type(offset) is not int or not 0 <= offset <= _GREATEST:
+        if type(offset) is not int or not 0 <= offset <= _MAX_OFFSET:
             return
         more = offset - self._highest.get(key, -1)
         if more > 0:
@@ -75,9 +75,9 @@ class Offsets:
 
 
 class LogGenerator:
-    """Answers each worker the operations of its stream, for ever.
+    """Gives each worker the operations of its stream, without end.
 
-    A read begins as far back from the highest known offset as its stream says, but not below 0.
+    The stream determines how far before the highest known offset a read begins. A read never begins below 0.
     """
 
     def __init__(self, options: LogOptions, *, seed: int, streams: int) -> None:
@@ -93,19 +93,19 @@ class LogGenerator:
         return Invocation("read", first if length is None else [first, first + length - 1], key)
 
     def told(self, event: Op) -> None:
-        """Remembers the highest offset."""
+        """Records the offsets in the event."""
         self._offsets.told(event)
 
 
 class WholeLogs:
-    """Reads whole logs, in ranges of `RANGE` offsets; goes on while the reads find that a log is longer than was known."""
+    """Reads whole logs, in ranges of `RANGE` offsets. It continues while the reads find higher offsets."""
 
     def __init__(self, history: Sequence[Op], keys: Sequence[str | None]) -> None:
         self._keys = keys
         self._offsets = Offsets()
         for event in history:
             self._offsets.told(event)
-        self._asked: set[tuple[str | None, int]] = set()
+        self._requested: set[tuple[str | None, int]] = set()
         self._reads = UntilRead(self._due())
 
     def ask(self, asker: Asker) -> Answer:
@@ -117,13 +117,13 @@ class WholeLogs:
         return answer
 
     def told(self, event: Op) -> None:
-        """Takes notice of what was read."""
+        """Records the offsets and the outcome of a read."""
         self._offsets.told(event)
         self._reads.told(event)
 
     def _due(self) -> Iterator[Invocation]:
         for key in self._keys:
             for number in self._offsets.ranges(key):
-                if (key, number) not in self._asked:
-                    self._asked.add((key, number))
+                if (key, number) not in self._requested:
+                    self._requested.add((key, number))
                     yield Invocation("read", [number * RANGE, (number + 1) * RANGE - 1], key)

@@ -7,31 +7,26 @@ append with that offset was acknowledged, or a read with the entry ended. The an
   acknowledged without an offset, and later reads cover every offset between its neighbours without its value. Kafka:
   acknowledged records are lost after an unclean leader election. DLedger: a new leader truncates a committed entry.
 - `stale`: the same, but a later read has the entry. It is stale from the moment at which it was known until the last read that
-lacks
-  it began. Kafka: a fetch from a follower that lags. DLedger: a deposed leader answers a GET. It is always counted, but invalid
-  only if reads must be linearizable.
+  lacks it began. Kafka: a fetch from a follower that lags. DLedger: a deposed leader answers a GET. The judge always counts
+  stale entries, but they are invalid only if reads must be linearizable.
 - `conflict`: two acknowledged appends have one offset; or an answer and a read, or two overlapping reads, have two values at
-one
-  offset. Kafka: replicas diverged after a truncation to the high watermark (KIP-101). DLedger: two leaders assign the same
+  one offset. Kafka: replicas diverged after a truncation to the high watermark (KIP-101). DLedger: two leaders assign the same
   index.
 - `changed`: a read has one value at an offset, and a later read has another. Kafka and DLedger: a consumer saw an entry before
-it was
-  committed, and another entry replaced it.
+  it was committed, and another entry replaced it.
 - `duplicated`: a value is at more offsets than there are appends of it that may have happened. Kafka: a producer that is not
   idempotent repeats a batch. DLedger: a client repeats an append after a time-out.
 - `unexpected`: a read has a value, and every append of it failed or had not begun. Kafka and DLedger: the system refuses an
-append and
-  commits it later, or a file is damaged.
+  append and commits it later, or a file is damaged.
 - `reordered`: an append began after an entry was known, and its own entry is at a lower offset. Kafka and DLedger: an old
-leader
-  assigns offsets that a new leader has passed.
+  leader assigns offsets that a new leader has passed.
 
 The judge also counts `recovered`, appends without an answer that a read has; `never-read`, acknowledged appends that no read
 has and no later read covers; and `ok`, acknowledged appends that reads have, and that are neither lost, stale nor in conflict.
 
-The judge needs unique values, and is exact for values with one append. For a repeated value, only an answer shows which append
-an entry belongs to. `reordered` ignores such an append without an offset, it is not lost while the value is anywhere, and
-`duplicated` compares offsets with appends. The reason has the number of such values.
+The judge is exact for values with one append. For a repeated value, only an answer shows which append an entry belongs to. So
+`reordered` ignores an append of such a value without an offset. The append is not lost if the value is at any offset.
+`duplicated` compares the number of offsets with the number of appends. The reason has the number of such values.
 
 A range read need not be atomic. The judge assumes that nothing removes entries on purpose, such as retention or compaction. It
 finds each anomaly with arrays in near-linear time; only the reported ones become Python objects.
@@ -65,7 +60,7 @@ def judge_log(history: Columns, *, linearizable: bool) -> Judgement:
 
     Args:
         history: The operations.
-        linearizable: Whether a stale read is wrong.
+        linearizable: Whether stale reads are invalid.
 
     Raises:
         InputError: The workload has no such operation.

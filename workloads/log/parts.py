@@ -1,4 +1,4 @@
-"""The part of a log run's verdict that says whether whole logs were read after healing."""
+"""The part of a log run's verdict about the final reads: whether whole logs were read after healing."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ _MAX_NAMED = 20
 
 
 def final_ranges(operations: Sequence[Operation], reads: FinalReads) -> Part:
-    """Says whether each range of each log was read after healing, and through which nodes.
+    """Checks that each range of each log was read after healing, and names the nodes.
 
     Args:
         operations: All operations of the run.
         reads: The results of the final reads.
     """
     part = final_reads(operations, reads)
-    asked: dict[tuple[str | None, str], bool] = {}
+    was_read: dict[tuple[str | None, str], bool] = {}
     for operation in operations:
         if operation.phase == FINAL_PHASE:
             name = operation.key, str(operation.value)
-            asked[name] = asked.get(name, False) or operation.type is OpType.OK
-    unread = [f"{'' if key is None else f'{key} '}{value}" for (key, value), was_read in asked.items() if not was_read]
-    details = {**part.details, "ranges": len(asked), "unread_ranges": unread[:_MAX_NAMED]}
+            was_read[name] = was_read.get(name, False) or operation.type is OpType.OK
+    unread = [f"{'' if key is None else f'{key} '}{value}" for (key, value), read in was_read.items() if not read]
+    details = {**part.details, "ranges": len(was_read), "unread_ranges": unread[:_MAX_NAMED]}
     if part.verdict is Verdict.VALID and unread:
         reason = (
-            f"{len(unread)} of {len(asked)} ranges of offsets could not be read after healing, "
+            f"{len(unread)} of {len(was_read)} ranges of offsets could not be read after healing, "
             f"so an append lost there was not seen; the first is {unread[0]}."
         )
         return Part(name=part.name, verdict=Verdict.UNKNOWN, reason=reason, details=details)

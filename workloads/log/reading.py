@@ -1,9 +1,9 @@
-"""Reads the operations of a log as arrays: what was appended, and what answers and reads say is at which offset.
+"""Reads the operations of a log as arrays: the appends, and the offsets and values in answers and reads.
 
-A value has a number by which it is compared. An integer is its own number; any other value has a number below all integers
-that columns hold as integers. So equal values have equal numbers, and different values have different ones.
+Each value has a number. An integer is its own number. Any other value has a number below all integers that columns store as
+integers. So equal values have equal numbers, and different values have different ones.
 
-The result of a range read is a text of JSON. Texts of nothing but pairs of integers are read in bulk; others go through Python.
+The result of a range read is a JSON text. Texts with only pairs of integers are parsed in bulk; Python parses the others.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ class Log:
 
     Attributes:
         history: The operations.
-        numbers: The numbers of values that are no integers.
+        numbers: The numbers of values that are not integers.
         append: The row of each append.
         appended: The number of its value.
         answered: Whether it was acknowledged with an offset.
-        answer: That offset; 0 where there is none.
-        read: The row of each read that succeeded, ascending.
+        answer: Its offset; 0 if there is none.
+        read: The row of each successful read, ascending.
         first: The first offset that it covers.
-        last: The last one.
-        entry_read: For each entry that a read returned, the read's place in `read`, ascending.
-        entry_offset: The entry's offset.
-        entry_value: The number of its value.
+        last: The last offset that it covers.
+        entry_read: For each returned entry, the position of its read in `read`, ascending.
+        entry_offset: The offset of each entry.
+        entry_value: The number of each entry's value.
     """
 
     history: Columns
@@ -70,7 +70,7 @@ class Log:
 
 
 class Numbers:
-    """The numbers of the values that are no integers."""
+    """The numbers of the values that are not integers."""
 
     def __init__(self) -> None:
         self._places: dict[str, int] = {}
@@ -90,7 +90,7 @@ class Numbers:
         return self.of_text(json_text(value) or "")
 
     def of_column(self, values: Values, texts: Sequence[str], rows: Int64s) -> Int64s:
-        """Returns the numbers of the values in some rows of a column, none of which is nothing."""
+        """Returns the numbers of the values in some rows of a column. Each row must have a value."""
         kind, number = values.kind[rows], values.first[rows]
         others = np.flatnonzero(kind == OTHER)
         if len(others):
@@ -120,14 +120,14 @@ def read_log(history: Columns) -> Log:
         raise _wrong(
             history, row, f"expected {APPEND} or {READ}, the functions of the workload log, found {shown(name)}"
         )
-    _hold(history, append_at, history.value.kind[append_at] != NOTHING, "expected an append of a value, found null")
+    _require(history, append_at, history.value.kind[append_at] != NOTHING, "expected an append of a value, found null")
     kind = history.value.kind[read_at]
-    _hold(history, read_at, (kind == INTEGER) | (kind == PAIR), "expected a read of an offset or of [first, last]")
+    _require(history, read_at, (kind == INTEGER) | (kind == PAIR), "expected a read of an offset or of [first, last]")
     acknowledged = history.type[append_at] == OK
-    told = history.result.kind[append_at]
-    whole = ~acknowledged | (told == INTEGER) | (told == NOTHING)
-    _hold(history, append_at, whole, "expected an offset or null as the answer of an append")
-    answered = acknowledged & (told == INTEGER)
+    answer_kind = history.result.kind[append_at]
+    is_right = ~acknowledged | (answer_kind == INTEGER) | (answer_kind == NOTHING)
+    _require(history, append_at, is_right, "expected an offset or null as the answer of an append")
+    answered = acknowledged & (answer_kind == INTEGER)
     numbers = Numbers()
     appended = numbers.of_column(history.value, history.texts, append_at)
     read = read_at[history.type[read_at] == OK]
@@ -156,7 +156,7 @@ def _of_function(history: Columns, name: str) -> Bools:
     return found
 
 
-def _hold(history: Columns, rows: Int64s, right: Bools, expected: str) -> None:
+def _require(history: Columns, rows: Int64s, right: Bools, expected: str) -> None:
     if not right.all():
         raise _wrong(history, int(rows[np.flatnonzero(~right)[0]]), expected)
 
@@ -166,16 +166,16 @@ def _wrong(history: Columns, row: int, reason: str) -> InputError:
 
 
 def _entries(history: Columns, numbers: Numbers, read: Int64s, ranged: Bools) -> tuple[Int64s, Int64s, Int64s]:
-    """Returns the entries that reads returned, in the order of the reads: place of the read, offset, number of the value."""
+    """Returns the entries of all reads, in the order of the reads: position of the read, offset, number of the value."""
     kind = history.result.kind[read]
-    _hold(history, read[ranged], kind[ranged] == OTHER, f"expected {_PAIRS} as the result of a read of a range")
+    _require(history, read[ranged], kind[ranged] == OTHER, f"expected {_PAIRS} as the result of a read of a range")
     places, earliest, text_of = np.unique(history.result.first[read[ranged]], return_index=True, return_inverse=True)
     text_of = text_of.reshape(-1)
     counts, offsets, values = _pairs(history, numbers, places, read[ranged][earliest])
     count = np.where(kind == NOTHING, 0, 1)
     count[ranged] = counts[text_of]
     begins = np.cumsum(count) - count
-    # Those of ranges first, at the places of their texts; then each single read at its place.
+    # First the entries of range reads, from the positions of their texts; then those of single reads.
     shift = np.zeros(len(read), np.int64)
     shift[ranged] = (np.cumsum(counts) - counts)[text_of] - begins[ranged]
     entry_read = np.repeat(np.arange(len(read)), count)
@@ -195,12 +195,12 @@ def _entries(history: Columns, numbers: Numbers, read: Int64s, ranged: Bools) ->
 
 
 def _pairs(history: Columns, numbers: Numbers, places: Int64s, rows: Int64s) -> tuple[Int64s, Int64s, Int64s]:
-    """Reads distinct texts; returns how many pairs each has, and the offsets and values of all, one text after the other.
+    """Parses distinct texts. Returns the number of pairs in each, and the offsets and values of all, in the texts' order.
 
     Args:
         history: The operations.
         numbers: The numbers of values.
-        places: The texts' places.
+        places: The positions of the texts.
         rows: A read with each text, for errors.
     """
     counts = np.zeros(len(places), np.int64)
@@ -225,10 +225,10 @@ def _pairs(history: Columns, numbers: Numbers, places: Int64s, rows: Int64s) -> 
 
 
 def _in_bulk(texts: Sequence[str]) -> tuple[Int64s, Int64s, Int64s] | None:
-    """Reads texts of nothing but pairs of integers; None if there is anything else in them.
+    """Parses texts with only pairs of integers; None if they have anything else.
 
-    The texts are JSON. What is left of them without digits and signs shows the brackets and commas; if those are of a list of
-    pairs, then the digits between them are integers, as JSON knows nothing else of digits and signs alone.
+    The texts are JSON. Without digits and signs, only brackets and commas are left. If these are those of a list of pairs, the
+    members are integers, because JSON has no other value of digits and signs alone.
     """
     lines: list[bytes] = []
     counts = np.zeros(len(texts), np.int64)
@@ -247,7 +247,7 @@ def _in_bulk(texts: Sequence[str]) -> tuple[Int64s, Int64s, Int64s] | None:
         if count:
             lines.append(line.translate(None, b"[]"))
     members = np.fromstring(b",".join(lines), np.int64, sep=",") if lines else np.zeros(0, np.int64)
-    # An integer that int64 does not hold is read as the nearest that it holds, which is great as well.
+    # An integer beyond int64 becomes the nearest int64, which is also above the limit.
     if len(members) != 2 * counts.sum() or max(-int(members.min(initial=0)), int(members.max(initial=0))) >= GREAT:
         return None
     return counts, members[0::2].copy(), members[1::2].copy()

@@ -1,8 +1,8 @@
 """The operations of one stream, drawn from the seed.
 
-The n-th operation of stream `i` depends only on the seed, `i` and `n`, and not on other streams or on the system.
-So each operation takes the same number of draws. Only the highest offset that is known depends on the run; a read says how far
-back from it the read begins.
+The n-th operation of stream `i` depends only on the seed, `i` and `n`, and not on other streams or on the system. So each
+operation takes the same number of draws. Only the highest known offset depends on the run. A draw has the distance between it
+and the start of a read.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ class Draw(NamedTuple):
 
     Attributes:
         key: The log; None if there is only one.
-        value: What is appended; None for a read.
-        back: How many offsets before the highest known one a read begins.
-        length: How many offsets a read of a range covers; None for a read of a single offset.
+        value: The appended value; None for a read.
+        back: The number of offsets between the start of a read and the highest known offset.
+        length: The number of offsets of a range read; None for a read of a single offset.
     """
 
     key: str | None
@@ -32,7 +32,7 @@ class Draw(NamedTuple):
 
 
 class Stream:
-    """Draws the operations of one stream, one after the other."""
+    """Draws the operations of one stream."""
 
     def __init__(self, options: LogOptions, *, seed: int, number: int, streams: int) -> None:
         self._options = options
@@ -46,7 +46,7 @@ class Stream:
         options, random = self._options, self._draws.random
         place, kind, ranged, back, length = random(), random(), random(), random(), random()
         key = None if options.keys == 1 else f"l{int(place * options.keys)}"
-        # Above 0, and of no other stream and no other operation.
+        # Above 0, and unique over all streams and operations.
         value = self._count * self._streams + self._number + 1
         self._count += 1
         if kind >= options.read_share:

@@ -73,7 +73,7 @@ class LogWorkload:
         return described
 
     def final_generator(self, *, history: Sequence[Op], node: Node) -> Generator:  # noqa: ARG002 - the same for each node
-        """Returns reads of the whole of every log that was touched."""
+        """Returns reads that cover every log in the history."""
         return WholeLogs(history, keys_of(history))
 
     def judge(self, history: Columns) -> Judgement:

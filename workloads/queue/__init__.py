@@ -1,4 +1,4 @@
-"""Queues: values go in and come out, judged by what was lost, came out twice, came from nowhere, or out of order."""
+"""Queues: enqueues, dequeues and drains, checked for lost, duplicate, unexpected and reordered values."""
 
 from workloads.queue.options import Delivery, Order, QueueOptions
 from workloads.queue.workload import QueueWorkload

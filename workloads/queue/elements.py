@@ -1,7 +1,7 @@
-"""What went into a queue and what came out of it, as arrays with one number for each distinct value.
+"""The values that went into a queue and came out of it, as arrays with one number for each distinct value.
 
-The law: two values have the same number if and only if they are the same JSON, wherever they stand: the argument of an enqueue,
-the result of a dequeue, or a member of the list that a drain answers. Integers need no Python object each.
+Two values have the same number if and only if they are the same JSON value: as argument of an enqueue, result of a dequeue, or
+member of a drain's list. Integers do not become Python objects.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Bools = npt.NDArray[np.bool_]
 
 FUNCTIONS: Final = ("enqueue", "dequeue", "drain")
-_SPREAD: Final = 8  # numbers are taken as they are where at most every eighth of their range is used
+_SPREAD: Final = 8  # integers become numbers directly if at least every eighth integer of their range occurs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,16 +37,16 @@ class Flow:
     Attributes:
         put: The row of each enqueue, ascending.
         put_value: The number of its value.
-        take: The row of the dequeue or drain by which each value came out; those of dequeues come first, each sort ascending.
+        take: The row of the dequeue or drain by which each value came out: first those of dequeues, then of drains, ascending.
         take_value: The number of the value.
-        place: The value's place in the answer of a drain; 0 for a dequeue.
-        numbers: All numbers are from 0 to below this.
-        drains: Rows of drains that found the queue empty in the end.
+        place: The position of the value in the answer of a drain; 0 for a dequeue.
+        numbers: The number of possible numbers, which are from 0.
+        drains: Rows of successful drains, which left the queue empty.
         lost_dequeues: Rows of dequeues without an answer, each of which may have taken one value.
-        lost_drains: Rows of drains without an answer, each of which may have taken any number.
-        values: The values of all puts and then of all takes.
-        texts: The texts that values of kind `OTHER` stand for, as in the history.
-        more_texts: Those behind them.
+        lost_drains: Rows of drains without an answer, each of which may have taken any number of values.
+        values: The values of all puts, and then of all takes.
+        texts: The texts of values of kind `OTHER`, as in the history.
+        more_texts: Further texts, which occur only in drains.
     """
 
     put: Int64s
@@ -74,16 +74,16 @@ class Flow:
 
 
 def flow_of(history: Columns) -> Flow:
-    """Returns what went in and out of one queue.
+    """Returns the values that went into one queue and came out.
 
     Raises:
-        InputError: An operation is none of a queue's, or holds no value where one is expected.
+        InputError: An operation is not one of a queue, or lacks a value.
     """
     enqueue, dequeue, drain = _rows_by_function(history)
     put = np.flatnonzero(enqueue)
-    _hold(history, put, history.value, "an enqueue of a value")
+    _require(history, put, history.value, "an enqueue of a value")
     taken = np.flatnonzero(dequeue & (history.type == OK))
-    _hold(history, taken, history.result, "a dequeue to answer a value, or to fail where the queue is empty")
+    _require(history, taken, history.result, "a dequeue that returns a value, or fails if the queue is empty")
     drains = np.flatnonzero(drain & (history.type == OK))
     texts = _Texts(history, put, taken)
     answers = [_members(history, int(row), texts) for row in drains]
@@ -122,7 +122,7 @@ def _rows_by_function(history: Columns) -> list[Bools]:
     return [history.function == place for place in places]
 
 
-def _hold(history: Columns, rows: Int64s, values: Values, expected: str) -> None:
+def _require(history: Columns, rows: Int64s, values: Values, expected: str) -> None:
     empty = np.flatnonzero(values.kind[rows] == NOTHING)
     if len(empty):
         raise _refusal(history, int(rows[empty[0]]), f"{expected}, found null")
@@ -133,7 +133,7 @@ def _refusal(history: Columns, row: int, expected: str) -> InputError:
 
 
 class _Texts:
-    """The texts of a history, and behind them those that stand only inside of this object's drains."""
+    """The texts of a history, and then those that occur only in this queue's drains."""
 
     def __init__(self, history: Columns, put: Int64s, taken: Int64s) -> None:
         self.new: list[str] = []
@@ -150,7 +150,7 @@ class _Texts:
         return place
 
     def _used(self) -> dict[str, int]:
-        """Returns the places of the texts that this object uses; a history may have many others."""
+        """Returns the positions of the texts that this queue uses; a history can have many others."""
         put, taken = self._rows
         places = [
             values.first[rows][values.kind[rows] == OTHER]
@@ -160,9 +160,9 @@ class _Texts:
 
 
 def _members(history: Columns, row: int, texts: _Texts) -> Values:
-    """Returns the values that a drain answered."""
+    """Returns the values in the answer of a drain."""
     kind, first = history.result.kind[row], int(history.result.first[row])
-    if kind == PAIR:  # a list of two integers looks like one
+    if kind == PAIR:  # columns store a list of two integers as a pair
         return _integers(np.array([first, history.result.second[row]], np.int64))
     text = history.texts[first] if kind == OTHER else ""
     whole = integers_of(text)
@@ -170,10 +170,10 @@ def _members(history: Columns, row: int, texts: _Texts) -> Values:
         return _integers(whole)
     members = decode_value(text) if text else None
     if not isinstance(members, list):
-        raise _refusal(history, row, "a drain to answer a list of values")
+        raise _refusal(history, row, "a drain that returns a list of values")
     coded = [_coded(member, texts) for member in members]
     if any(kind == NOTHING for kind, _, _ in coded):
-        raise _refusal(history, row, "a drain to answer a list of values, without null in it")
+        raise _refusal(history, row, "a drain that returns a list of values, without null in it")
     kinds, firsts, seconds = zip(*coded, strict=True)
     return Values(kind=np.array(kinds, np.int8), first=np.array(firsts, np.int64), second=np.array(seconds, np.int64))
 
@@ -183,7 +183,7 @@ def _integers(values: Int64s) -> Values:
 
 
 def _coded(value: Value, texts: _Texts) -> tuple[int, int, int]:
-    """Returns a value as columns have it."""
+    """Returns a value in the encoding of columns."""
     if value is None:
         return NOTHING, 0, 0
     if type(value) is int and abs(value) < GREAT:
@@ -194,7 +194,7 @@ def _coded(value: Value, texts: _Texts) -> tuple[int, int, int]:
 
 
 def _numbered(values: Values) -> tuple[Int64s, int]:
-    """Returns a number for each value, the same for equal ones, and what all numbers are below."""
+    """Returns a number for each value, the same for equal values, and an upper bound of all numbers."""
     first = values.first
     if not len(first):
         return first, 0

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class QueueGenerator:
-    """Answers each worker the operations of its stream, for ever."""
+    """Gives each worker the operations of its stream, without end."""
 
     def __init__(self, options: QueueOptions, *, seed: int, streams: int) -> None:
         self._streams = [Stream(options, seed=seed, number=number, streams=streams) for number in range(streams)]
@@ -23,4 +23,4 @@ class QueueGenerator:
         return self._streams[asker.worker].next()
 
     def told(self, event: Op) -> None:
-        """What comes back changes nothing."""
+        """Does nothing: the operations do not depend on answers."""

@@ -4,13 +4,11 @@ The rules, with `a < b` for "a ended before b began":
 
 - A value that came out is *ok* if an enqueue of it that may have happened began before it came out, and no other copy took that
   enqueue. Otherwise it is *unexpected* if there was no such enqueue, and *duplicated* if there was one.
-- An acknowledged enqueue is *missing* if its value never came out. It is *lost* if a successful drain began after it had ended:
-this
-  drain found the queue empty. A dequeue or drain without an answer excuses it if it began before that drain ended, since it may
-  have taken the value. A dequeue takes at most one value, so `n` of them excuse at most `n` values.
+- An acknowledged enqueue is *missing* if its value never came out. It is *lost* if a successful drain began after it had ended,
+  because this drain left the queue empty. A dequeue or drain without an answer excuses it if it began before that drain ended,
+  since it may have taken the value. A dequeue takes at most one value, so `n` of them excuse at most `n` values.
 - A value is *reordered* if it came out after a value that was put in after it: `put(a) < put(b)` and `take(b) < take(a)`, or b
-comes
-  before a in the answer of one drain. The judge compares only values that were put in once and came out once.
+  comes before a in the answer of one drain. The judge compares only values that were put in once and came out once.
 
 If a value is put in several times, its copies cannot be distinguished. The counts are then lower bounds, valid for any choice
 of copies.
@@ -39,23 +37,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What is known about a queue. Puts and takes are places in `flow.put` and `flow.take`.
+    """The facts about a queue. Puts and takes are positions in `flow.put` and `flow.take`.
 
     Attributes:
-        flow: What went in and out.
-        acknowledged: How many enqueues were acknowledged.
-        ok: How many copies came out that had been put in.
-        recovered: How many of them were of enqueues without an answer.
-        unexpected: Takes of what was not put in.
-        duplicated: Takes of what had come out before.
-        lost: Puts that are lost.
-        deciding: For each of them, the row of the drain that shows it.
-        perhaps_taken: How many missing values a dequeue without an answer excuses.
-        perhaps_drained: How many a drain without an answer excuses.
-        not_drained: How many were put in when no drain that was answered began any more.
-        overtaken: Puts whose value came out after that of a later put.
-        overtaking: For each of them, that later put.
-        compared: How many values the search for them compared; None if the order is not looked at.
+        flow: The values that went in and out.
+        acknowledged: The number of acknowledged enqueues.
+        ok: The number of values that came out and had been put in.
+        recovered: The number of them whose enqueue has no answer.
+        unexpected: Takes of values that had not been put in.
+        duplicated: Takes of values that had already come out.
+        lost: Puts whose value is lost.
+        deciding: For each lost put, the row of the drain that shows it.
+        perhaps_taken: The number of missing values that dequeues without an answer excuse.
+        perhaps_drained: The number of missing values that drains without an answer excuse.
+        not_drained: The number of missing values without a later successful drain.
+        overtaken: Puts whose value came out after the value of a later put.
+        overtaking: For each of them, the later put.
+        compared: The number of values whose order was compared; None if the order does not matter.
     """
 
     flow: Flow
@@ -75,7 +73,7 @@ class Found:
 
 
 def find(history: Columns, order: Order) -> Found:
-    """Looks for everything that a queue can do wrong.
+    """Finds all contradictions to the rules.
 
     Raises:
         InputError: A queue has no such operation.
@@ -115,9 +113,9 @@ def find(history: Columns, order: Order) -> Found:
 
 
 def _wrong_takes(history: Columns, flow: Flow, possible: Bools, puts: Int64s) -> tuple[Bools, Bools]:
-    """Says which takes are unexpected, and which are duplicated."""
+    """Returns which takes are unexpected, and which are duplicated."""
     first_put = np.full(flow.numbers, NEVER)
-    # In the reverse order, so that the first enqueue of a value is written last, and stays.
+    # In reverse order, so that the first enqueue of a value is written last.
     first_put[flow.put_value[possible][::-1]] = history.start[flow.put[possible]][::-1]
     ends = history.end[flow.take]
     unexpected: Bools = ends < first_put[flow.take_value]
@@ -126,7 +124,7 @@ def _wrong_takes(history: Columns, flow: Flow, possible: Bools, puts: Int64s) ->
     hard = (came > 1) | ((puts > 1) & (came > 0))
     takes = np.flatnonzero(hard[flow.take_value] & ~unexpected)
     some = np.flatnonzero(hard[flow.put_value] & possible)
-    # The takes of each value by their ends, each with the number of enqueues of it that had begun by then.
+    # The takes of each value by their ends, each with the number of its enqueues that had begun by then.
     value = np.concatenate([flow.put_value[some], flow.take_value[takes]])
     time = np.concatenate([history.start[flow.put[some]], ends[takes]])
     order = np.lexsort((time, value))
@@ -140,10 +138,10 @@ def _wrong_takes(history: Columns, flow: Flow, possible: Bools, puts: Int64s) ->
 
 
 def _missing(history: Columns, flow: Flow, acknowledged: Bools, short: Int64s) -> tuple[Int64s, Int64s]:
-    """Returns the puts whose value did not come out often enough, and for each the row of the drain that shows it; -1 if none.
+    """Returns the puts whose value is missing, and for each the row of the drain that shows it; -1 if there is none.
 
-    That is the drain that ended first of those that began after the put had ended. Of several puts of one value, those are
-    taken that are shown last.
+    This is the first drain to end of those that began after the put had ended. Of several puts of one value, the function
+    chooses those with the latest drains.
     """
     puts = np.flatnonzero(acknowledged & (short > 0)[flow.put_value])
     drains = flow.drains
@@ -151,7 +149,7 @@ def _missing(history: Columns, flow: Flow, acknowledged: Bools, short: Int64s) -
     ends = history.end[drains]
     earliest = np.append(np.minimum.accumulate(ends[::-1])[::-1], NEVER)
     deadline = earliest[place]
-    # The last drain from which on the earliest end is the same is the one that has it.
+    # The last position with this running minimum is the drain with this end.
     rows = np.append(drains, -1)[np.searchsorted(earliest[:-1], deadline, side="right") - (deadline < NEVER)]
     value = flow.put_value[puts]
     order = np.lexsort((-deadline, value))
@@ -162,7 +160,7 @@ def _missing(history: Columns, flow: Flow, acknowledged: Bools, short: Int64s) -
 
 
 def _lost(history: Columns, flow: Flow, drain: Int64s) -> tuple[Int64s, int, int, int]:
-    """Says which missing puts are lost, and how many are excused by a dequeue, by a drain, and by the lack of a drain."""
+    """Returns the lost puts, and how many missing ones a dequeue, a drain, and the lack of a drain excuse."""
     drained = np.flatnonzero(drain >= 0)
     deadline = history.end[drain[drained]]
     earliest = history.start[flow.lost_drains].min(initial=NEVER)
@@ -177,7 +175,7 @@ def _lost(history: Columns, flow: Flow, drain: Int64s) -> tuple[Int64s, int, int
 
 
 def _reordered(history: Columns, flow: Flow, chosen: Bools, order: Order) -> tuple[Int64s, Int64s]:
-    """Returns the puts among the chosen ones that were overtaken, and for each one that overtook it."""
+    """Returns the chosen puts that were overtaken, and for each a put that overtook it."""
     puts = np.flatnonzero(chosen)
     take_of = np.zeros(flow.numbers, np.int64)
     take_of[flow.take_value] = np.arange(len(flow.take))
@@ -185,7 +183,7 @@ def _reordered(history: Columns, flow: Flow, chosen: Bools, order: Order) -> tup
     rows, out = flow.put[puts], flow.take[takes]
     producer = history.process[rows] if order is Order.PRODUCER else np.zeros(len(rows), np.int64)
     by_producer = np.argsort(producer, kind="stable") if order is Order.PRODUCER else np.arange(len(rows))
-    # Values of one drain came out one after the other, as they stand in its answer.
+    # The values of one drain came out in the order of its answer.
     place = flow.place[takes]
     in_drains = np.flatnonzero(np.isin(out, flow.drains))
     by_drain = in_drains[np.lexsort((producer[in_drains], out[in_drains]))]

@@ -1,7 +1,7 @@
-"""Two questions about intervals that queues ask, answered for millions of them by a few sorts.
+"""Two algorithms on intervals for the judge of queues. They need only a few sorts, also for millions of intervals.
 
-`served` is a matching: each of some claims needs one of several supplies that were there in time. `overtaken` finds pairs that
-went in one way round and came out the other.
+`served` computes a matching: each claim needs one of the supplies that were available in time. `overtaken` finds pairs that
+came out in the reverse order.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 def served(supply: Int64s, group: Int64s) -> Bools:
-    """Says which claims get a supply, as many as possible, where each supply serves one claim.
+    """Returns which claims get a supply in a maximum matching. Each supply serves one claim.
 
-    Each claim may take any of the first supplies of its group, and later claims of the group may take at least as many. So
-    serving them in their order serves as many as any other way: of the first claims up to the i-th, `min over j <= i of
-    supply[j] + i - j` and `i + 1` are the two bounds, and the lesser one is reached.
+    Each claim can use any of the first `supply` supplies of its group. Later claims of the group can use at least as many. So
+    serving the claims in their order serves the maximum number. Of the first claims up to the i-th, this number is the minimum
+    of `i + 1` and `min over j <= i of supply[j] + i - j`.
 
     Args:
-        supply: How many supplies of its group each claim may choose from; it never falls within a group.
+        supply: The number of supplies of its group that each claim can use; it never falls within a group.
         group: The group of each claim, ascending.
     """
     count = len(supply)
@@ -39,10 +39,10 @@ def served(supply: Int64s, group: Int64s) -> Bools:
     starts = np.flatnonzero(new)
     number = np.cumsum(new) - 1
     place = np.arange(count) - starts[number]
-    # Below what any group before can have, so that the least of a group is its own.
+    # The offset separates the running minima of the groups.
     below = number * (2 * max(count, int(supply.max())) + 2)
-    least = np.minimum.accumulate(supply - place - below) + below
-    total = place + np.minimum(least, 1)
+    lowest = np.minimum.accumulate(supply - place - below) + below
+    total = place + np.minimum(lowest, 1)
     before = np.zeros(count, np.int64)
     before[1:] = total[:-1]
     before[new] = 0
@@ -51,19 +51,19 @@ def served(supply: Int64s, group: Int64s) -> Bools:
 
 
 def overtaken(group: Int64s, begin: Int64s, end: Int64s, out_begin: Int64s, out_end: Int64s) -> tuple[Int64s, Int64s]:
-    """Finds what went in before something else of its group, and came out after it.
+    """Finds values that went in before another value of their group, and came out after it.
 
-    One thing is before another if it ends before the other begins. All arrays are sorted by group, and by `begin` within it.
+    An interval is before another if it ends before the other begins. All arrays are sorted by group, and then by `begin`.
 
     Args:
-        group: The group of each thing.
-        begin: When it began to go in.
-        end: When it had gone in; `NEVER` if that is not known.
-        out_begin: When it began to come out.
-        out_end: When it had come out.
+        group: The group of each value.
+        begin: The begin of its put.
+        end: The end of its put; `NEVER` if it is not known.
+        out_begin: The begin of its take.
+        out_end: The end of its take.
 
     Returns:
-        The places of those that were overtaken, ascending, and for each the place of one that overtook it.
+        The positions of the overtaken values, ascending, and for each the position of a value that overtook it.
     """
     if not len(group):
         return group, group
@@ -78,11 +78,11 @@ def overtaken(group: Int64s, begin: Int64s, end: Int64s, out_begin: Int64s, out_
         highest = max(int(array.max()) for array in times)
     span = highest + 2
     shift = number * span
-    # The first of the group that began after this one had gone in; the first of the next group if there is none.
+    # The first value of the group whose put began after this one's put ended; without one, the first of the next group.
     later = np.searchsorted(times[0] + shift, np.where(end == NEVER, highest + 1, times[1]) + shift, side="right")
     out = times[3] + shift
     earliest = np.append(np.minimum.accumulate(out[::-1])[::-1], np.iinfo(np.int64).max)
     places = np.flatnonzero(earliest[later] < times[2] + shift)
-    # The last place from which on the earliest is the same is where it stands.
+    # The last position with this running minimum is the position of the minimum.
     witnesses = np.searchsorted(earliest[:-1], earliest[later[places]], side="right") - 1
     return places, witnesses

@@ -29,8 +29,8 @@ class Order(enum.StrEnum):
 class QueueOptions:
     """The options of the queue workload.
 
-    The default of `delivery` is the rule of Jepsen's total-queue: it counts a value that comes out twice, and this is no
-    anomaly.
+    The default of `delivery` is the rule of Jepsen's total-queue: it counts values that come out twice, but does not regard
+    them as anomalies.
     """
 
     delivery: Delivery = option(

@@ -1,7 +1,7 @@
 """The operations of one stream, drawn from the seed.
 
 The n-th operation of stream `i` depends only on the seed, `i` and `n`, and not on other streams or on the system.
-So each operation takes the same number of draws, from the stream's own source, in the same order.
+So each operation takes the same number of draws from the stream, in the same order.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Stream:
-    """Draws the operations of one stream, one after the other."""
+    """Draws the operations of one stream."""
 
     def __init__(self, options: QueueOptions, *, seed: int, number: int, streams: int) -> None:
         self._options = options
@@ -26,11 +26,11 @@ class Stream:
         self._count = 0
 
     def next(self) -> Invocation:
-        """Draws the next operation. No value goes into any queue twice."""
+        """Draws the next operation. All enqueued values are distinct."""
         options, random = self._options, self._draws.random
         place, kind = random(), random()
         key = f"q{min(int(place * options.queues), options.queues - 1)}"
-        # Above 0, and of no other stream and no other operation.
+        # Above 0, and unique over all streams and operations.
         value = self._count * self._streams + self._number + 1
         self._count += 1
         if kind < options.enqueue_share:

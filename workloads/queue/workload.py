@@ -11,9 +11,9 @@ from harness.op import Invocation
 from workloads.finals import UntilRead, final_reads, keys_of
 from workloads.queue.generators import QueueGenerator
 from workloads.queue.judge import find
+from workloads.queue.judgement import judgement
 from workloads.queue.options import QueueOptions
 from workloads.queue.streams import Stream
-from workloads.queue.telling import judgement
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -68,7 +68,7 @@ class QueueWorkload:
         return {"stream": number, "operations": operations}
 
     def final_generator(self, *, history: Sequence[Op], node: Node) -> Generator:  # noqa: ARG002 - the same for each node
-        """Returns a drain of every queue that was used."""
+        """Returns a drain of every queue in the history."""
         return UntilRead(Invocation("drain", None, key) for key in keys_of(history))
 
     def judge(self, history: Columns) -> Judgement:

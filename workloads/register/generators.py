@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class RegisterGenerator:
-    """Answers each worker the operations of its stream, for ever.
+    """Gives each worker the operations of its stream, without end.
 
-    A compare-and-set on unique values expects the value that anyone saw last on its key. While nobody has seen one, a read
-    takes its place.
+    A compare-and-set on unique values expects the latest value in the answers about its key. Until there is one, the generator
+    gives a read instead.
     """
 
     def __init__(self, options: RegisterOptions, *, seed: int, streams: int) -> None:
@@ -36,10 +36,10 @@ class RegisterGenerator:
         return Invocation("read", None, key) if expected is None else Invocation("cas", [expected, value], key)
 
     def told(self, event: Op) -> None:
-        """Remembers what was seen last."""
+        """Stores the latest value of a key."""
         if event.type is not OpType.OK or not self._unique:
             return
-        # What a client answered may be anything.
+        # A client can return anything, so other values are ignored.
         match event.f, event.value:
             case ("read" | "write", int(value)) | ("cas", [_, int(value)]):
                 self._seen[event.key] = value

@@ -12,7 +12,7 @@ from harness.errors import InputError
 
 
 class Values(enum.StrEnum):
-    """Which values are written."""
+    """The values of the writes."""
 
     UNIQUE = "unique"
     SMALL = "small"
@@ -38,7 +38,7 @@ class RegisterOptions:
 
     @property
     def parts(self) -> tuple[float, float, float]:
-        """Returns the parts of reads, writes and compare-and-sets in the mix, in any unit."""
+        """Returns the ratio of reads, writes and compare-and-sets."""
         return parse_mix(self.mix)
 
     def __post_init__(self) -> None:
@@ -57,7 +57,7 @@ class RegisterOptions:
 
 
 def parse_mix(text: str) -> tuple[float, float, float]:
-    """Reads a ratio of reads, writes and compare-and-sets, e.g. `2:1:1`.
+    """Parses a ratio of reads, writes and compare-and-sets, e.g. `2:1:1`.
 
     Raises:
         InputError: The text has another form.

@@ -1,7 +1,7 @@
 """The parts of a register run's verdict.
 
-`checker.linearizable` decides each key. The other parts ask whether the run could have shown anything: where no read saw the
-write of another process, or a key was never read again after healing, the run is unknown, however linearizable it is.
+`checker.linearizable` decides each key. The other parts check whether the run tested anything. If no read returned the write of
+another process, or a key was never read after healing, the run is unknown, even if it is linearizable.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def reads_saw_writes(operations: Sequence[Operation]) -> Part:
-    """Says whether any read returned what another process wrote, and no other way round: its own process did not write it."""
+    """Checks that some read returned a value that another process wrote, and that its own process did not write."""
     writers: dict[tuple[str | None, Hashable], set[Process]] = {}
     for operation in operations:
         if operation.f != "read":

@@ -1,8 +1,8 @@
 """The operations of one stream, drawn from the seed.
 
-The n-th operation of stream `i` depends only on the seed, `i` and `n`, and not on other streams or on the system.
-So each operation takes the same number of draws, from the stream's own source, in the same order. Only the value that a
-compare-and-set on unique values expects is not known before the run: it is the last that anyone saw.
+The n-th operation of stream `i` depends only on the seed, `i` and `n`, and not on other streams or on the system. So each
+operation takes the same number of draws from the stream, in the same order. Only the expected value of a compare-and-set on
+unique values is not known before the run: it is the latest value in an answer.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from workloads.register.options import RegisterOptions
 
 SMALL_DOMAIN = 5
-# A stream stays at a key for at least so many operations, so that the streams of a key meet there.
+# A stream has at least so many operations on a key, so that the operations of several streams overlap there.
 MIN_OPS_PER_STREAM = 5
 
 
@@ -27,8 +27,8 @@ class Draw(NamedTuple):
     Attributes:
         f: `read`, `write` or `cas`.
         key: The key.
-        value: What is written, by a write or a cas; None for a read.
-        expected: What a cas on small values expects; None where the run decides.
+        value: The written value of a write or a cas; None for a read.
+        expected: The expected value of a cas on small values; None if the run determines it.
     """
 
     f: str
@@ -39,12 +39,12 @@ class Draw(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """The streams that share their keys, and how long each of them stays at one.
+    """A group of streams that share their keys.
 
     Attributes:
-        number: Which group this is.
-        groups: How many there are.
-        share: How many operations a stream has on each key that is not hot.
+        number: The number of this group.
+        groups: The number of groups.
+        share: The number of operations of a stream on each key that is not hot.
     """
 
     number: int
@@ -59,8 +59,8 @@ class Group:
 def group_of(number: int, streams: int, ops_per_key: int) -> Group:
     """Returns the group of a stream.
 
-    As many streams share a key as its operations allow. Neighbouring streams are in one group, since they are at different
-    nodes.
+    As many streams share a key as the number of operations per key allows. Neighbouring streams are in one group, since they
+    use different nodes.
     """
     size = min(streams, max(1, ops_per_key // MIN_OPS_PER_STREAM))
     groups = -(-streams // size)
@@ -68,7 +68,7 @@ def group_of(number: int, streams: int, ops_per_key: int) -> Group:
 
 
 class Stream:
-    """Draws the operations of one stream, one after the other."""
+    """Draws the operations of one stream."""
 
     def __init__(self, options: RegisterOptions, *, seed: int, number: int, streams: int) -> None:
         self._options = options
@@ -102,6 +102,6 @@ class Stream:
 
     def _values(self) -> tuple[int, int | None]:
         if self._options.values is Values.UNIQUE:
-            # Above 0, and of no other stream and no other operation.
+            # Above 0, and unique over all streams and operations.
             return self._count * self._streams + self._number + 1, None
         return int(self._draws.random() * SMALL_DOMAIN), int(self._draws.random() * SMALL_DOMAIN)

@@ -56,8 +56,8 @@ class RegisterWorkload:
     def describe_streams(self, *, seed: int, streams: int, count: int) -> Value:
         """Returns the first operations of each stream as JSON-like data.
 
-        What a compare-and-set on unique values expects is `last-seen`: only the run knows. Where it has seen no value of
-        the key yet, it reads instead.
+        The expected value of a compare-and-set on unique values is `last-seen`, because only the run knows it. Until the run
+        has a value of the key, it reads instead.
         """
         return [self._describe(seed, number, streams, count) for number in range(streams)]
 
@@ -73,13 +73,13 @@ class RegisterWorkload:
         return {"stream": number, "operations": operations}
 
     def final_generator(self, *, history: Sequence[Op], node: Node) -> Generator:  # noqa: ARG002 - the same for each node
-        """Returns reads of every key that was touched."""
+        """Returns a read of every key in the history."""
         return UntilRead(Invocation("read", None, key) for key in keys_of(history))
 
     def check(self, operations: Sequence[Operation], observed: Observed) -> Sequence[Part]:
         """Returns the parts `linearizable` and `reads-saw-writes`.
 
-        Where operations carry an order there is `order-agrees`, and where the test asked for final reads, `final-reads`.
+        If operations have an order, there is also `order-agrees`; if the test has final reads, `final-reads`.
         """
         parts = [*linearizability(self.model, operations, observed.faults), reads_saw_writes(operations)]
         if observed.final_reads is not None:

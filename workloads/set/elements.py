@@ -1,6 +1,6 @@
-"""Elements as numbers: every distinct element of a history gets one, dense from 0, whatever JSON value it is.
+"""Gives every distinct element of a history a number, dense from 0. An element can be any JSON value.
 
-Integers are numbered by arrays. Each other element is a Python object, known by its canonical JSON.
+Integers get their numbers by array operations. Any other element is a Python object, identified by its canonical JSON.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from checker.formats.columns import Columns, Int64s
     from harness.op import Value
 
-# A table of all integers from the least to the greatest is quicker than a search, as long as it is not much larger than them.
+# A table over the range of the integers is faster than a search if the range is not much larger than their number.
 _SPREAD: Final = 4
 _ROOM: Final = 1 << 16
 
 
 class _Integers:
-    """The numbers of some integers; -1 for any other."""
+    """Maps some integers to their numbers, and all others to -1."""
 
     def __init__(self, values: Int64s) -> None:
         self._low = self._size = 0
@@ -59,7 +59,7 @@ class Elements:
 
     Attributes:
         of_adds: For each row of the adds, the number of its element.
-        of_reads: For each row of the reads, the numbers of what it returned, ascending, so that arrays are read in order.
+        of_reads: For each row of the reads, the numbers of the returned elements, ascending, for fast access to arrays.
     """
 
     def __init__(self, history: Columns, adds: Int64s, reads: Int64s) -> None:
@@ -68,10 +68,10 @@ class Elements:
         Args:
             history: The operations of one object.
             adds: The rows of the adds.
-            reads: The rows of the reads that succeeded.
+            reads: The rows of the successful reads.
 
         Raises:
-            InputError: A read returned something else than a list.
+            InputError: The result of a read is not a list.
         """
         values = history.value.only(adds)
         whole = values.kind == INTEGER
@@ -90,7 +90,7 @@ class Elements:
         return self._count + len(self._others)
 
     def element(self, number: int) -> Value:
-        """Returns the element that has a number."""
+        """Returns the element with this number."""
         if number < self._count:
             return int(self._integers.distinct[number])
         return decode_value(self._names()[number - self._count])

@@ -1,10 +1,10 @@
 """Facts about each element of a set, as arrays with one entry for each element.
 
-Reads are numbered in the order in which they began. An element is *known* from the first event that proves that it is in the
-set: the completion of an add of it that succeeded, or of a read that returned it. A read *misses* an element that it does not
-return although the element was known before the read began.
+Reads have numbers in the order of their starts. An element is *known* from the first event that proves that it is in the set:
+the completion of a successful add of it, or of a read that returned it. A read *misses* an element if it does not return the
+element, although the element was known before the read began.
 
-The work is linear in the operations and in what the reads returned, however many elements each read does not return.
+The time is linear in the number of operations plus the number of returned elements.
 """
 
 from __future__ import annotations
@@ -29,25 +29,26 @@ NONE: Final = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What is known of each element, and of the reads.
+    """The facts about each element, and about the reads.
 
     Attributes:
-        reads: The rows of the reads, in the order in which they began.
-        read_start: The invoke's index of each read.
-        members: What each read returned, each element once.
+        reads: The rows of the reads, in the order of their starts.
+        read_start: The index of each read's invoke.
+        members: The distinct elements that each read returned.
         add: The row of the element's first add that may have happened; `NONE` if there is none.
         add_start: The index of its invoke; `NEVER` if there is none.
-        failed: Whether adds of it were tried and all certainly did not happen.
+        failed: Whether there are adds of it, and all certainly did not happen.
         acknowledged: Whether an add of it succeeded.
-        known: The index of the event from which the element is known; `NEVER` if nothing proves it.
-        known_row: The row of the operation that this event ends; `NONE` likewise.
-        first_present: The first read that returned it; `NONE` if none did.
-        last_present: The last one.
-        last_absent: The last read that did not; `NONE` if all did.
-        again: The first of the last reads, which all returned it; `NONE` if the very last did not.
-        first_missed: The first read that missed it; `NONE` if none did.
-        too_early: The first read that returned it and ended before any add of it that may have happened; `NONE` if none did.
-        twice: Reads and elements that they returned more than once, in order.
+        known: The index of the event from which the element is known; `NEVER` if there is none.
+        known_row: The row of the operation that ends with this event; `NONE` if there is none.
+        first_present: The first read that returned it; `NONE` if there is none.
+        last_present: The last read that returned it; `NONE` if there is none.
+        last_absent: The last read that did not return it; `NONE` if there is none.
+        again: The first read from which on all reads returned it; `NONE` if the last read did not.
+        first_missed: The first read that missed it; `NONE` if there is none.
+        too_early: The first read that returned it and ended before any add of it began that may have happened; `NONE` if there
+            is none.
+        twice: Each read with elements that it returned more than once, in order.
     """
 
     reads: Int64s
@@ -74,7 +75,7 @@ def facts_of(history: Columns, adds: Int64s, reads: Int64s, elements: Elements) 
     Args:
         history: The operations of one object.
         adds: The rows of all adds.
-        reads: The rows of the reads that succeeded, in the order in which they began.
+        reads: The rows of the successful reads, in the order of their starts.
         elements: The elements of the same rows.
     """
     count, all_reads = len(elements), len(reads)
@@ -138,7 +139,7 @@ def _tried(history: Columns, adds: Int64s, elements: Elements) -> tuple[Int64s, 
 
 
 def _acknowledged(history: Columns, adds: Int64s, elements: Elements) -> tuple[Int64s, Int64s]:
-    """Returns, for each element, the index of the first completion of an add that succeeded, and the add's row."""
+    """Returns, for each element, the index of the first completion of a successful add, and the add's row."""
     sure = history.type[adds] == OK
     rows, numbers = adds[sure], elements.of_adds[sure]
     ends = history.end[rows]
@@ -151,8 +152,8 @@ def _acknowledged(history: Columns, adds: Int64s, elements: Elements) -> tuple[I
 
 
 def _first_missed(known: Int64s, read_start: Int64s, members: list[Int64s]) -> Int64s:
-    """Returns the first read of those that began after an element was known that does not return it; `NONE` if all do."""
-    # The read that must be looked at next: all before it that began after the element was known have returned it.
+    """Returns, for each element, the first read that misses it; `NONE` if there is none."""
+    # The next read to check: all earlier reads that began after the element was known have returned it.
     due = np.searchsorted(read_start, known, side="right")
     for read, returned in enumerate(members):
         due[returned[due[returned] == read]] += 1

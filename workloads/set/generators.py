@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Stream:
-    """Draws the operations of one stream, one after the other."""
+    """Draws the operations of one stream."""
 
     def __init__(self, options: SetOptions, *, seed: int, number: int, streams: int) -> None:
         self._options = options
@@ -29,12 +29,12 @@ class Stream:
         self._added = [0] * options.keys
 
     def next(self) -> Invocation:
-        """Draws the next operation: a read now and then, else an add of a new element."""
+        """Draws the next operation: sometimes a read, otherwise an add of a new element."""
         options = self._options
         kind, place = self._draws.random(), int(self._draws.random() * options.keys)
         key = f"s{place}" if options.keys > 1 else None
         self._count += 1
-        # All streams add to the same sets, so a set has about so many elements; a read returns as many.
+        # All streams add to the same sets, so this is about the number of elements, and the size of a read's result.
         elements = self._added[place] * self._streams
         gap = max(options.reads_every, elements / options.read_cost)
         if kind * (gap + 1) < 1:
@@ -44,7 +44,7 @@ class Stream:
 
 
 class SetGenerator:
-    """Answers each worker the operations of its stream, for ever."""
+    """Gives each worker the operations of its stream, without end."""
 
     def __init__(self, options: SetOptions, *, seed: int, streams: int) -> None:
         self._streams = [Stream(options, seed=seed, number=number, streams=streams) for number in range(streams)]
@@ -54,4 +54,4 @@ class SetGenerator:
         return self._streams[asker.worker].next()
 
     def told(self, event: Op) -> None:
-        """Needs to know nothing of the answers."""
+        """Does nothing: the operations do not depend on answers."""

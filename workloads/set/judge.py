@@ -1,4 +1,4 @@
-"""Checks one set: the kind of each element, and whether the reads fit together.
+"""Checks one set: the kind of each element, and the consistency of the reads.
 
 The kinds of elements (terms as in `Facts`; the module `facts` computes them):
 
@@ -52,10 +52,10 @@ def judge(history: Columns, *, linearizable: bool) -> Judgement:
 
     Args:
         history: The operations of one set.
-        linearizable: Whether reads must be linearizable: a stale element, or reads that do not fit together, are invalid.
+        linearizable: Whether reads must be linearizable. Then stale elements and inconsistent reads are invalid.
 
     Raises:
-        InputError: A function is neither `add` nor `read`, or a read returned something else than a list.
+        InputError: A function is neither `add` nor `read`, or the result of a read is not a list.
     """
     adds, reads = _rows(history)
     elements = Elements(history, adds, reads)
@@ -64,7 +64,7 @@ def judge(history: Columns, *, linearizable: bool) -> Judgement:
 
 
 def _rows(history: Columns) -> tuple[Int64s, Int64s]:
-    """Returns the rows of the adds, and of the reads that succeeded, in the order in which they began."""
+    """Returns the rows of the adds, and those of the successful reads, in the order of their starts."""
     order = np.arange(len(history))
     if len(order) and (np.diff(history.start) < 0).any():
         order = np.argsort(history.start, kind="stable")
@@ -109,7 +109,7 @@ class _Judge:
                 else f"None of {counts['attempted']} elements was both added and read, so nothing was tested."
             )
         elif not found:
-            reason = f"All {seen} elements that are known to be in the set are there, as {counts['reads']} reads say."
+            reason = f"{counts['reads']} reads returned all {seen} elements that are known to be in the set."
         return Judgement(
             verdict=verdict,
             reason=reason,
@@ -135,7 +135,7 @@ class _Judge:
         }
 
     def _figures(self, counts: Mapping[str, int]) -> dict[str, Value]:
-        """Returns what Jepsen's set-full says, in its words; latencies in milliseconds."""
+        """Returns the figures of Jepsen's set-full, with its names; latencies in milliseconds."""
         facts, classes = self.facts, self.classes
         stable = np.flatnonzero(classes["ok"] | classes["recovered"] | classes["stale"])
         lost = np.flatnonzero(classes["lost"])
@@ -156,7 +156,7 @@ class _Judge:
         }
 
     def _since_known_ms(self, numbers: Int64s, last: Int64s) -> Any:
-        """Returns how long after an element was known the last read of a sort began; 0 where none began after that."""
+        """Returns the time from an element being known to the start of its `last` read; 0 if that read began before."""
         began_ns = np.where(last[numbers] == NONE, 0, self._read_ns()[last[numbers]] + 1)
         return np.maximum(0, began_ns - self.history.end_ns[self.facts.known_row[numbers]]) / _MS
 
@@ -184,7 +184,7 @@ class _Judge:
         return [anomaly for kind in kinds for anomaly, _ in zip(find[kind](), range(most), strict=False)]
 
     def _first(self, kind: str) -> list[int]:
-        """Returns the first elements of a sort, in the order in which they became known."""
+        """Returns the first elements of a kind, in the order in which they became known."""
         numbers = np.flatnonzero(self.classes[kind])
         if len(numbers) > MAX_ANOMALIES:
             numbers = numbers[np.argpartition(self.facts.known[numbers], MAX_ANOMALIES)[:MAX_ANOMALIES]]
@@ -295,8 +295,8 @@ class _Judge:
 
 _SENTENCES: Final = {
     "lost": "{number} elements are lost.",
-    "unexpected": "{number} elements were read that cannot have been there.",
-    "duplicated": "{number} elements were read twice at once.",
+    "unexpected": "{number} elements were read before any add of them, or without one.",
+    "duplicated": "{number} elements were returned twice by one read.",
     "stale": "{number} elements were missed by reads that began after they were known.",
     "out-of-order": "{number} reads skipped an element.",
     "incomparable": "{number} pairs of reads saw adds in different orders.",
@@ -304,7 +304,7 @@ _SENTENCES: Final = {
 
 
 def _classes(facts: Facts) -> dict[str, Bools]:
-    """Returns which elements are of each sort; each element is of one sort."""
+    """Returns the elements of each kind; each element has one kind."""
     tried = facts.add != NONE
     unexpected = facts.too_early != NONE
     missed = facts.first_missed != NONE

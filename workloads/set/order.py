@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Skipped(NamedTuple):
-    """A read that returned an element, but not one that was in the set before the add of the former began.
+    """A read that returned an element, but not another one that was in the set before the add of the former began.
 
     Attributes:
         read: The read.
@@ -34,13 +34,13 @@ class Skipped(NamedTuple):
 
 
 class Crossed(NamedTuple):
-    """Two reads of which each returned an element that the other did not.
+    """Two reads that each returned an element which the other did not return.
 
     Attributes:
-        one: A read.
-        other: The other.
-        of_one: An element of the one alone.
-        of_other: An element of the other alone.
+        one: The first read.
+        other: The second read.
+        of_one: An element that only the first read returned.
+        of_other: An element that only the second read returned.
     """
 
     one: int
@@ -54,7 +54,7 @@ def skipped(facts: Facts, sound: Bools) -> list[Skipped]:
 
     Args:
         facts: The facts about the elements.
-        sound: Which elements are looked at: those about which nothing else is wrong.
+        sound: The elements to consider: those without another anomaly.
     """
     known = np.where(sound, facts.known, NEVER)
     order = np.argsort(known)
@@ -76,11 +76,11 @@ def skipped(facts: Facts, sound: Bools) -> list[Skipped]:
 
 
 def crossed(facts: Facts, sound: Bools) -> list[Crossed]:
-    """Returns pairs of reads, neighbours in the order of their sizes, of which none returned all that the other did.
+    """Returns the neighbours in the order of the reads' sizes of which neither returned all elements of the other.
 
     Args:
         facts: The facts about the elements.
-        sound: Which elements are looked at: those about which nothing else is wrong.
+        sound: The elements to consider: those without another anomaly.
     """
     stamp = np.full(len(sound), -1)
     members = [listed[sound[listed]] for listed in facts.members]

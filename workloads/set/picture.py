@@ -1,4 +1,4 @@
-"""The plot of a set's elements over time: each at the height of its place in the order of adds."""
+"""The plot of a set's elements over time. The height of an element is its position in the order of adds."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 
 def picture(history: Columns, facts: Facts, classes: Mapping[str, Bools]) -> dict[str, Value]:
-    """Returns the plot's data: elements when they became known, stale ones while reads missed them.
+    """Returns the plot's data: each element at the time when it became known, and stale ones while reads missed them.
 
-    An element that nothing proves stands where its add began, an unexpected one where a read first returned it, as high as the
-    elements that were added then.
+    An unconfirmed element is at the start of its add. An unexpected element is at its first read, at the height of the elements
+    that were added at that time.
     """
     order = _by_add(history, facts)
     height = np.zeros(len(facts.add), np.int64)
     height[order] = np.arange(len(order))
     reads_ns = history.start_ns[facts.reads]
 
-    def known(sort: str, name: str, tone: Tone) -> Marks:
-        numbers = order[classes[sort][order]]
+    def known(kind: str, name: str, tone: Tone) -> Marks:
+        numbers = order[classes[kind][order]]
         times_ns = history.end_ns[facts.known_row[numbers]]
         return Marks(name=name, tone=tone, time_ns=times_ns, height=height[numbers])
 
@@ -63,7 +63,7 @@ def picture(history: Columns, facts: Facts, classes: Mapping[str, Bools]) -> dic
 
 
 def _by_add(history: Columns, facts: Facts) -> Int64s:
-    """Returns the elements that were added, or may have been, in the order in which their adds began."""
+    """Returns the elements with an add that may have happened, in the order of their adds' starts."""
     tried = np.flatnonzero(facts.add != NONE)
     of_row = np.full(len(history), NONE)
     of_row[facts.add[tried]] = tried

@@ -53,7 +53,7 @@ class SetWorkload:
         self._options = options or SetOptions()
 
     def generator(self, *, seed: int, streams: int) -> Generator:
-        """Returns adds, with a read now and then."""
+        """Returns the generator of the main phase: adds, and sometimes a read."""
         return SetGenerator(self._options, seed=seed, streams=streams)
 
     def describe_streams(self, *, seed: int, streams: int, count: int) -> Value:
@@ -67,7 +67,7 @@ class SetWorkload:
         return described
 
     def final_generator(self, *, history: Sequence[Op], node: Node) -> Generator:  # noqa: ARG002 - the same for each node
-        """Returns a read of every set that was touched."""
+        """Returns a read of every set in the history."""
         return UntilRead(Invocation("read", None, key) for key in keys_of(history))
 
     def judge(self, history: Columns) -> Judgement:

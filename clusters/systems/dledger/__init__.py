@@ -1,1 +1,1 @@
-"""DLedger: a Raft library in Java, as a node with a replicated map of registers (see `node/`), and its client."""
+"""DLedger, a Raft library in Java: a node with a replicated map of registers (see `node/`), and its client."""

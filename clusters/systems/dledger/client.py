@@ -1,6 +1,7 @@
 """The client of DLedger registers: one connection of one process.
 
-`routing` chooses the node. The interpreter limits the time of an answer; if it cancels a call, the connection is closed.
+`routing` chooses the node. The interpreter limits the time of an answer. If it cancels a call, the client closes the
+connection.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from harness.node import Node
     from harness.op import Invocation, Outcome, Value
 
-ONLY_KEY = "register"  # where a workload has one object and no keys
+ONLY_KEY = "register"  # for a workload with one object and no keys
 MIN_INT64, MAX_INT64 = -(2**63), 2**63 - 1
 
 
@@ -28,8 +29,8 @@ class DLedgerClient:
     """A `harness.client.RoutedClient` for registers: read, write, cas.
 
     Attributes:
-        node: Where it was placed, and where it stays if it does not follow.
-        via: The node that its last operation was sent to; None if it does not follow.
+        node: Its own node. A client that does not follow leaders sends everything there.
+        via: The node that received its last operation; None if the client does not follow leaders.
     """
 
     def __init__(self, *, group: Group, node: Node, read_mode: ReadMode, follows: bool) -> None:
@@ -53,7 +54,7 @@ class DLedgerClient:
         self._seat.close()
 
     def _request(self, invocation: Invocation) -> Mapping[str, Value] | None:
-        """Returns what to send; None for what the node cannot store, or would store as something else."""
+        """Returns the request; None if the node cannot store the value unchanged."""
         key, value = invocation.key or ONLY_KEY, invocation.value
         match invocation.f, value:
             case "read", _:
@@ -61,13 +62,13 @@ class DLedgerClient:
             case "write", _ if _is_int64(value):
                 return {"op": "put", "key": key, "value": value}
             case "cas", [expected, new] if _is_int64(new) and (expected is None or _is_int64(expected)):
-                # To expect None is to expect that the register holds nothing.
+                # An expected None matches a register that holds nothing.
                 return {"op": "cas", "key": key, "expected": expected, "value": new}
         return None
 
 
 def _outcome(invocation: Invocation, body: Mapping[str, Value]) -> Outcome:
-    """Returns the outcome of an operation that the state machine has answered; a write has the index of its log entry."""
+    """Returns the outcome of an operation that the state machine answered. A write's outcome has the index of its log entry."""
     value, applied, found = body.get("value"), body.get("applied"), body.get("found")
     holds = found is True and _is_int64(value)
     if not holds and not (found is False and value is None):

@@ -1,7 +1,7 @@
-"""Nodes of the DLedger library, whatever is on top of it: installed, started, broken, and looked at.
+"""The base class of the systems on the DLedger library: it installs and starts nodes, and asks for their status.
 
-A node runs one process. It is ended with SIGKILL: the library takes five seconds for an orderly end, and its promises must
-hold without one.
+A node runs one process. Labrys ends it with SIGKILL. An orderly shutdown of the library takes five seconds, and its guarantees
+must hold without one.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ JAR = Path(__file__).parent / "node" / "target" / "dledger-node.jar"
 NODE_JAR = "/opt/labrys/dledger-node.jar"
 DATA_DIR = "/var/lib/labrys/dledger"
 LOG_DIR = "/var/log/labrys/dledger"
-LAUNCH_LOG = f"{LOG_DIR}/launch.log"  # what the JVM itself writes
+LAUNCH_LOG = f"{LOG_DIR}/launch.log"  # the output of the JVM
 LOG = f"{LOG_DIR}/node.0.log"
 LOGS = (LAUNCH_LOG, LOG, *(f"{LOG_DIR}/node.{age}.log" for age in (1, 2, 3)))
 PATTERN = r"^java .*dledger-node\.jar"
@@ -60,7 +60,7 @@ JVM_FLAGS = (
     "-XX:ReservedCodeCacheSize=32m",
     "-XX:+ExitOnOutOfMemoryError",
     "-Dio.netty.allocator.type=unpooled",
-    "-Dtls.server.mode=disabled",  # else it makes an RSA key at each start: two seconds of CPU, unused
+    "-Dtls.server.mode=disabled",  # otherwise each start makes an unused RSA key, which takes two seconds of CPU
 )
 INDEX_FILE_ENTRIES = 32_768
 STATUS_TIMEOUT_S = 1.0
@@ -76,17 +76,17 @@ FATAL = (
 
 
 class NodeOptions(Protocol):
-    """What the options of every system on this library have."""
+    """The options that every system on this library has."""
 
     @property
-    def heartbeat_ms(self) -> int: ...  # noqa: D102 - as its option says
+    def heartbeat_ms(self) -> int: ...  # noqa: D102 - the option has a help text
 
     @property
     def data_file_bytes(self) -> int: ...  # noqa: D102
 
 
 class DLedgerNodes(System):
-    """Nodes of the library on a cluster; a system below it says what is on top, and who serves.
+    """Nodes of the library on a cluster. A subclass adds arguments and clients, and checks whether a leader serves.
 
     Attributes:
         group: The group of the nodes.
@@ -114,36 +114,46 @@ class DLedgerNodes(System):
 
     @abc.abstractmethod
     def arguments(self) -> Sequence[str]:
-        """Returns what the command line of a node has beside the arguments of every node."""
+        """Returns the system's own arguments for the command line of a node."""
 
     @abc.abstractmethod
     async def is_serving(self, status: NodeStatus) -> bool:
-        """Returns whether a node that says it leads does serve: it has committed an entry of its own term."""
+        """Returns whether a leader serves: whether it has committed an entry of its own term.
+
+        Args:
+            status: The status of a node that reports itself as the leader.
+        """
 
     def versions(self) -> Mapping[str, str]:
-        """Returns the library's version, as the jar says."""
+        """Returns the library's version in the jar, and the jar's hash."""
         _require_jar()
         with zipfile.ZipFile(JAR) as jar:
             manifest = jar.read("META-INF/MANIFEST.MF").decode()
-        stated = dict(line.split(": ", 1) for line in manifest.splitlines() if ": " in line)
-        return {"dledger": stated.get("DLedger-Version", "unknown"), "dledger-node": _sha256(JAR)[:12]}
+        fields = dict(line.split(": ", 1) for line in manifest.splitlines() if ": " in line)
+        return {"dledger": fields.get("DLedger-Version", "unknown"), "dledger-node": _sha256(JAR)[:12]}
 
     def install(self, node: Node) -> None:
-        """Puts the jar on the node, if it is not there yet: a copy, since a jar that changes under a JVM breaks it."""
+        """Copies the jar to the node, if it is not there yet. A node needs its own copy: a change of the jar breaks a JVM.
+
+        Raises:
+            InfrastructureError: The jar is not built.
+            NodeError: The node has no Java.
+        """
         _require_jar()
         remote = self.cluster.remote(node)
         java = remote.run("java -version 2>&1", check=False)
         if java.status != 0:
             raise NodeError(node.name, f"expected Java 17 or later to run DLedger, found: {java.stdout.strip()}")
         digest = _sha256(JAR)
-        has = '[ "$(sha256sum < {} 2>/dev/null)" = ' + shlex.quote(f"{digest}  -") + " ]"
-        own, here = has.format(NODE_JAR), has.format(shlex.quote(str(JAR)))
-        placed = remote.run(
+        is_same = '[ "$(sha256sum < {} 2>/dev/null)" = ' + shlex.quote(f"{digest}  -") + " ]"
+        # A local node sees this machine's files, and copies the jar from there.
+        is_installed, is_visible = is_same.format(NODE_JAR), is_same.format(shlex.quote(str(JAR)))
+        copied = remote.run(
             f"mkdir -p {Path(NODE_JAR).parent} {LOG_DIR}; "
-            f"{own} || {{ {here} && cp {shlex.quote(str(JAR))} {NODE_JAR}; }}",
+            f"{is_installed} || {{ {is_visible} && cp {shlex.quote(str(JAR))} {NODE_JAR}; }}",
             check=False,
         )
-        if placed.status != 0:
+        if copied.status != 0:
             remote.put(JAR, NODE_JAR)
 
     def processes(self, node: Node) -> Sequence[Daemon]:
@@ -158,8 +168,11 @@ class DLedgerNodes(System):
         return (Daemon(role=ROLE, argv=arguments, pattern=PATTERN, ports=(PORT,), data_dir=DATA_DIR, log_files=LOGS),)
 
     def wait_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
-        """Waits until all nodes follow one leader that serves, and have applied what it had committed, if they tell."""
-        wait_until_complete(self, nodes, timeout_s, self._look, called="DLedger", logs=(LAUNCH_LOG, LOG))
+        """Waits until one leader serves, and all nodes follow it and have applied the entries that it has committed.
+
+        Nodes that do not report their indexes need not have applied them.
+        """
+        wait_until_complete(self, nodes, timeout_s, self._look, system_name="DLedger", logs=(LAUNCH_LOG, LOG))
 
     async def _look(self, nodes: Sequence[Node]) -> tuple[Mapping[str, str], Sequence[Node]]:
         statuses = await self._statuses(nodes)
@@ -167,7 +180,7 @@ class DLedgerNodes(System):
         return missing, [node for node in nodes if statuses[node.name] is None]
 
     def fatal_log_patterns(self) -> Sequence[str]:
-        """Returns what a JVM writes when it is broken, and what the node writes when the library gave up."""
+        """Returns patterns of the errors of a broken JVM, and of the node's line after the library gave up."""
         return FATAL
 
     async def lead(self, node: Node, timeout_s: float) -> bool:
@@ -178,24 +191,24 @@ class DLedgerNodes(System):
 
         async def transfer(leader: NodeStatus, limit_s: float) -> None:
             if leader.term is not None:
-                at = next(peer for peer in self.group.nodes if peer.name == leader.node)
-                await self.ask(at, limit_s, functools.partial(Peer.transfer, to=node.name, term=leader.term))
+                old = next(peer for peer in self.group.nodes if peer.name == leader.node)
+                await self.ask(old, limit_s, functools.partial(Peer.transfer, to=node.name, term=leader.term))
 
         return await move_leadership(node.name, timeout_s, serving=serving, transfer=transfer)
 
     async def serving(self, statuses: Mapping[str, NodeStatus | None]) -> NodeStatus | None:
-        """Returns, of the nodes that say they lead, the one of the highest term that serves; None if none does."""
+        """Returns the leader with the highest term that serves; None if no leader serves."""
         for status in leaders_by_term(status for status in statuses.values() if status is not None):
             if await self.is_serving(status):
                 return status
         return None
 
     async def _statuses(self, nodes: Sequence[Node]) -> dict[str, NodeStatus | None]:
-        asked = (self.status(node, slowed(STATUS_TIMEOUT_S)) for node in nodes)
-        return dict(zip([node.name for node in nodes], await asyncio.gather(*asked), strict=True))
+        calls = (self.status(node, slowed(STATUS_TIMEOUT_S)) for node in nodes)
+        return dict(zip([node.name for node in nodes], await asyncio.gather(*calls), strict=True))
 
     async def ask(self, node: Node, timeout_s: float, question: Callable[[Peer], Awaitable[T]]) -> T | None:
-        """Asks a node over a connection of its own; None if it does not answer in time, or not as it should."""
+        """Sends a request to a node over a new connection. Returns None if no proper answer comes in time."""
         try:
             async with asyncio.timeout(timeout_s):
                 peer = await self.group.connect(node, timeout_s)
@@ -208,11 +221,11 @@ class DLedgerNodes(System):
 
 
 def lacking(statuses: Mapping[str, NodeStatus | None], leader: NodeStatus | None) -> dict[str, str]:
-    """Returns what each node lacks to serve together with the others; nothing if they do.
+    """Returns what each node lacks to serve together with the others; empty if they serve.
 
     Args:
-        statuses: Node to what it says; None where it does not answer.
-        leader: The node that leads and serves, if there is one.
+        statuses: The status of each node; None if the node does not answer.
+        leader: The leader that serves, if there is one.
     """
     missing = {}
     for name, status in statuses.items():

@@ -19,11 +19,10 @@ UNEXPECTED_ARGUMENT = 411
 LEADER_NOT_READY = 505
 TERM_NOT_READY = 416
 
-# What a node answers with code 404 if it knows no leader. With a leader it is `not-leader: n3 leads`: a refusal, by which a
-# client learns where to ask.
+# The error for code 404 if the node knows no leader. If it names one, the error is a refusal such as `not-leader: n3 leads`.
 NO_LEADER = "no-leader"
 REFUSALS = ("not-leader",)
-# What the state machine answers to a compare-and-set that does not match.
+# The error of a compare-and-set whose expected value does not match.
 CAS_MISMATCH = "cas-mismatch"
 ANSWERS = (CAS_MISMATCH,)
 MAX_LEADER_CHARACTERS = 100
@@ -68,37 +67,37 @@ NAMES = {
     508: "install-snapshot-error",
 }
 
-# Codes that a write can only get before anything was appended.
+# The library returns these codes for a write only before it appends to the log.
 WRITE_NEVER_HAPPENED = frozenset({400, 401, 404, 415, 420, 503, 506})
 
-# Codes of the remoting layer's header that say that no processor was called.
+# Codes in the remoting layer's header. With the codes of HEADER_NEVER_EXECUTED it called no processor.
 HEADER_NAMES = {1: "system-error", 2: "system-busy", 3: "request-code-not-supported"}
 HEADER_NEVER_EXECUTED = frozenset({2, 3})
 
 
 def name_of(code: int) -> str:
-    """Returns the name of a code for `error` fields; `code-N` for a number that the library does not know."""
+    """Returns the name of a code for `error` fields; `code-N` for a code that the library does not have."""
     return NAMES.get(code, f"code-{code}")
 
 
 def refused_write(code: int, leader: str | None = None) -> Fail | Info:
-    """Returns the outcome of a write that was answered with another code than success.
+    """Returns the outcome of a write whose answer has another code than success.
 
     Args:
         code: The answer's code.
-        leader: The leader that the answer names, if it names one.
+        leader: The leader in the answer; None if there is none.
     """
     error = _refusal(code, leader)
     return Fail(error) if code in WRITE_NEVER_HAPPENED else Info(error)
 
 
 def refused_read(code: int, leader: str | None = None) -> Fail:
-    """Returns the outcome of a read that was answered with another code than success; see `refused_write`."""
+    """Returns the outcome of a read whose answer has another code than success; see `refused_write`."""
     return Fail(_refusal(code, leader))
 
 
 def _refusal(code: int, leader: str | None) -> str:
-    """Returns an error's text; a follower that names its leader and one that knows none have codes of their own."""
+    """Returns the text of an error. A follower that names its leader and one that knows none have different errors."""
     if code != NOT_LEADER:
         return name_of(code)
     return NO_LEADER if leader is None else f"{name_of(code)}: {leader[:MAX_LEADER_CHARACTERS]} leads"
@@ -110,7 +109,7 @@ def refused_by_header(status: int, remark: str, *, is_read: bool) -> Fail | Info
     Args:
         status: The header's code.
         remark: The header's remark.
-        is_read: Whether the operation has no effect in any case.
+        is_read: Whether the operation is a read, which never has an effect.
     """
     name = HEADER_NAMES.get(status, f"remoting-{status}")
     error = f"{name}: {remark[:200]}" if remark else name

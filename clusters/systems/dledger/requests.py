@@ -1,7 +1,7 @@
-"""The requests that a DLedger node answers, and their answers as values.
+"""The requests to a DLedger node, and their answers as values.
 
-Any server of the library answers append, get, metadata and leadership transfer. Requests of our own go through the library's
-user-define code, with the type in the header. See `node/` for the other side.
+Every server of the library answers append, get, metadata and leadership transfer. Labrys' own requests use the library's
+user-defined request code, with their type in the header. `node/` has the server's side.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ GET = 50002
 LEADERSHIP_TRANSFER = 51005
 USER_DEFINED = 59999
 REGISTER, STATUS, DUMP = "1", "2", "3"
-NOBODY = ""  # the name of no node
+NOBODY = ""  # an id that no node has
 
 
 class Peer:
-    """A connection to one node of one group. Nodes go by their names here, and by their ids as members in what is sent."""
+    """A connection to one node of one group. Its methods take and return names of nodes; the messages have ids of members."""
 
     def __init__(self, connection: Connection, *, group: str, node: str, members: Members) -> None:
         self._connection = connection
@@ -40,7 +40,7 @@ class Peer:
 
     @property
     def closed(self) -> bool:
-        """Returns whether no request can be made any more."""
+        """Returns whether the connection is closed."""
         return self._connection.closed
 
     def close(self) -> None:
@@ -48,11 +48,11 @@ class Peer:
         self._connection.close()
 
     async def register(self, request: Mapping[str, Value]) -> Answer:
-        """Asks for a get, put or cas; the answer's body has `code`, and `value`, `applied` and `index` where they apply."""
+        """Sends a get, put or cas. The answer's body has `code`, and `value`, `applied` and `index` as they apply."""
         return await self._own(REGISTER, request)
 
     async def status(self) -> NodeStatus:
-        """Asks the node for its own view."""
+        """Requests the node's status."""
         body = _body(await self._own(STATUS, {}))
         details = {key: value for key, value in body.items() if isinstance(value, int | str)}
         return NodeStatus(
@@ -66,7 +66,7 @@ class Peer:
         )
 
     async def dump(self) -> ReplicaState:
-        """Asks for all registers and the log index that they belong to."""
+        """Requests all registers and their log index."""
         body = _body(await self._own(DUMP, {}))
         registers = body.get("registers")
         if not isinstance(registers, dict):
@@ -75,7 +75,7 @@ class Peer:
         return ReplicaState(node=self._node, applied_index=_integer(body, "appliedIndex"), state=state)
 
     async def transfer(self, to: str, term: int) -> int:
-        """Asks this leader to hand its leadership of `term` to a node; returns DLedger's code."""
+        """Requests that this leader transfers its leadership of `term` to a node. Returns DLedger's code."""
         request = {
             **self._ids,
             "transferId": self._ids["remoteId"],
@@ -92,20 +92,20 @@ class Peer:
     async def get_many(
         self, indexes: Iterable[int], *, window: int, timeout_s: float, take: Callable[[int, Answer], bool]
     ) -> None:
-        """Gets entries; see `Connection.call_many`. The library gives one entry for each request."""
+        """Gets entries; see `Connection.call_many`. The library returns one entry for each request."""
         requests = ({**self._ids, "beginIndex": index} for index in indexes)
         await self._connection.call_many(GET, requests, window=window, timeout_s=timeout_s, take=take)
 
     async def leader(self) -> str | None:
-        """Asks the node which node leads, as far as it knows."""
+        """Requests the leader that the node knows; None if it knows none."""
         body = _body(await self._connection.call(METADATA, self._ids, extension={}))
         return self._leader(body)
 
     async def term(self) -> int:
-        """Asks the node for its current term.
+        """Requests the node's current term.
 
-        The library has no request for it. But a leadership transfer between two nodes that are both not this one is refused
-        with the code "unexpected argument", and the refusal has the term.
+        The library has no request for it. So this requests a leadership transfer between two nodes that do not exist. The node
+        refuses with the code "unexpected argument", and the refusal has the term.
         """
         request = {**self._ids, "transferId": NOBODY, "transfereeId": NOBODY}
         answer = await self._connection.call(LEADERSHIP_TRANSFER, request, extension={})
@@ -114,7 +114,7 @@ class Peer:
         return _integer(answer.body, "term")
 
     def _leader(self, body: Mapping[str, Value]) -> str | None:
-        """Returns the node that an answer names as the leader."""
+        """Returns the name of the leader in an answer; None if there is none."""
         return self._members.name_of(str(body["leaderId"])) if body.get("leaderId") else None
 
     async def _own(self, kind: str, request: Mapping[str, Value]) -> Answer:

@@ -1,8 +1,8 @@
 """The node that a DLedger client contacts: always its own node, or the leader.
 
-A pinned client never leaves its node. So a deposed leader keeps getting requests, and its mistakes show. A following client
-goes to the leader that an answer names. Both pause after a refusal, which comes in less than a millisecond and would otherwise
-use up the processor.
+A pinned client never leaves its node. So a deposed leader still gets requests, and its mistakes show. A following client goes
+to the leader that an answer names. Both pause after a refusal. A refusal takes less than a millisecond, so retries without a
+pause would use up the processor.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class Group:
     """The group that a client talks to.
 
     Attributes:
-        name: The Raft group.
+        name: The name of the Raft group.
         nodes: Its nodes.
-        port: The port of each.
-        members: The nodes as members.
+        port: The port of each node.
+        members: The ids of the nodes as members.
     """
 
     name: str
@@ -49,17 +49,17 @@ class Group:
         """Connects to a node.
 
         Raises:
-            NotSent: It cannot be reached.
+            NotSent: The node cannot be reached.
         """
         connection = await Connection.open(node.address, self.port, timeout_s)
         return Peer(connection, group=self.name, node=node.name, members=self.members)
 
 
 class Seat:
-    """The node that a client is connected to, and the way to the next one.
+    """The connection of a client, which moves to other nodes if the client follows leaders.
 
     Attributes:
-        node: Where the client was placed, and where it stays if it does not follow.
+        node: The client's own node. A pinned client stays there.
     """
 
     def __init__(self, *, group: Group, node: Node, follows: bool) -> None:
@@ -71,21 +71,21 @@ class Seat:
 
     @property
     def via(self) -> str | None:
-        """Returns the node that the next request goes to; None if the client does not follow."""
+        """Returns the node of the next request; None if the client is pinned."""
         return self._at.name if self._follows else None
 
     async def ask(
         self, question: Callable[[Peer], Awaitable[Answer]], *, is_read: bool, timeout_s: float | None = None
     ) -> Answer | Fail | Info:
-        """Asks the node, and moves on where it refuses or does not answer.
+        """Sends a request to the node. A following client moves to another node if it refuses or does not answer.
 
         Args:
-            question: Asks it.
-            is_read: Whether the operation has no effect, so that without a success it is a fail.
-            timeout_s: How long the answer may take; None where the caller bounds it.
+            question: Sends the request.
+            is_read: Whether the operation is a read. A read has no effect, so its outcome without a success is `Fail`.
+            timeout_s: The time limit of the answer; None if the caller limits it.
 
         Returns:
-            The answer, if its code is success; else what became of the operation.
+            The answer, if its code is success; otherwise the outcome of the operation.
         """
         try:
             async with asyncio.timeout(timeout_s):
@@ -95,9 +95,9 @@ class Seat:
             await asyncio.sleep(REFUSAL_PAUSE_S)
             return Fail(f"not-connected: {error}")
         except (RemotingError, TimeoutError) as error:
-            said = f"{self._at.name} did not answer in {timeout_s:g} s" if isinstance(error, TimeoutError) else error
+            reason = f"{self._at.name} did not answer in {timeout_s:g} s" if isinstance(error, TimeoutError) else error
             self._leave(None)
-            return no_answer(f"no-answer: {said}", is_read=is_read)
+            return no_answer(f"no-answer: {reason}", is_read=is_read)
         if answer.status not in HEADER_OK:
             return outcomes.refused_by_header(answer.status, answer.remark, is_read=is_read)
         if answer.body.get("code") == outcomes.SUCCESS:
@@ -116,22 +116,26 @@ class Seat:
         return self._peer
 
     async def _refused(self, body: Mapping[str, Value], *, is_read: bool) -> Fail | Info:
-        """Goes to the leader, if this client follows and one is named; if none is, to the next node, after a pause."""
-        code, told = body.get("code"), body.get("leaderId")
+        """Returns the outcome of a refused operation.
+
+        A following client goes to the leader that the refusal names. If it names none, the client goes to the next node after
+        a pause.
+        """
+        code, leader_id = body.get("code"), body.get("leaderId")
         if not isinstance(code, int):
             return no_answer("bad-answer: no code", is_read=is_read)
-        leader = self._group.members.name_of(told) if isinstance(told, str) else None
+        leader = self._group.members.name_of(leader_id) if isinstance(leader_id, str) else None
         named = leader if leader != self._at.name else None
         if code in NOT_SERVING and self._follows and named is not None:
             self._leave(named)
         else:
             await asyncio.sleep(REFUSAL_PAUSE_S)
-            if code in NOT_SERVING and told is None:
+            if code in NOT_SERVING and leader_id is None:
                 self._leave(None)
         return outcomes.refused_read(code, named) if is_read else outcomes.refused_write(code, named)
 
     def _leave(self, leader: str | None) -> None:
-        """Drops the connection; a following client turns to the leader, or to the next node if none is known."""
+        """Closes the connection. A following client goes to the leader, or to the next node if it knows no leader."""
         self.close()
         if self._follows:
             names = [node.name for node in self._group.nodes]
@@ -140,5 +144,5 @@ class Seat:
 
 
 def no_answer(error: str, *, is_read: bool) -> Fail | Info:
-    """Returns the outcome of an operation without an answer that could be used: a read has no effect, all else may have."""
+    """Returns the outcome of an operation without a usable answer: `Fail` for a read, which has no effect, else `Info`."""
     return Fail(error) if is_read else Info(error)

@@ -35,7 +35,7 @@ class DLedgerSystem(DLedgerNodes):
         self._options = options
 
     def arguments(self) -> Sequence[str]:
-        """Returns how often snapshots are made, if they are."""
+        """Returns the arguments that turn on snapshots, if the options do."""
         threshold = self._options.snapshot_threshold
         return ("--snapshot-threshold", str(threshold)) if threshold else ()
 
@@ -45,13 +45,13 @@ class DLedgerSystem(DLedgerNodes):
         return DLedgerClient(group=self.group, node=node, read_mode=self._options.read_mode, follows=follows)
 
     async def status(self, node: Node, timeout_s: float) -> NodeStatus | None:
-        """Asks a node for its own view; None if it does not answer in time."""
+        """Returns a node's status; None if it does not answer in time."""
         return await self.ask(node, timeout_s, lambda peer: peer.status())
 
     async def replica(self, node: Node, timeout_s: float) -> ReplicaState | None:
-        """Dumps the registers of a node; None if it does not answer in time, or is just applying entries."""
+        """Returns the registers of a node; None if it does not answer in time."""
         return await self.ask(node, timeout_s, lambda peer: peer.dump())
 
     async def is_serving(self, status: NodeStatus) -> bool:
-        """Returns whether this leader has committed an entry of its own term; the node says so itself."""
+        """Returns whether this leader has committed an entry of its own term. Its status has this as `readyTerm`."""
         return status.details is not None and status.details.get("readyTerm") == status.term

@@ -1,10 +1,10 @@
-"""The client of DLedger's log: one connection of one process, which appends and gets entries.
+"""The client of DLedger's log: one connection of one process. It appends and gets entries.
 
 The set or the log of a key consists of the entries that clients have appended with this key. All keys share one log, so the
 offsets of a key have gaps.
 
-Each request of an operation has its own deadline. So a read of a long log may take long, and a silent node is noticed soon. A
-read without an answer in its middle fails as a whole: an error never shortens a list.
+Each request of an operation has its own deadline. So a read of a long log can take long, and the client still notices a silent
+node soon. If one request gets no answer, the whole read fails: an error never shortens a list.
 
 `barrier` is linearizable if the library keeps the guarantees of Raft. A leader that commits an entry of its own term was the
 leader when it appended the entry, so its log had every entry committed before. Entries below a committed entry are committed,
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from harness.node import Node
     from harness.op import Invocation, Outcome, Value
 
-# A leader tells after two to three seconds that a quorum did not answer it in time.
+# A leader without a quorum answers with an error after two to three seconds.
 ANSWER_TIMEOUT_S = 5.0
 
 
 class _Found(NamedTuple):
-    """What a read found.
+    """The result of a read.
 
     Attributes:
         values: The offset and the value of each entry.
-        marker: The index of the read's own entry, at which it stands in the log; None without a barrier.
+        marker: The index of the read's marker in the log; None without a barrier.
     """
 
     values: list[tuple[int, Value]]
@@ -54,8 +54,8 @@ class LogClient:
     """A `harness.client.RoutedClient` for sets (`add`, `read` of all) and logs (`append`, `read` by offset or range).
 
     Attributes:
-        node: Where it was placed, and where it stays if it does not follow.
-        via: The node that its last operation was sent to; None if it does not follow.
+        node: The client's own node. A pinned client stays there.
+        via: The node that received its last operation; None if the client is pinned.
     """
 
     def __init__(self, *, group: Group, node: Node, barrier: bool, window: int, follows: bool) -> None:
@@ -92,7 +92,7 @@ class LogClient:
         self._seat.close()
 
     async def _append(self, key: str | None, value: Value) -> int | Fail | Info:
-        """Appends a value; returns its index, or what became of the operation."""
+        """Appends a value. Returns its index; without one, the outcome of the operation."""
         try:
             body = encode(key, value)
         except (ValueError, TypeError, RecursionError):
@@ -104,7 +104,7 @@ class LogClient:
         return index if _is_offset(index) else Info(f"bad-answer: index {str(index)[:100]}")
 
     async def _read(self, key: str | None, first: int, last: int | None) -> _Found | Fail | Info:
-        """Reads a range of the log; returns what there is, or what became of the operation."""
+        """Reads a range of the log. Returns the entries; without them, the outcome of the operation."""
         marker: int | None = None
         if self._barrier:
             appended = await self._marker()
@@ -117,7 +117,7 @@ class LogClient:
         return _Found(values_of(entries, key), marker) if isinstance(answer, Answer) else answer
 
     async def _marker(self) -> int | Fail | Info:
-        """Appends a marker; returns its index when it is committed."""
+        """Appends a marker, and waits until it is committed. Returns its index; without one, the outcome of the operation."""
         answer = await self._seat.ask(lambda peer: peer.append(BARRIER), is_read=True, timeout_s=ANSWER_TIMEOUT_S)
         if not isinstance(answer, Answer):
             return answer
@@ -130,11 +130,11 @@ class LogClient:
         Args:
             peer: The node.
             first: The first index.
-            last: The last one; None: as far as there are any.
-            entries: Gets the entries up to the first that is not there.
+            last: The last index; None: the end of the log.
+            entries: The list to fill with the entries up to the first missing one.
 
         Returns:
-            An answer with success; or the first that is neither an entry nor says that there is none.
+            An answer with success; or the first answer that has neither an entry nor the code "index out of range".
         """
         found: dict[int, Entry] = {}
         refusals: list[Answer] = []
@@ -152,7 +152,7 @@ class LogClient:
         await peer.get_many(indexes, window=self._window, timeout_s=ANSWER_TIMEOUT_S, take=take)
         if refusals:
             return refusals[0]
-        # Requests were in flight behind the first index that was not there, and an entry may have come to theirs meanwhile.
+        # A request in flight behind the first missing index may have found an entry that was appended meanwhile.
         entries.extend(found[index] for index in itertools.takewhile(found.__contains__, itertools.count(first)))
         return Answer(status=outcomes.SUCCESS, remark="", body={"code": outcomes.SUCCESS})
 

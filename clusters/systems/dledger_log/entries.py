@@ -1,7 +1,8 @@
-"""The entries that clients write into the log and read from it.
+"""The entries that clients append to the log and read from it.
 
-An entry of an unknown writer is not left out. It becomes an element without an add, so that the checker reports it. The
-library's own entries (`NOOP`, `CONFIG_CHANGE`) and the markers of reads are skipped.
+A read skips the library's own entries (`NOOP`, `CONFIG_CHANGE`) and the markers of reads. It does not skip an entry of an
+unknown
+writer: such an entry becomes an element without an add, and the checker reports it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from harness.op import Value
 
-# A marker, by which a read learns how far the log is committed.
+# The marker of a read. Once it is committed, all entries below it are committed too.
 BARRIER = b'{"barrier":true}'
 NORMAL = 1  # the magic number of an entry that a client has appended
 MAX_FOREIGN_CHARACTERS = 100
@@ -31,8 +32,8 @@ class Entry:
 
     Attributes:
         index: Its index.
-        magic: What kind of entry it is.
-        body: What a client has appended.
+        magic: The kind of the entry.
+        body: The content that a client has appended.
     """
 
     index: int
@@ -50,10 +51,10 @@ def encode(key: str | None, value: Value) -> bytes:
 
 
 def entry_of(body: Mapping[str, Value], index: int) -> Entry:
-    """Returns the entry of an answer to a request for the entry at an index.
+    """Returns the entry in the answer to a request for the entry at an index.
 
     Raises:
-        BadAnswer: It has none, or another one.
+        BadAnswer: The answer has no entry, or that of another index.
     """
     found = body.get("entries")
     match found:
@@ -72,7 +73,7 @@ def _bytes(text: Value, index: int) -> bytes:
 
 
 def values_of(entries: list[Entry], key: str | None) -> list[tuple[int, Value]]:
-    """Returns the index and the value of each entry that is of a key, or that nobody of ours has written."""
+    """Returns the index and the value of each entry of a key, and of each entry that no client of the run has written."""
     return [(entry.index, value) for entry in entries for value in _values(entry, key)]
 
 

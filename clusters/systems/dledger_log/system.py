@@ -46,7 +46,7 @@ class DLedgerLogSystem(DLedgerNodes):
         self._options = options
 
     def arguments(self) -> Sequence[str]:
-        """Returns that there is no state machine."""
+        """Returns the arguments that turn off the state machine."""
         return ("--state-machine", "none")
 
     def client(self, process: int, node: Node, *, pinned: bool = False) -> LogClient:
@@ -60,9 +60,9 @@ class DLedgerLogSystem(DLedgerNodes):
         )
 
     async def status(self, node: Node, timeout_s: float) -> NodeStatus | None:
-        """Asks a node for its term and for the leader that it knows; None if it does not answer in time.
+        """Returns a node's term and the leader that it knows; None if it does not answer in time.
 
-        Its role follows from that: a node that names itself leads, as far as it knows.
+        Its role follows from the leader: a node that names itself believes that it is the leader.
         """
 
         async def view(peer: Peer) -> NodeStatus:
@@ -70,7 +70,7 @@ class DLedgerLogSystem(DLedgerNodes):
             while True:
                 leader = await peer.leader()
                 before, term = term, await peer.term()
-                if before == term:  # so both are of one moment
+                if before == term:  # so the leader belongs to this term
                     break
             role = "leader" if leader == node.name else "candidate" if leader is None else "follower"
             return NodeStatus(node=node.name, role=role, term=term, leader=leader)
@@ -78,7 +78,7 @@ class DLedgerLogSystem(DLedgerNodes):
         return await self.ask(node, timeout_s, view)
 
     async def is_serving(self, status: NodeStatus) -> bool:
-        """Returns whether this leader commits a marker now."""
+        """Appends a marker, and returns whether the leader commits it."""
         node = next(node for node in self.group.nodes if node.name == status.node)
         answer = await self.ask(node, ANSWER_TIMEOUT_S, lambda peer: peer.append(BARRIER))
         return answer is not None and answer.body.get("code") == SUCCESS

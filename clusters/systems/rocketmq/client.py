@@ -1,7 +1,7 @@
-"""The client of RocketMQ's controllers: one connection of one process, and those of the heartbeats of its broker.
+"""The client of RocketMQ's controllers: one connection of one process, and the connections of its broker's heartbeats.
 
-A pinned client never leaves its node, so that a deposed leader keeps getting requests. A following client goes to the leader
-that a refusal names. Both pause after a refusal. The interpreter limits the time of an answer.
+A pinned client never leaves its node, so a deposed leader still gets requests. A following client goes to the leader that a
+refusal names. Both pause after a refusal. The interpreter limits the time of an answer.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from clusters.systems.remoting import BadAnswer, Connection, NotSent, RemotingError
-from clusters.systems.rocketmq.heartbeats import Heartbeats, beaten
+from clusters.systems.rocketmq.heartbeats import Heartbeats, heartbeat_outcome
 from clusters.systems.rocketmq.outcomes import NOT_LEADER, SUCCESS, Meaning, meaning_of, not_answered, not_leader
 from clusters.systems.rocketmq.requests import REQUESTS, metadata
 from harness.op import Fail, Info, Ok
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from harness.node import Node
     from harness.op import Invocation, Outcome
 
-ONLY_GROUP = "group"  # where a workload has one object and no keys
+ONLY_GROUP = "group"  # for a workload with one object and no keys
 CONNECT_TIMEOUT_S = 2.0
 METADATA_TIMEOUT_S = 1.0
 REFUSAL_PAUSE_S = 0.1
@@ -36,8 +36,8 @@ class Controllers:
     """The controllers that a client talks to.
 
     Attributes:
-        nodes: Their nodes.
-        port: The port of each.
+        nodes: The controllers' nodes.
+        port: The port of each controller.
     """
 
     nodes: Sequence[Node]
@@ -47,23 +47,23 @@ class Controllers:
         """Connects to a controller.
 
         Raises:
-            NotSent: It cannot be reached.
+            NotSent: The controller cannot be reached.
         """
         return await Connection.open(node.address, self.port, timeout_s)
 
     def at(self, address: str | None) -> str | None:
-        """Returns the name of the node at an address `host:port`; None for an address of no node."""
+        """Returns the name of the node at an address `host:port`; None if no node has this address."""
         return next((node.name for node in self.nodes if address == f"{node.address}:{self.port}"), None)
 
 
 class ControllerClient:
     """A `harness.client.RoutedClient` for broker groups: a key is the name of a group.
 
-    A function is one of `REQUESTS`, or `leave`, which ends what `heartbeat` began.
+    A function is one of `REQUESTS`, or `heartbeat`, or `leave`, which closes the connections of the heartbeats.
 
     Attributes:
-        node: Where it was placed, and where it stays if it does not follow.
-        via: The node that its last operation was sent to; None if it does not follow.
+        node: The client's own node. A pinned client stays there.
+        via: The node that received its last operation; None if the client is pinned.
     """
 
     def __init__(self, *, controllers: Controllers, node: Node, follows: bool) -> None:
@@ -76,10 +76,10 @@ class ControllerClient:
         self.via: str | None = None
 
     async def invoke(self, invocation: Invocation) -> Outcome:
-        """Carries out a request to the broker group `invocation.key`; an answer is `Ok`, whatever its code is."""
+        """Carries out a request for the broker group `invocation.key`. The outcome of every answer is `Ok`, with its code."""
         name = invocation.key or ONLY_GROUP
         if invocation.f in {"heartbeat", "leave"}:
-            return await self._lived(invocation.f, name, invocation.value)
+            return await self._heartbeat_or_leave(invocation.f, name, invocation.value)
         request = REQUESTS.get(invocation.f)
         if request is None:
             return Fail(f"unsupported: {invocation.f[:100]}")
@@ -100,18 +100,18 @@ class ControllerClient:
         return outcome_of(request, name, answer)
 
     async def close(self) -> None:
-        """Closes the connection, and those of the heartbeats: the client's brokers end with it."""
+        """Closes the connection and those of the heartbeats, so the client's brokers end too."""
         self._close()
         self._heartbeats.close()
 
-    async def _lived(self, f: str, name: str, argument: Mapping[str, Any]) -> Outcome:
-        """Sends a heartbeat on connections of its own, to all controllers; or closes these connections."""
+    async def _heartbeat_or_leave(self, f: str, name: str, argument: Mapping[str, Any]) -> Outcome:
+        """Sends a heartbeat to all controllers over its own connections, or closes these connections."""
         self.via = None
         if f == "leave":
             self._heartbeats.leave(name, argument["id"])
             return Ok({"code": SUCCESS})
-        self._heartbeats.leave_others(name)  # groups come one after the other
-        outcome = beaten(await self._heartbeats.beat(name, argument, HEARTBEAT_TIMEOUT_S))
+        self._heartbeats.leave_others(name)  # the workload uses groups one after the other
+        outcome = heartbeat_outcome(await self._heartbeats.beat(name, argument, HEARTBEAT_TIMEOUT_S))
         if isinstance(outcome, Fail):
             await asyncio.sleep(REFUSAL_PAUSE_S)
         return outcome
@@ -122,7 +122,7 @@ class ControllerClient:
         return self._connection
 
     async def _refused(self) -> Fail:
-        """Asks who leads; a following client goes there, or to the next node if nobody is known to lead."""
+        """Asks for the leader. A following client goes there, or to the next node if there is no known leader."""
         leader = None
         try:
             async with asyncio.timeout(METADATA_TIMEOUT_S):
@@ -139,7 +139,7 @@ class ControllerClient:
         return not_leader(named)
 
     def _leave(self, leader: str | None) -> None:
-        """Drops the connection; a following client turns to the leader, or to the next node if none is known."""
+        """Closes the connection. A following client goes to the leader, or to the next node if it knows no leader."""
         self._close()
         if self._follows:
             names = [node.name for node in self._controllers.nodes]
@@ -153,14 +153,14 @@ class ControllerClient:
 
 
 class SplitClient:
-    """Two clients of one process: one that reads at its node, whoever leads, and one that follows the leader with all else.
+    """Two clients of one process: one sends reads to its own node, and one sends all other requests to the leader.
 
-    A change keeps the only thread of a leader that was cut off busy for seconds; this way it gets reads alone. It is a
-    `harness.client.RoutedClient`.
+    A change would block the only thread of an isolated leader for seconds. With this client such a leader gets only reads. It
+    is a `harness.client.RoutedClient`.
 
     Attributes:
-        node: Where both were placed.
-        via: The node that the last operation was sent to; None if it was a read.
+        node: The node of both clients.
+        via: The node that received the last operation; None if it was a read.
     """
 
     def __init__(self, *, reader: ControllerClient, other: ControllerClient) -> None:
@@ -178,7 +178,7 @@ class SplitClient:
         return outcome
 
     async def close(self) -> None:
-        """Closes both."""
+        """Closes both clients."""
         await self._reader.close()
         await self._other.close()
 
@@ -187,19 +187,19 @@ def outcome_of(request: Request, name: str, answer: Answer) -> Outcome:
     """Returns the outcome of an operation that a leader answered.
 
     Args:
-        request: What was asked.
+        request: The request.
         name: The broker group.
-        answer: What came; its code is not that of `NOT_LEADER`.
+        answer: The answer; its code is not `NOT_LEADER`.
     """
     if meaning_of(answer.status) is not Meaning.ANSWER:
         return not_answered(answer.status, answer.remark, is_read=request.is_read)
     try:
         return Ok(request.value(name, answer))
     except BadAnswer as error:
-        said = f" ({answer.remark[:100]})" if answer.remark else ""
-        return _no_answer(f"bad-answer: code {answer.status}{said}: {error}", is_read=request.is_read)
+        remark = f" ({answer.remark[:100]})" if answer.remark else ""
+        return _no_answer(f"bad-answer: code {answer.status}{remark}: {error}", is_read=request.is_read)
 
 
 def _no_answer(error: str, *, is_read: bool) -> Fail | Info:
-    """Returns the outcome of an operation without an answer that could be used: a read has no effect, all else may have."""
+    """Returns the outcome of an operation without a usable answer: `Fail` for a read, which has no effect, else `Info`."""
     return Fail(error) if is_read else Info(error)

@@ -1,7 +1,7 @@
 """RocketMQ's controllers as a system under test, on either consensus library.
 
-A controller decides who is master of each group of brokers. It runs as the release has it: its own class, its own jars, a
-configuration file. Clients speak to it over RocketMQ's remoting protocol.
+A controller elects the master of each group of brokers. A node runs the release's own controller class and jars, with a
+configuration file. Clients use RocketMQ's remoting protocol.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ CLASS = "org.apache.rocketmq.controller.ControllerStartup"
 DATA_DIR = "/var/lib/labrys/rocketmq-controller"
 LOG_DIR = "/var/log/labrys/rocketmq-controller"
 CONFIG = "/etc/labrys/rocketmq-controller.conf"
-LAUNCH_LOG = f"{LOG_DIR}/launch.log"  # what the JVM itself writes
-OWN_LOGS = f"{LOG_DIR}/logs/rocketmqlogs"  # below the home that the JVM is given
+LAUNCH_LOG = f"{LOG_DIR}/launch.log"  # the output of the JVM
+OWN_LOGS = f"{LOG_DIR}/logs/rocketmqlogs"  # RocketMQ's path below `user.home`, which is LOG_DIR
 LOGS = (LAUNCH_LOG, *(f"{OWN_LOGS}/{name}.log" for name in ("controller", "controller_default", "dledger", "jraft")))
 JVM_FLAGS = (
     "-Xms96m",
@@ -62,12 +62,12 @@ JVM_FLAGS = (
     "-XX:ActiveProcessorCount=2",
     "-XX:-UsePerfData",
     "-XX:+ExitOnOutOfMemoryError",
-    "-Dtls.server.mode=disabled",  # else it makes a key at each start, in vain, and logs an error
+    "-Dtls.server.mode=disabled",  # otherwise each start makes an unused key, and logs an error
     "--add-exports=java.base/sun.nio.ch=ALL-UNNAMED",
     "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
     "--add-opens=java.base/java.nio=ALL-UNNAMED",
-    # Hessian writes the snapshots of a controller on jraft. Where it cannot look into these, no snapshot can be saved, and the
-    # first try puts every controller out of service for good.
+    # Hessian writes the snapshots of a controller on jraft, and needs access to these packages. Without it, the first snapshot
+    # fails, and every controller stops serving for good.
     "--add-opens=java.base/java.lang=ALL-UNNAMED",
     "--add-opens=java.base/java.util=ALL-UNNAMED",
     "--add-opens=java.base/java.util.concurrent=ALL-UNNAMED",
@@ -75,7 +75,7 @@ JVM_FLAGS = (
 )
 MAPPED_FILE_BYTES = 8 * 1024 * 1024
 STATUS_TIMEOUT_S = 1.0
-PROBED_GROUP = "labrys-ready"  # a group that nobody registers: a leader that serves proposes the id 1
+PROBED_GROUP = "labrys-ready"  # no broker registers in this group, so a leader that serves proposes the id 1
 FATAL = (
     r"OutOfMemoryError",
     r"StackOverflowError",
@@ -127,7 +127,7 @@ class RocketMQController(System):
         self.controllers = Controllers(nodes=tuple(cluster.nodes), port=PORT)
 
     def versions(self) -> Mapping[str, str]:
-        """Returns the release, the library by which it agrees, and which jars they are."""
+        """Returns the versions of the release and of its consensus library, and a hash of the jars."""
         version = self._options.rocketmq_version
         place = jars.folder(version)
         library = "dledger" if self._is_dledger else "jraft-core"
@@ -135,17 +135,21 @@ class RocketMQController(System):
         return {"rocketmq": version, library: ", ".join(found) or "unknown", "jars": jars.digest(place)[:12]}
 
     def install(self, node: Node) -> None:
-        """Puts the jars on the node, if they are not there yet."""
+        """Copies the jars to the node, if they are not there yet.
+
+        Raises:
+            NodeError: The node has no Java of the required version, or the jars cannot be copied.
+        """
         remote = self.cluster.remote(node)
         java = remote.run("java -version 2>&1", check=False)
-        stated = re.search(r'version "(\d+)', java.stdout)
-        if java.status != 0 or stated is None or int(stated[1]) < JAVA_VERSION:
-            found = f"Java {stated[1]}" if stated else "none"
-            said = java.stdout.strip().partition("\n")[0] or "nothing"
+        version = re.search(r'version "(\d+)', java.stdout)
+        if java.status != 0 or version is None or int(version[1]) < JAVA_VERSION:
+            found = f"Java {version[1]}" if version else "none"
+            output = java.stdout.strip().partition("\n")[0] or "nothing"
             raise NodeError(
                 node.name,
-                f"expected Java {JAVA_VERSION} or later to run RocketMQ, found {found} (`java -version` says: {said}); "
-                f"`apt-get install {self.programs[0].package}` brings it",
+                f"expected Java {JAVA_VERSION} or later to run RocketMQ, found {found} (`java -version` prints: {output}); "
+                f"`apt-get install {self.programs[0].package}` installs it",
             )
         jars.install(remote, self._options.rocketmq_version)
 
@@ -197,35 +201,35 @@ class RocketMQController(System):
         return "".join(f"{key}={value}\n" for key, value in lines.items())
 
     def wait_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
-        """Waits until all controllers name one leader, which serves."""
-        wait_until_complete(self, nodes, timeout_s, self._look, called="RocketMQ's controller", logs=LOGS)
+        """Waits until all controllers name the same leader, and the leader serves."""
+        wait_until_complete(self, nodes, timeout_s, self._look, system_name="RocketMQ's controller", logs=LOGS)
 
     async def _look(self, nodes: Sequence[Node]) -> tuple[Mapping[str, str], Sequence[Node]]:
-        asked = await asyncio.gather(*(self.status(node, slowed(STATUS_TIMEOUT_S)) for node in nodes))
-        statuses = dict(zip([node.name for node in nodes], asked, strict=True))
+        answers = await asyncio.gather(*(self.status(node, slowed(STATUS_TIMEOUT_S)) for node in nodes))
+        statuses = dict(zip([node.name for node in nodes], answers, strict=True))
         missing = lacking(statuses)
         if not missing:
-            leader = leaders_by_term(status for status in asked if status is not None)[0].node
+            leader = leaders_by_term(status for status in answers if status is not None)[0].node
             if not await self._serves(self._node(leader)):
-                missing = {leader: "leads, and does not serve yet"}
+                missing = {leader: "leads, but does not serve yet"}
         return missing, [node for node in nodes if statuses[node.name] is None]
 
     def fatal_log_patterns(self) -> Sequence[str]:
-        """Returns what a JVM writes when it is broken."""
+        """Returns patterns of the errors of a broken JVM, and of a broken state machine of jraft."""
         return FATAL
 
     def client(self, process: int, node: Node, *, pinned: bool = False) -> ControllerClient | SplitClient:
         """Returns the client of a process."""
 
-        def made(*, follows: bool) -> ControllerClient:
+        def make(*, follows: bool) -> ControllerClient:
             return ControllerClient(controllers=self.controllers, node=node, follows=follows)
 
         if self._options.pinned_reads and not pinned:
-            return SplitClient(reader=made(follows=False), other=made(follows=True))
-        return made(follows=not pinned and self._options.routing.follows(process, len(self.controllers.nodes)))
+            return SplitClient(reader=make(follows=False), other=make(follows=True))
+        return make(follows=not pinned and self._options.routing.follows(process, len(self.controllers.nodes)))
 
     async def status(self, node: Node, timeout_s: float) -> NodeStatus | None:
-        """Asks a controller for its view (1005); None if it does not answer in time. On jraft it tells no term."""
+        """Returns a controller's status (request 1005); None if it does not answer in time. On jraft, the term is None."""
 
         async def ask(connection: Connection) -> NodeStatus:
             view = await metadata(connection)
@@ -240,7 +244,7 @@ class RocketMQController(System):
         return await self._ask(node, timeout_s, ask)
 
     async def lead(self, node: Node, timeout_s: float) -> bool:
-        """Moves the leadership by the request of the library; see `move_leadership`."""
+        """Moves the leadership with the library's own request; see `move_leadership`."""
 
         async def transfer(leader: NodeStatus, limit_s: float) -> None:
             await self._transfer(self._node(leader.node), leader.term, node, limit_s)
@@ -248,7 +252,7 @@ class RocketMQController(System):
         return await move_leadership(node.name, timeout_s, serving=self._serving, transfer=transfer)
 
     async def _transfer(self, leader: Node, term: int | None, to: Node, limit_s: float) -> None:
-        """Asks a leader to hand over; whether it did shows in who leads then."""
+        """Requests that a leader transfers its leadership. The caller must check who leads afterwards."""
         if self._is_dledger:
             if term is not None:
                 await self._ask(
@@ -261,22 +265,24 @@ class RocketMQController(System):
             )
 
     async def _serving(self) -> NodeStatus | None:
-        """Returns, of the controllers that say they lead, the one of the highest term that serves; None if none does."""
-        asked = await asyncio.gather(*(self.status(node, slowed(STATUS_TIMEOUT_S)) for node in self.controllers.nodes))
-        for status in leaders_by_term(status for status in asked if status is not None):
+        """Returns the leader with the highest term that serves; None if no leader serves."""
+        answers = await asyncio.gather(
+            *(self.status(node, slowed(STATUS_TIMEOUT_S)) for node in self.controllers.nodes)
+        )
+        for status in leaders_by_term(status for status in answers if status is not None):
             if await self._serves(self._node(status.node)):
                 return status
         return None
 
     async def _serves(self, node: Node) -> bool:
-        """Says whether a controller answers a read that only a leader answers."""
+        """Returns whether a controller answers a read that only a leader answers."""
         answer = await self._ask(
             node, slowed(STATUS_TIMEOUT_S), lambda connection: REQUESTS["next"].ask(connection, PROBED_GROUP, None)
         )
         return answer is not None and answer.status == SUCCESS
 
     async def _ask(self, node: Node, timeout_s: float, question: Callable[[Connection], Awaitable[T]]) -> T | None:
-        """Asks a controller over a connection of its own; None if it does not answer in time, or not as it should."""
+        """Sends a request to a controller over a new connection. Returns None if no proper answer comes in time."""
         try:
             async with asyncio.timeout(timeout_s):
                 connection = await self.controllers.connect(node, timeout_s)
@@ -295,10 +301,10 @@ class RocketMQController(System):
 
 
 def lacking(statuses: Mapping[str, NodeStatus | None]) -> dict[str, str]:
-    """Returns what each node lacks to serve together with the others; nothing if they do.
+    """Returns what each node lacks to serve together with the others; empty if they serve.
 
     Args:
-        statuses: Node to what it says; None where it does not answer.
+        statuses: The status of each node; None if the node does not answer.
     """
     leading = [status.node for status in statuses.values() if status is not None and status.role == LEADER]
     missing = {}
@@ -306,8 +312,8 @@ def lacking(statuses: Mapping[str, NodeStatus | None]) -> dict[str, str]:
         if status is None:
             missing[name] = "does not answer"
         elif len(leading) != 1:
-            who = f"{' and '.join(leading)} lead" if leading else "nobody leads"
-            missing[name] = f"sees {status.leader or 'no leader'}; {who}"
+            leaders = f"{' and '.join(leading)} lead" if leading else "nobody leads"
+            missing[name] = f"sees {status.leader or 'no leader'}; {leaders}"
         elif status.leader != leading[0]:
             missing[name] = f"sees {status.leader or 'no leader'}, not {leading[0]}"
     return missing

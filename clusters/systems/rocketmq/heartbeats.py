@@ -1,7 +1,7 @@
-"""The heartbeats of brokers: each broker has its own connection to every controller, as long as it lives.
+"""The heartbeats of brokers: each living broker has its own connection to every controller.
 
-A controller takes a broker for dead when the connection of its heartbeats closes, or after the timeout of the heartbeat, which
-is a day here. On dledger, each controller knows only the heartbeats that it got itself, so each broker sends them to all.
+A controller regards a broker as dead when the connection of its heartbeats closes, or after the heartbeat's time-out, which is
+a day here. On dledger, a controller knows only the heartbeats that it received itself, so each broker sends them to all.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class Heartbeats:
         Args:
             name: The broker group.
             argument: `id`, `epoch`, `max_offset` and `priority` of the broker.
-            timeout_s: How long each answer may take.
+            timeout_s: The time limit of each answer.
 
         Returns:
-            Node to its answer, or why there is none.
+            The answer of each node, or the error.
         """
 
         async def one(node: Node) -> Answer | RemotingError:
@@ -62,7 +62,7 @@ class Heartbeats:
         return {node.name: answer for node, answer in zip(nodes, answers, strict=True)}
 
     def leave(self, name: str, broker: int | None = None) -> None:
-        """Closes the connections of a broker, or of all brokers of a group: they are dead as soon as controllers notice."""
+        """Closes the connections of a broker, or of all brokers of a group. The controllers then regard them as dead."""
         for place in [place for place in self._connections if place[0] == name and broker in {place[1], None}]:
             self._connections.pop(place).close()
 
@@ -78,11 +78,11 @@ class Heartbeats:
         self._connections.clear()
 
 
-def beaten(answers: Mapping[str, Answer | RemotingError]) -> Outcome:
-    """Returns the outcome of a heartbeat: ok if any controller took it, a fail if it was sent to none.
+def heartbeat_outcome(answers: Mapping[str, Answer | RemotingError]) -> Outcome:
+    """Returns the outcome of a heartbeat: `Ok` if any controller accepted it, `Fail` if it was sent to none.
 
     Args:
-        answers: Node to its answer, or why there is none.
+        answers: The answer of each node, or the error.
     """
     errors = [answer for answer in answers.values() if isinstance(answer, RemotingError)]
     others = [answer for answer in answers.values() if not isinstance(answer, RemotingError)]
@@ -90,5 +90,5 @@ def beaten(answers: Mapping[str, Answer | RemotingError]) -> Outcome:
         return Ok({"code": SUCCESS})
     if not others and all(isinstance(error, NotSent) for error in errors):
         return Fail(f"not-connected: {'; '.join(map(str, errors))[:300]}")
-    said = [*(f"code {answer.status}" for answer in others), *map(str, errors)]
-    return Info(f"no-answer: {'; '.join(said)[:300]}")
+    reasons = [*(f"code {answer.status}" for answer in others), *map(str, errors)]
+    return Info(f"no-answer: {'; '.join(reasons)[:300]}")

@@ -1,4 +1,4 @@
-"""The released jars of a version of RocketMQ, here and on nodes."""
+"""The released jars of a version of RocketMQ, on this machine and on nodes."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ PUT_TIMEOUT_S = 300.0
 
 
 def folder(version: str) -> Path:
-    """Returns where the jars of a release lie here.
+    """Returns the folder of a release's jars on this machine.
 
     Raises:
-        InfrastructureError: They are not there yet; the message says how to get them.
+        InfrastructureError: The jars are missing; the message shows how to get them.
     """
     place = MODULE / "target" / version
     if not any(place.glob("rocketmq-controller-*.jar")):
@@ -35,13 +35,13 @@ def folder(version: str) -> Path:
 
 
 def node_folder(version: str) -> str:
-    """Returns where the jars of a release lie on a node."""
+    """Returns the folder of a release's jars on a node."""
     return f"/opt/labrys/rocketmq-{version}"
 
 
 @functools.cache
 def digest(place: Path) -> str:
-    """Returns the SHA-256 of all jars one after the other, in the order of their names."""
+    """Returns the SHA-256 of all jars, concatenated in the order of their names."""
     found = hashlib.sha256()
     for jar in sorted(place.glob("*.jar")):
         found.update(jar.read_bytes())
@@ -49,25 +49,26 @@ def digest(place: Path) -> str:
 
 
 def install(remote: Remote, version: str) -> None:
-    """Puts the jars on a node, if they are not there yet.
+    """Copies the jars to a node, if they are not there yet.
 
-    A node that sees this machine's files, as a local one does, gets a link: the jars of a release never change, and a copy of
-    them for each of five nodes would take 360 MB of memory.
+    A local node sees this machine's files, and gets a link instead. The jars of a release never change, and copies for five
+    nodes would take 360 MB of memory.
 
     Raises:
-        NodeError: They cannot be unpacked there.
-        InfrastructureError: They are not here.
+        NodeError: The node cannot unpack the jars.
+        InfrastructureError: The jars are missing on this machine.
     """
     here = folder(version)
     there, wanted = node_folder(version), digest(here)
-    has = '[ "$(cd {} 2>/dev/null && LC_ALL=C && cat -- *.jar 2>/dev/null | sha256sum)" = \'' + wanted + "  -' ]"
-    own, seen = has.format(there), has.format(shlex.quote(str(here)))
-    placed = remote.run(
-        f"{own} || {{ {seen} && mkdir -p {Path(there).parent} && rm -rf {there} && ln -s {shlex.quote(str(here))} {there}; }}",
+    is_same = '[ "$(cd {} 2>/dev/null && LC_ALL=C && cat -- *.jar 2>/dev/null | sha256sum)" = \'' + wanted + "  -' ]"
+    is_installed, is_visible = is_same.format(there), is_same.format(shlex.quote(str(here)))
+    link = f"mkdir -p {Path(there).parent} && rm -rf {there} && ln -s {shlex.quote(str(here))} {there}"
+    linked = remote.run(
+        f"{is_installed} || {{ {is_visible} && {link}; }}",
         check=False,
         timeout_s=PUT_TIMEOUT_S,
     )
-    if placed.status != 0:
+    if linked.status != 0:
         _copy(remote, here, there)
 
 

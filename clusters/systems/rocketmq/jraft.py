@@ -1,7 +1,7 @@
-"""The request of jRaft by which a leader hands over its leadership, as jRaft's own command line client sends it.
+"""jRaft's request for a leadership transfer, as jRaft's own command line client sends it.
 
-Controllers have no request for it. But the server of jRaft in each of them, on the port of its log, takes the requests of
-jRaft's `CliService`. They are protobuf messages in frames of SOFABolt. The frames are, big-endian:
+Controllers have no request for it. But each has a server of jRaft on its own port, which accepts the requests of jRaft's
+`CliService`. They are protobuf messages in frames of SOFABolt. The frames are, big-endian:
 
 | request | response |
 |---|---|
@@ -26,28 +26,28 @@ REQUEST = struct.Struct(">BBHBIBIHHI")
 RESPONSE = struct.Struct(">BBHBIBHHHI")
 PROTOCOL, ASKS, ANSWERS, COMMAND, REPLY, VERSION, ID, CODEC = 1, 1, 0, 1, 2, 1, 1, 1
 DONE = 0
-MOST_BYTES = 64 * 1024
+MAX_BYTES = 64 * 1024
 GROUP_FIELD, LEADER_FIELD, TO_FIELD = 1, 2, 3
 CODE_FIELD = 1
-MORE = 0x80  # the bit of a byte that another byte of the number follows
+MORE = 0x80  # this bit is set in every byte of a varint but the last
 
 
 async def transfer(host: str, port: int, *, group: str, to: str, timeout_s: float) -> int:
-    """Asks a leader to hand over its leadership; it answers before the other node leads.
+    """Requests that a leader transfers its leadership. The leader answers before the other node leads.
 
     Args:
         host: The address of the leader.
-        port: Its port of jRaft.
+        port: The leader's port of jRaft.
         group: The name of the group.
-        to: The address and port of jRaft of the next leader, `host:port`.
+        to: The next leader's address and port of jRaft, `host:port`.
         timeout_s: Time limit in seconds.
 
     Returns:
-        The code of jRaft; 0: the leader has begun.
+        The code of jRaft; 0: the leader has begun the transfer.
 
     Raises:
         NotSent: The node did not accept a connection.
-        RemotingError: The answer did not come, or was none.
+        RemotingError: No answer came, or a bad one.
     """
     where = f"{host}:{port}"
     try:
@@ -77,9 +77,9 @@ def _request(group: str, leader: str, to: str, timeout_s: float) -> bytes:
 
 
 async def _code(reader: asyncio.StreamReader, where: str) -> int:
-    """Reads an answer, and returns the code of its `ErrorResponse`; without this field it is 0."""
+    """Reads an answer, and returns the code of its `ErrorResponse`; 0 without this field."""
     *head, status, name_length, header_length, length = RESPONSE.unpack(await reader.readexactly(RESPONSE.size))
-    if head[:3] != [PROTOCOL, ANSWERS, REPLY] or name_length + header_length + length > MOST_BYTES:
+    if head[:3] != [PROTOCOL, ANSWERS, REPLY] or name_length + header_length + length > MAX_BYTES:
         raise BadAnswer(f"{where}: expected an answer of SOFABolt, got {head}")
     await reader.readexactly(name_length + header_length)
     content = await reader.readexactly(length)
@@ -93,7 +93,7 @@ async def _code(reader: asyncio.StreamReader, where: str) -> int:
 
 
 def _text(number: int, text: str) -> bytes:
-    """Returns a protobuf field that is a text of at most 16,383 bytes."""
+    """Returns a protobuf field with a text of at most 16,383 bytes."""
     data = text.encode()
     length = bytes([len(data)]) if len(data) < MORE else bytes([MORE | len(data) % MORE, len(data) // MORE])
     return bytes([number << 3 | 2]) + length + data

@@ -1,8 +1,9 @@
 """The outcome of an operation by the answer of a controller. Every verdict depends on this table.
 
-The code is in the header. A *refusal* of the specification (2000 to 2014) is an answer like success: it depends on the state of
-the broker group, and the model checks it. 2007 comes before any effect: the controller does not lead. With 2015, jraft does not
-know whether an entry is committed. A controller on dledger answers code 1 if its append did not end in time, or was cancelled.
+The code is in the header. A refusal that the specification defines (2000 to 2014) is an answer like success: it depends on the
+state of the broker group, and the model checks it. With 2007 the controller is not the leader, and the request has no effect.
+With 2015, jraft does not know whether an entry is committed. A controller on dledger answers code 1 if its append did not end
+in time, or was cancelled.
 
 Source: RocketMQ 5.3.3, ResponseCode, DLedgerController, JRaftController, ControllerRequestProcessor, NettyRemotingAbstract.
 """
@@ -20,11 +21,11 @@ if TYPE_CHECKING:
 
 
 class Meaning(enum.Enum):
-    """What a code says."""
+    """The meaning of a code."""
 
-    ANSWER = "the controller has looked at the state and answers"
-    NEVER = "the request was not carried out, and never will be"
-    UNKNOWN = "the request may have been carried out, or may still be"
+    ANSWER = "the controller has read the state and answers"
+    NEVER = "the request had no effect, and will have none"
+    UNKNOWN = "the request may have had an effect, or may still have one"
 
 
 SUCCESS = 0
@@ -56,23 +57,23 @@ TABLE: Mapping[int, tuple[str, Meaning]] = MappingProxyType(
     }
 )
 
-# A controller that does not lead names the one that does; `no-leader` where it names none, or itself.
+# The error of a controller that is not the leader: `not-leader` if it names the leader, `no-leader` if it names none or itself.
 REFUSALS = ("not-leader",)
 NO_LEADER = "no-leader"
 
 
 def meaning_of(code: int) -> Meaning:
-    """Returns what a code says; of one that is not known nothing is certain."""
+    """Returns the meaning of a code; `UNKNOWN` for a code that is not in the table."""
     return TABLE[code][1] if code in TABLE else Meaning.UNKNOWN
 
 
 def not_answered(code: int, remark: str, *, is_read: bool) -> Fail | Info:
-    """Returns the outcome of an operation whose code is no answer.
+    """Returns the outcome of an operation whose code is not an answer.
 
     Args:
-        code: The header's code; not that of `NOT_LEADER`.
-        remark: What the controller says beside.
-        is_read: Whether the operation has no effect in any case.
+        code: The header's code; not `NOT_LEADER`.
+        remark: The controller's remark; may be empty.
+        is_read: Whether the operation is a read, which never has an effect.
     """
     name = TABLE[code][0] if code in TABLE else f"code-{code}"
     error = f"{name}: {remark[:200]}" if remark else name
@@ -80,9 +81,9 @@ def not_answered(code: int, remark: str, *, is_read: bool) -> Fail | Info:
 
 
 def not_leader(leader: str | None) -> Fail:
-    """Returns the outcome of an operation that was refused by a controller that does not lead.
+    """Returns the outcome of an operation that a controller refused because it is not the leader.
 
     Args:
-        leader: The node that leads, as far as the controller knows; None if it names none.
+        leader: The leader that the controller names; None if it names none.
     """
     return Fail(NO_LEADER if leader is None else f"{TABLE[NOT_LEADER][0]}: {leader} leads")

@@ -1,8 +1,8 @@
 """The requests to a controller, and its answers as values.
 
 `REQUESTS` has a row for each function of a broker group: its code, its header fields, its body, and the reader of its answer.
-The values are those of the workloads: maps with `code` and the further fields of the answer. A field that a controller leaves
-out is missing here.
+The values are those of the workloads: maps with `code` and the other fields of the answer. A field that a controller omits is
+missing in the map.
 
 Source: RocketMQ 5.3.3, RequestCode, the headers below `protocol/header/controller`, and recorded answers.
 """
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
     from harness.op import Value
 
 CLUSTER = "labrys"
-NO_TIME = "0"  # what depends on the time of a request takes this one for always
+NO_TIME = "0"  # the invocation time in every request, so that no answer depends on the time
 MASTER_STILL_EXISTS = 2011
 METADATA = 1005
 CHANGE_SETTINGS, SETTINGS = 1009, 1010
 MAX_TEXT = 1000
 
 Fields = dict[str, str]
-Said = dict[str, Any]
+Values = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metadata:
-    """What a controller says about its group.
+    """A controller's view of its group.
 
     Attributes:
-        leads: Whether it leads.
-        leader: The address of the leader, `host:port`; None if it knows none.
-        details: All that it says.
+        leads: Whether the controller is the leader.
+        leader: The address of the leader, `host:port`; None if the controller knows none.
+        details: All fields of the answer.
     """
 
     leads: bool
@@ -50,41 +50,41 @@ class Metadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """How a function is asked for.
+    """The request of a function, and the reader of its answer.
 
     Attributes:
         code: The request code.
-        is_read: Whether it has no effect.
-        fields: Broker name and argument to the header's fields.
-        body: Broker name and argument to the body; None for no body.
-        read: Broker name and an answer of success to what it says, beside the code.
-        reads_also: Other codes whose answers are read likewise.
+        is_read: Whether the request is a read, which has no effect.
+        fields: Returns the header's fields for a broker name and an argument.
+        body: Returns the body for a broker name and an argument; None for no body.
+        read: Returns the values in an answer of success, without the code, for a broker name.
+        reads_also: Further codes whose answers have these values.
     """
 
     code: int
     fields: Callable[[str, Any], Fields]
-    read: Callable[[str, Answer], Said]
+    read: Callable[[str, Answer], Values]
     is_read: bool = False
     body: Callable[[str, Any], Value] = lambda _name, _argument: None
     reads_also: frozenset[int] = frozenset()
 
     async def ask(self, connection: Connection, name: str, argument: Value) -> Answer:
-        """Asks a controller about the broker group of a name."""
+        """Sends the request for a broker group to a controller."""
         fields = self.fields(name, argument)
         return await connection.call(self.code, self.body(name, argument), extension=fields)
 
-    def value(self, name: str, answer: Answer) -> Said:
-        """Returns what an answer says.
+    def value(self, name: str, answer: Answer) -> Values:
+        """Returns the values in an answer.
 
         Raises:
-            BadAnswer: It lacks something, or has something else in its place.
+            BadAnswer: A value is missing or bad.
         """
         is_read = answer.status == SUCCESS or answer.status in self.reads_also
         return {"code": answer.status, **(self.read(name, answer) if is_read else {})}
 
 
 async def metadata(connection: Connection) -> Metadata:
-    """Asks a controller, which need not lead, for its view; early in its start it says nothing."""
+    """Requests a controller's view of its group. Any controller answers it; during its start the answer has no fields."""
     fields = (await connection.call(METADATA, None, extension={})).extension
     return Metadata(
         leads=fields.get("isLeader") == "true",
@@ -94,10 +94,10 @@ async def metadata(connection: Connection) -> Metadata:
 
 
 async def settings(connection: Connection) -> Mapping[str, str]:
-    """Asks a controller, which need not lead, for its settings, as its configuration file names them.
+    """Requests a controller's settings, by their names in the configuration file. Any controller answers it.
 
     Raises:
-        BadAnswer: It gives none.
+        BadAnswer: The answer has no settings.
     """
     answer, text = await connection.call_text(SETTINGS, None, extension={})
     if answer.status != SUCCESS or not text:
@@ -107,9 +107,9 @@ async def settings(connection: Connection) -> Mapping[str, str]:
 
 
 async def change_settings(connection: Connection, changed: Mapping[str, str]) -> Answer:
-    """Asks a controller to take other settings from now on, itself alone; code 16: they cannot be changed while it runs.
+    """Requests that one controller changes settings. With code 16 it cannot change them while it runs.
 
-    The controller tells success also for a name that it does not know, and writes its configuration file anew.
+    The controller also answers with success for an unknown name. It rewrites its configuration file.
     """
     text = "".join(f"{name}={value}\n" for name, value in changed.items())
     answer, _ = await connection.call_text(CHANGE_SETTINGS, text, extension={})
@@ -120,49 +120,49 @@ def _group(name: str, _: Any = None) -> Fields:
     return {"clusterName": CLUSTER, "brokerName": name}
 
 
-def _nothing(_: str, __: Answer) -> Said:
+def _nothing(_: str, __: Answer) -> Values:
     return {}
 
 
-def _master(answer: Answer, *, epoch: bool = True) -> Said:
-    said: Said = {}
+def _master(answer: Answer, *, epoch: bool = True) -> Values:
+    values: Values = {}
     fields = answer.extension
     if epoch:
-        said["master_epoch"] = _whole(fields, "masterEpoch")
+        values["master_epoch"] = _whole(fields, "masterEpoch")
     if "masterBrokerId" in fields:
-        said["master"] = _whole(fields, "masterBrokerId")
+        values["master"] = _whole(fields, "masterBrokerId")
     if "masterAddress" in fields:
-        said["address"] = _text(fields["masterAddress"])
-    return said
+        values["address"] = _text(fields["masterAddress"])
+    return values
 
 
 def _sync_set(answer: Answer) -> list[int]:
     return _ids(answer.body.get("syncStateSet"))
 
 
-def _register(_: str, answer: Answer) -> Said:
-    said: Said = {"sync_set": _sync_set(answer), "sync_epoch": _integer(answer.body.get("syncStateSetEpoch"))}
-    # Without a living master the header has no field of it, or an epoch that says nothing.
-    return said | (_master(answer) if "masterBrokerId" in answer.extension else {})
+def _register(_: str, answer: Answer) -> Values:
+    values: Values = {"sync_set": _sync_set(answer), "sync_epoch": _integer(answer.body.get("syncStateSetEpoch"))}
+    # Without a living master the header lacks the master, or has a meaningless epoch.
+    return values | (_master(answer) if "masterBrokerId" in answer.extension else {})
 
 
-def _elect(_: str, answer: Answer) -> Said:
-    said: Said = {"sync_set": _sync_set(answer), "sync_epoch": _whole(answer.extension, "syncStateSetEpoch")}
+def _elect(_: str, answer: Answer) -> Values:
+    values: Values = {"sync_set": _sync_set(answer), "sync_epoch": _whole(answer.extension, "syncStateSetEpoch")}
     if answer.status == SUCCESS:
         group = answer.body.get("brokerMemberGroup")
         members = group.get("brokerAddrs") if isinstance(group, dict) else None
         if not isinstance(members, dict):
             raise BadAnswer(f"expected a brokerMemberGroup with brokerAddrs, got {str(group)[:100]}")
-        said["members"] = sorted([_number(key), _text(value)] for key, value in members.items())
-    return said | _master(answer)
+        values["members"] = sorted([_number(key), _text(value)] for key, value in members.items())
+    return values | _master(answer)
 
 
-def _replica(_: str, answer: Answer) -> Said:
-    said: Said = {"sync_set": _sync_set(answer), "sync_epoch": _integer(answer.body.get("syncStateSetEpoch"))}
-    return said | _master(answer)
+def _replica(_: str, answer: Answer) -> Values:
+    values: Values = {"sync_set": _sync_set(answer), "sync_epoch": _integer(answer.body.get("syncStateSetEpoch"))}
+    return values | _master(answer)
 
 
-def _state(name: str, answer: Answer) -> Said:
+def _state(name: str, answer: Answer) -> Values:
     table = answer.body.get("replicasInfoTable")
     if not isinstance(table, dict):
         raise BadAnswer(f"expected a replicasInfoTable, got {str(answer.body)[:100]}")
@@ -171,7 +171,7 @@ def _state(name: str, answer: Answer) -> Said:
         return {"known": False}
     if not isinstance(found, dict):
         raise BadAnswer(f"expected the replicas of {name}, got {str(found)[:100]}")
-    said: Said = {
+    values: Values = {
         "known": True,
         "master_epoch": _integer(found.get("masterEpoch")),
         "sync_epoch": _integer(found.get("syncStateSetEpoch")),
@@ -179,19 +179,19 @@ def _state(name: str, answer: Answer) -> Said:
         "not_in_sync": _replicas(found.get("notInSyncReplicas")),
     }
     if found.get("masterBrokerId") is not None:
-        said["master"] = _integer(found["masterBrokerId"])
+        values["master"] = _integer(found["masterBrokerId"])
     if found.get("masterAddress") is not None:
-        said["address"] = _text(found["masterAddress"])
-    return said
+        values["address"] = _text(found["masterAddress"])
+    return values
 
 
 def _replicas(found: Value) -> list[Value]:
     if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
         raise BadAnswer(f"expected a list of replicas, got {str(found)[:100]}")
-    told = [[_integer(each.get("brokerId")), _text(each.get("brokerAddress")), each.get("alive")] for each in found]
-    if not all(isinstance(alive, bool) for *_, alive in told):
+    replicas = [[_integer(each.get("brokerId")), _text(each.get("brokerAddress")), each.get("alive")] for each in found]
+    if not all(isinstance(alive, bool) for *_, alive in replicas):
         raise BadAnswer(f"expected whether each replica is alive, got {str(found)[:100]}")
-    return sorted(told)
+    return sorted(replicas)
 
 
 def _ids(found: Value) -> list[int]:
@@ -272,7 +272,7 @@ REQUESTS: Mapping[str, Request] = MappingProxyType(
                 "invokeTime": NO_TIME,
             },
             body=lambda _, it: {"syncStateSet": it["sync_set"], "syncStateSetEpoch": it["sync_epoch"]},
-            # A refusal has an epoch of 0 there, which says nothing.
+            # The epoch in a refusal is 0, and has no meaning.
             read=lambda _, answer: {"sync_epoch": _whole(answer.extension, "newSyncStateSetEpoch")},
         ),
         "replica": Request(code=1004, is_read=True, fields=_group, read=_replica),

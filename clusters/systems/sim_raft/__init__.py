@@ -1,1 +1,1 @@
-"""Our own small Raft, for the simulated place: correct, or with one planted bug."""
+"""A small Raft of Labrys for the simulated cluster: correct, or with one planted bug."""

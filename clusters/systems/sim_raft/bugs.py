@@ -1,7 +1,7 @@
-"""The planted bugs: deliberate mistakes of the system, one at a time, each behind one switch.
+"""The planted bugs: deliberate mistakes of the system. A run has at most one.
 
-A bug changes a line or two of the correct code, at the place where a real system would have it. `TABLE` names real systems with
-the same mistake, and only issues that were read.
+A bug changes a line or two of the correct code, in the part where a real system would have it. `TABLE` names real systems with
+the same mistake, and their issues.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Bug(enum.StrEnum):
-    """A mistake; `none` is the correct version."""
+    """A planted bug; `none` is the correct version."""
 
     NONE = "none"
     READ_WITHOUT_QUORUM = "read-without-quorum"

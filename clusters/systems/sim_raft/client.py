@@ -1,7 +1,7 @@
-"""The client of the simulated Raft: one process' requests, repeated under one number until there is an answer.
+"""The client of the simulated Raft. It repeats a request with the same number until it gets an answer.
 
-The first answer that says what became of a command ends it. A refusal does so only if no earlier attempt can have come to a
-log: after an attempt without an answer, the operation stays in doubt until the state machine itself has answered.
+An answer of the state machine ends an operation. A refusal ends it only if no earlier attempt can have reached a log. After an
+attempt without an answer, the operation stays indeterminate until the state machine answers.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ CLOSE_S: Final = 0.05
 MIN_INT64, MAX_INT64 = -(2**63), 2**63 - 1
 
 
-class Asking(Protocol):
-    """A client's way to the nodes; see `clusters.sim.system.Connection`."""
+class NodeConnection(Protocol):
+    """A client's connection to the nodes; see `clusters.sim.system.Connection`."""
 
     name: str
 
     async def ask(self, node: str, body: object, timeout_s: float | None) -> object:
-        """Asks a node and waits for its answer, for a time."""
+        """Sends a request to a node, and waits for the answer within a time limit."""
         ...
 
 
@@ -42,14 +42,14 @@ class SimRaftClient:
     """A `harness.client.RoutedClient` for all workloads.
 
     Attributes:
-        node: Where it was placed, and where it stays if it does not follow.
-        via: The node that its last operation was sent to; None if it does not follow.
+        node: The client's own node. A pinned client stays there.
+        via: The node that received its last operation; None if the client is pinned.
     """
 
     def __init__(
         self,
         *,
-        connection: Asking,
+        connection: NodeConnection,
         node: Node,
         nodes: Sequence[str],
         options: SimRaftOptions,
@@ -59,12 +59,12 @@ class SimRaftClient:
         """Makes the client of a process.
 
         Args:
-            connection: Its way to the nodes; its name is that of the session.
-            node: Where it is placed.
+            connection: The connection to the nodes. Its name is the name of the session.
+            node: The client's own node.
             nodes: The names of all nodes.
-            options: How often it asks, and how long it waits.
-            follows: Whether it asks where the leader is, rather than at its node.
-            closes: Whether it ends its session, which frees its locks.
+            options: The number of attempts, and the time limit of each.
+            follows: Whether the client follows the leader; a pinned client stays at its own node.
+            closes: Whether the client closes its session at the end, which frees its locks.
         """
         self.node = node
         self.via: str | None = None
@@ -83,25 +83,25 @@ class SimRaftClient:
         if request is None:
             return Fail(f"{outcomes.UNSUPPORTED}: {invocation.f} of {str(invocation.value)[:100]}")
         is_read = isinstance(request, Query)
-        doubt: Fail | Info | None = None
+        indeterminate: Fail | Info | None = None
         for _ in range(self._options.attempts):
             answer = await self._ask(request)
             if answer.code == outcomes.OK:
                 return Ok(answer.value, order=answer.order)
             found = outcomes.outcome(answer.code, _text(answer), is_read=is_read)
             if answer.code not in outcomes.REFUSED and isinstance(found, Fail) and not is_read:
-                return found  # the state machine's own word
+                return found  # the state machine's own answer
             self._move(answer)
             if answer.code in outcomes.REFUSED:
                 await asyncio.sleep(REFUSAL_PAUSE_S)
-                if doubt is None:
+                if indeterminate is None:
                     return found
             else:
-                doubt = found
-        return doubt or Fail(outcomes.NO_ANSWER)
+                indeterminate = found
+        return indeterminate or Fail(outcomes.NO_ANSWER)
 
     async def close(self) -> None:
-        """Ends the session. If that does not reach the leader, the session stays, with whatever lock it holds."""
+        """Closes the session. If the request does not reach the leader, the session and its locks stay."""
         if not self._closes:
             return
         self._sequence += 1
@@ -113,7 +113,7 @@ class SimRaftClient:
                 continue
 
     def _request(self, invocation: Invocation) -> Command | Query | None:
-        """Returns what to send; None for what the machines cannot take."""
+        """Returns the request; None if the state machines do not support it."""
         key, value = invocation.key or ONLY_KEY, invocation.value
         if invocation.f == "read":
             return Query("read", key, value)
@@ -126,7 +126,7 @@ class SimRaftClient:
         return Command(self._connection.name, self._sequence, invocation.f, key, value)
 
     async def _ask(self, request: Command | Query) -> Answer:
-        """Asks once."""
+        """Sends the request once."""
         try:
             answer = await self._connection.ask(self._at, request, self._options.retry_ms * MS)
         except Refused:
@@ -136,7 +136,7 @@ class SimRaftClient:
         return answer if isinstance(answer, Answer) else Answer(outcomes.NO_ANSWER)
 
     def _move(self, answer: Answer) -> None:
-        """Turns to the leader that a node names; where none is known, to the next node. A pinned client stays."""
+        """Goes to the leader that the answer names, or to the next node if it names none. A pinned client stays."""
         if self._follows and answer.code not in {outcomes.TRANSFERRING, outcomes.NOT_READY}:
             following = (self._nodes.index(self._at) + 1) % len(self._nodes)
             named = answer.leader if answer.leader in self._nodes else None

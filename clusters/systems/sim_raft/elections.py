@@ -1,12 +1,12 @@
-"""Elections: who may lead a term (sections 3.4 and 3.6), with pre-vote as an option (9.6).
+"""Elections (sections 3.4 and 3.6), with pre-vote as an option (9.6).
 
-- A node votes once in a term, and only for a candidate whose log is at least as up to date as its own: the term of the last
-  entry decides, then the length (3.6.1). It records its vote before it answers.
-- A node that has heard a leader less than the shortest election timeout ago does not look at requests for votes (4.2.3).
-  Leases rest on this rule (6.4.1). So with leases, a node that was just started waits as long: it may have heard a leader right
+- A node votes once in a term, and only for a candidate whose log is at least as up to date as its own. It compares the terms of
+  the last entries, then the lengths (3.6.1). It records its vote before it answers.
+- A node ignores requests for votes within the minimum election timeout after a message of a leader (4.2.3). Leases depend on
+  this rule (6.4.1). So with leases, a node also ignores them for this time after its start: it may have heard a leader just
   before. Without leases it votes at once.
-- An election that a leader asked for is exempt (3.10).
-- A node that repairs its log neither votes nor stands for election; see `storage`.
+- The rule does not hold for an election that a leader has requested (3.10).
+- A node that repairs its log neither votes nor becomes a candidate; see `storage`.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ class Elections:
         self._heard_ns: int | None = None
         self._deadline_ns = 0
         self._pre = False
-        self._term = 0  # that the node asks to lead
+        self._term = 0  # the term of the current candidacy
         self._votes: list[str] = []
 
     def start(self) -> None:
-        """Begins to wait for a leader."""
+        """Starts the election timer."""
         raft = self._raft
         if raft.options.reads is Reads.LEASE and raft.bug is not Bug.RESTARTED_VOTER_BREAKS_LEASE:
             self._heard_ns = raft.now_ns()
         self._postpone()
         self._wait()
 
-    def heard(self) -> None:
-        """Takes notice of a message from the leader of this term."""
+    def leader_heard(self) -> None:
+        """Records a message of this term's leader, which restarts the election timer."""
         self._heard_ns = self._raft.now_ns()
         self._postpone()
 
-    def asked(self, sender: str, message: AskVote) -> None:
-        """Answers a candidate."""
+    def handle_ask_vote(self, sender: str, message: AskVote) -> None:
+        """Answers a candidate's request for a vote."""
         raft, storage = self._raft, self._raft.storage
         if not message.transfer and self._hears_leader():
             return
@@ -66,11 +66,11 @@ class Elections:
             self._postpone()
         raft.send(sender, Vote(term=storage.term, granted=granted, pre=False))
 
-    def answered(self, sender: str, message: Vote) -> None:
+    def handle_vote(self, sender: str, message: Vote) -> None:
         """Counts a vote."""
         raft = self._raft
-        promised = message.pre and message.granted  # of a term that has not begun
-        if message.term > raft.storage.term and not promised:
+        is_pre_vote = message.pre and message.granted  # its term has not begun
+        if message.term > raft.storage.term and not is_pre_vote:
             raft.follow(message.term, None)
             return
         if raft.role is not Role.CANDIDATE or message.pre is not self._pre or not message.granted:
@@ -81,8 +81,8 @@ class Elections:
             self._votes.append(sender)
         self._count()
 
-    def asked_to_lead(self, message: TimeoutNow) -> None:
-        """Begins an election at once, as the leader wants."""
+    def handle_timeout_now(self, message: TimeoutNow) -> None:
+        """Begins an election at once, on the leader's request."""
         raft = self._raft
         if message.term == raft.storage.term and raft.role is Role.FOLLOWER and not raft.storage.repairs_until:
             self._campaign(pre=False, transfer=True)
@@ -107,7 +107,7 @@ class Elections:
         raft, storage = self._raft, self._raft.storage
         self._postpone()
         self._pre, self._term, self._votes = pre, storage.term + 1, [raft.name]
-        raft.stand()
+        raft.become_candidate()
         if not pre:
             storage.promise(self._term, raft.name)
         question = AskVote(self._term, storage.last, storage.last_term, pre, transfer)

@@ -1,7 +1,7 @@
-"""The state machines: what the log's commands do. Each is a pure function of the commands in their order.
+"""The state machines, which carry out the commands in the log. Their state depends only on the commands and their order.
 
-A machine holds objects by key. `apply` carries out a command, and `read` answers without any change. Both return a code, a
-value, and the index of the last entry that changed the object. `saved` and `load` are for snapshots.
+A machine holds objects by key. `apply` carries out a command, and `read` answers without a change. Both return a code, a value,
+and the index of the last entry that changed the object. `saved` and `load` are for snapshots.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Result(NamedTuple):
-    """What a command or a query comes to; see `messages.Answer`."""
+    """The result of a command or a query; see `messages.Answer`."""
 
     code: str
     value: Value = None
@@ -30,9 +30,9 @@ class Machine(abc.ABC):
     """Objects by key.
 
     Attributes:
-        state: Key to an object, as JSON can say it.
-        changed: Key to the index of the entry that changed the object last.
-        initial: What an object is before its first change.
+        state: The object of each key, as JSON-like data.
+        changed: For each key, the index of the entry that changed the object last.
+        initial: The value of an object before its first change.
     """
 
     initial: ClassVar[Any] = None
@@ -42,7 +42,7 @@ class Machine(abc.ABC):
         self.changed: dict[str, int] = {}
 
     def apply(self, index: int, session: str, f: str, key: str, value: Value) -> Result:
-        """Carries out the command in the entry `index`, by the client `session`."""
+        """Carries out the command in the entry `index`, for the client `session`."""
         result = self.change(index, session, f, key, value)
         if result.code == outcomes.OK:
             self.changed[key] = index
@@ -57,26 +57,26 @@ class Machine(abc.ABC):
 
     @abc.abstractmethod
     def change(self, index: int, session: str, f: str, key: str, value: Value) -> Result:
-        """Changes an object; a code other than `ok` leaves it as it was."""
+        """Changes an object. With a code other than `ok` the object stays unchanged."""
 
-    def look(self, state: Any, asked: Value) -> Value:  # noqa: ARG002 - the whole object, where nothing can be asked for
-        """Returns what a read of an object answers. Others may keep it, so it is a copy where the object can change."""
+    def look(self, state: Any, selector: Value) -> Value:  # noqa: ARG002 - by default a read returns the whole object
+        """Returns the result of a read. It is a copy if the object can change later, since the caller may keep it."""
         return state
 
-    def closed(self, session: str) -> None:  # noqa: B027 - most machines hold nothing for a client
-        """Takes notice that a client is gone."""
+    def closed(self, session: str) -> None:  # noqa: B027 - most machines have no state of a client
+        """Removes the state of a client that closed its session."""
 
     def saved(self) -> Value:
         """Returns the whole state for a snapshot."""
         return [self.state, self.changed]
 
     def load(self, saved: Value) -> None:
-        """Takes the state of a snapshot."""
+        """Replaces the state by that of a snapshot."""
         self.state, self.changed = saved
 
 
 class Registers(Machine):
-    """`write` a value, `cas` from one to another."""
+    """Registers: `write` sets a value, `cas` compares and sets."""
 
     def change(self, index: int, session: str, f: str, key: str, value: Value) -> Result:  # noqa: ARG002
         """Writes, or compares and sets."""
@@ -94,12 +94,12 @@ class Registers(Machine):
 
 
 class Sets(Machine):
-    """`add` an element."""
+    """Sets: `add` adds an element."""
 
     initial = ()
 
     def change(self, index: int, session: str, f: str, key: str, value: Value) -> Result:  # noqa: ARG002
-        """Adds an element, which may be there already."""
+        """Adds an element, if the set does not have it."""
         if f != "add":
             return Result(outcomes.UNSUPPORTED)
         elements = self.state.setdefault(key, [])
@@ -107,37 +107,37 @@ class Sets(Machine):
             elements.append(value)
         return Result(outcomes.OK, value)
 
-    def look(self, state: Any, asked: Value) -> Value:  # noqa: ARG002
-        """Returns all elements, in the order of their adding."""
+    def look(self, state: Any, selector: Value) -> Value:  # noqa: ARG002
+        """Returns all elements, in the order of their adds."""
         return list(state)
 
 
 class Logs(Machine):
-    """`append` a value; its offset is its place in the log of the key, from 0."""
+    """Logs: `append` appends a value. Its offset is its position in the log of the key, from 0."""
 
     initial = ()
 
     def change(self, index: int, session: str, f: str, key: str, value: Value) -> Result:  # noqa: ARG002
-        """Appends a value and answers its offset."""
+        """Appends a value and returns its offset."""
         if f != "append":
             return Result(outcomes.UNSUPPORTED)
         values = self.state.setdefault(key, [])
         values.append(value)
         return Result(outcomes.OK, len(values) - 1)
 
-    def look(self, state: Any, asked: Value) -> Value:
-        """Returns the value at an offset or None, or all offsets and values of a range."""
-        if isinstance(asked, int):
-            return state[asked] if 0 <= asked < len(state) else None
-        first, last = asked
+    def look(self, state: Any, selector: Value) -> Value:
+        """Returns the value at an offset, or None; or all offsets and values of a range."""
+        if isinstance(selector, int):
+            return state[selector] if 0 <= selector < len(state) else None
+        first, last = selector
         return [[offset, state[offset]] for offset in range(max(0, first), min(last + 1, len(state)))]
 
 
 class Locks(Machine):
-    """`acquire` a free lock, `release` one's own. The token is the index of the entry that acquired it."""
+    """Locks: `acquire` takes a free lock, `release` frees one's own. The token is the index of the entry of the acquire."""
 
     def change(self, index: int, session: str, f: str, key: str, value: Value) -> Result:
-        """Acquires and answers a token, or releases."""
+        """Acquires the lock and returns its token, or releases it."""
         holder = self.state.get(key)
         if f == "acquire":
             if holder is not None:
@@ -152,13 +152,13 @@ class Locks(Machine):
         return Result(outcomes.UNSUPPORTED)
 
     def closed(self, session: str) -> None:
-        """Frees the locks of a client that is gone."""
+        """Frees the locks of a client that closed its session."""
         for key in [key for key, holder in self.state.items() if holder[0] == session]:
             del self.state[key]
 
 
 class Counters(Machine):
-    """`add` an amount."""
+    """Counters: `add` adds an amount."""
 
     initial = 0
 

@@ -1,4 +1,4 @@
-"""What nodes send each other, and what clients ask and are answered.
+"""The messages between nodes, and the requests and answers of clients.
 
 Terms, indexes and rounds are integers from 0; index 0 is before the first entry of the log. Source of the messages between
 nodes: Ongaro, "Consensus: bridging theory and practice" (2014), figures 3.1 (votes, appends), 5.3 (snapshots), sections 3.10
@@ -18,7 +18,7 @@ class Entry(NamedTuple):
 
     Attributes:
         term: The term of the leader that made it.
-        body: A command as JSON; empty for the entry with which a leader begins its term.
+        body: A command as JSON; empty for a leader's first entry of a term.
     """
 
     term: int
@@ -26,21 +26,21 @@ class Entry(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """A state machine with its sessions, after all entries up to one.
+    """The state machine and its sessions after an entry.
 
     Attributes:
-        index: The last entry that it contains.
+        index: The index of the last entry that it contains.
         term: The term of that entry.
-        body: The state, as `service.Service.saved` gives it.
+        body: The state; see `service.Service.saved`.
     """
 
-    index: int  # type: ignore[assignment]  # hides tuple.index, which no one needs here
+    index: int  # type: ignore[assignment]  # hides tuple.index, which nothing uses
     term: int
     body: bytes
 
 
 class AskVote(NamedTuple):
-    """A candidate asks for a vote, or whether it would get one (`pre`: then `term` is the one that it would begin)."""
+    """A candidate's request for a vote, or for a pre-vote (`pre`). For a pre-vote, `term` is the term that would begin."""
 
     term: int
     last_index: int
@@ -50,7 +50,7 @@ class AskVote(NamedTuple):
 
 
 class Vote(NamedTuple):
-    """The answer to `AskVote`. `term` is that of the question if the vote is granted, else the voter's."""
+    """The answer to `AskVote`. `term` is the term of the request if the vote is granted, otherwise the voter's term."""
 
     term: int
     granted: bool
@@ -58,16 +58,16 @@ class Vote(NamedTuple):
 
 
 class Append(NamedTuple):
-    """A leader's entries behind `prev_index`, or a heartbeat without any.
+    """A leader's entries after `prev_index`, or a heartbeat without entries.
 
     Attributes:
-        term: The leader's.
-        prev_index: The index in front of the entries.
-        prev_term: The term of the leader's entry there.
-        entries: In order.
-        commit: How far the leader's log is committed.
-        round: The leader's round of messages, which the answer repeats; see `replication.Rounds`.
-        resets: Set only by a planted bug: the receiver drops whatever follows `prev_index`.
+        term: The leader's term.
+        prev_index: The index before the entries.
+        prev_term: The term of the leader's entry at `prev_index`.
+        entries: The entries, in order.
+        commit: The leader's commit index.
+        round: The number of the leader's round, which the answer repeats; see `replication`.
+        resets: Set only by a planted bug: the receiver drops all entries after `prev_index`.
     """
 
     term: int
@@ -80,7 +80,7 @@ class Append(NamedTuple):
 
 
 class Install(NamedTuple):
-    """A leader's snapshot, for a follower that lacks entries which the leader's log has no more."""
+    """A leader's snapshot, for a follower that lacks entries which the leader's log has dropped."""
 
     term: int
     snapshot: Snapshot
@@ -91,26 +91,26 @@ class Appended(NamedTuple):
     """The answer to `Append` and `Install`.
 
     Attributes:
-        term: The follower's.
-        ok: Whether its log now has what was sent.
-        index: The last entry that certainly is the leader's; if not ok, where the leader should try next.
-        round: The round of the question.
+        term: The follower's term.
+        ok: Whether the follower's log now has the entries or the snapshot.
+        index: The last entry that is certainly equal to the leader's; if not ok, the index after which the leader should try.
+        round: The round of the request.
     """
 
     term: int
     ok: bool
-    index: int  # type: ignore[assignment]  # likewise
+    index: int  # type: ignore[assignment]  # hides tuple.index, which nothing uses
     round: int
 
 
 class TimeoutNow(NamedTuple):
-    """A leader asks a follower to begin an election at once (3.10)."""
+    """A leader's request that a follower begins an election at once (3.10)."""
 
     term: int
 
 
 class Command(NamedTuple):
-    """A client asks for an entry in the log. `session` and `sequence` are the same in each repetition of one request."""
+    """A client's request for an entry in the log. Every repetition of it has the same `session` and `sequence`."""
 
     session: str
     sequence: int
@@ -120,7 +120,7 @@ class Command(NamedTuple):
 
 
 class Query(NamedTuple):
-    """A client reads."""
+    """A client's read."""
 
     f: str
     key: str
@@ -128,27 +128,27 @@ class Query(NamedTuple):
 
 
 class AskStatus(NamedTuple):
-    """Asks a node for its own view."""
+    """A request for a node's status."""
 
 
 class AskDump(NamedTuple):
-    """Asks a node for its whole state."""
+    """A request for a node's whole state."""
 
 
 class AskTransfer(NamedTuple):
-    """Asks a leader to hand its leadership to another node."""
+    """A request that a leader transfers its leadership to another node."""
 
     to: str
 
 
 class Answer(NamedTuple):
-    """What a node answers to a client.
+    """A node's answer to a client.
 
     Attributes:
-        code: `outcomes.OK`, or another of its codes.
-        value: The result, where there is one.
-        order: The index of the last entry that changed the object, as far as the operation saw; None if it failed.
-        leader: The node to ask instead, if this one knows it.
+        code: `outcomes.OK`, or another code of `outcomes`.
+        value: The result, if there is one.
+        order: The index of the last entry that changed the object before or in this operation; None if the operation failed.
+        leader: The leader, if the node refuses and knows it.
     """
 
     code: str
@@ -158,7 +158,7 @@ class Answer(NamedTuple):
 
 
 class Status(NamedTuple):
-    """What a node says about itself; `serving` is whether it has committed an entry of its own term."""
+    """A node's status. `serving`: whether it leads and has committed an entry of its own term."""
 
     role: str
     term: int
@@ -172,7 +172,7 @@ class Status(NamedTuple):
 
 
 class Dump(NamedTuple):
-    """A node's whole state, and the index that it belongs to."""
+    """A node's whole state, and its log index."""
 
     applied: int
     state: dict[str, Value]

@@ -1,4 +1,4 @@
-"""A simulated process that is a node of Raft. It begins again from its disk when that was full, as it does after a kill."""
+"""The simulated process of a Raft node. After an error of the disk it restarts from the disk, as it does after a kill."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from clusters.sim.host import Host
     from clusters.systems.sim_raft.options import SimRaftOptions
 
-AGAIN_NS: Final = NS_PER_S
+RESTART_DELAY_NS: Final = NS_PER_S
 
 
 class RaftProcess:
-    """A `clusters.sim.host.Process`. After an error of the disk it forgets everything, and a second later it starts anew."""
+    """A `clusters.sim.host.Process`. After an error of the disk it drops its memory, and restarts a second later."""
 
     def __init__(self, host: Host, options: SimRaftOptions, workload: str) -> None:
         self._host = host
@@ -30,11 +30,11 @@ class RaftProcess:
 
     @property
     def raft(self) -> Raft | None:
-        """Returns the node, for a look from outside; None while it does not take part."""
+        """Returns the Raft node, so that others can inspect it; None while it does not take part."""
         return self._raft
 
     def start(self) -> None:
-        """Reads the disk and takes part."""
+        """Reads the disk and starts the Raft node."""
         self._starts += 1
         try:
             self._raft = Raft(self._host, self._options, self._workload, partial(self._after, self._starts))
@@ -42,10 +42,10 @@ class RaftProcess:
         except DamagedDiskError as error:
             self._host.log(f"does not take part: {error}")
         except OSError as error:
-            self._begin_again(error)
+            self._restart(error)
 
     def receive(self, sender: str, message: Any) -> None:
-        """Takes a message, if the node takes part."""
+        """Handles a message, if the node takes part."""
         if self._raft is not None:
             self._guarded(partial(self._raft.receive, sender, message))
 
@@ -60,9 +60,9 @@ class RaftProcess:
         try:
             action()
         except OSError as error:
-            self._begin_again(error)
+            self._restart(error)
 
-    def _begin_again(self, error: OSError) -> None:
+    def _restart(self, error: OSError) -> None:
         self._raft = None
-        self._host.log(f"begins again in a second: {error}")
-        self._host.after(AGAIN_NS, self.start)
+        self._host.log(f"restarts in a second: {error}")
+        self._host.after(RESTART_DELAY_NS, self.start)

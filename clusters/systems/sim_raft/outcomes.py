@@ -1,8 +1,8 @@
-"""What an answer of a node says about an operation: the table that every verdict rests on.
+"""The outcome of an operation by the answer of a node. Every verdict depends on this table.
 
-A code is `fail` for a command only if the node gives it before it appends the command to its log, or after the state machine
-has answered that nothing was changed. Without an answer, or with `leadership-lost`, the entry may be in a log and may be
-committed later. A read has no effect, so whatever is not an answer is a `fail`.
+A command's code is `fail` in two cases only: the node refuses the command before it appends it to its log, or the state machine
+answers that it changed nothing. Without an answer, or with `leadership-lost`, the entry may be in a log and may be committed
+later. A read has no effect, so a read without a result is a `fail`.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ OLD_REQUEST: Final = "old-request"
 NOT_CONNECTED: Final = "not-connected"
 NO_ANSWER: Final = "no-answer"
 
-# What the state machine answers where it changes nothing.
+# The state machine's codes for a command that changes nothing.
 ANSWERS: Final = (CAS_MISMATCH, LOCK_HELD, NOT_HOLDER)
-# By which a node names the node to ask instead.
+# The code of an answer that names the leader.
 REFUSALS: Final = (NOT_LEADER,)
-# What a node answers before a command has come to its log. A repetition may still succeed.
+# The codes before a command reaches the log. A repetition can still succeed.
 REFUSED: Final = frozenset({NOT_LEADER, NO_LEADER, NOT_READY, TRANSFERRING, NOT_CONNECTED})
 
 OUTCOMES: Mapping[str, type[Fail | Info]] = MappingProxyType(
@@ -44,21 +44,21 @@ OUTCOMES: Mapping[str, type[Fail | Info]] = MappingProxyType(
         NO_LEADER: Fail,
         NOT_READY: Fail,
         TRANSFERRING: Fail,
-        NOT_CONNECTED: Fail,  # nobody listens there, so the request had and will have no effect
-        LEADERSHIP_LOST: Info,  # the command is in the log of a leader that was deposed, and may survive
-        OLD_REQUEST: Info,  # the session has gone on
+        NOT_CONNECTED: Fail,  # no process listens on the node, so the request had no effect and will have none
+        LEADERSHIP_LOST: Info,  # the command is in the log of a deposed leader, and may survive
+        OLD_REQUEST: Info,  # the session already has a later request
         NO_ANSWER: Info,
     }
 )
 
 
 def outcome(code: str, text: str, *, is_read: bool) -> Fail | Info:
-    """Returns the outcome of an operation that did not get the answer `ok`.
+    """Returns the outcome of an operation whose answer is not `ok`.
 
     Args:
-        code: A code of this table; an unknown one is in doubt.
-        text: What follows the code in the error; may be empty.
-        is_read: Whether the operation has no effect in any case.
+        code: A code of this table. An unknown code is indeterminate.
+        text: The text after the code in the error; may be empty.
+        is_read: Whether the operation is a read, which never has an effect.
     """
     kind = Fail if is_read else OUTCOMES.get(code, Info)
     return kind(f"{code}: {text}" if text else code)

@@ -1,8 +1,9 @@
-"""A node of Raft between two restarts: its role, what is committed, and what clients ask.
+"""A Raft node between two restarts: its role, its commit index, and its clients' requests.
 
-Source: Ongaro, "Consensus: bridging theory and practice" (2014), chapters 3, 5 and 6; sections are cited where they are
-followed. The parts of a node are `storage` (what outlives a crash), `elections`, `replication` (of a leader), `following` (of
-a follower), `reads`, `transfers`, and `service` (the state machine behind sessions).
+Source: Ongaro, "Consensus: bridging theory and practice" (2014), chapters 3, 5 and 6; comments cite the sections. The parts of
+    a
+node are `storage` (the durable state), `elections`, `replication` (the leader's part), `following` (the follower's part),
+`reads`, `transfers`, and `service` (the state machine and its sessions).
 """
 
 from __future__ import annotations
@@ -31,21 +32,20 @@ if TYPE_CHECKING:
     from clusters.systems.sim_raft.options import SimRaftOptions
     from harness.looks import NodeLook
 
-TRAILING: Final = (
-    4  # one part in so many of the entries between snapshots stays, for followers that are almost up to date
-)
+# After a snapshot the log keeps snapshot_entries / TRAILING entries, for followers that are almost up to date.
+TRAILING: Final = 4
 
 
 class Raft:
-    """A node, made from what its disk holds.
+    """A node, started from its disk.
 
     Attributes:
         name: The node's name.
         others: The names of the other nodes.
-        quorum: How many nodes are a majority.
-        role: What it is.
-        leader: The leader of its term, if it knows one.
-        commit: The last entry that it knows to be committed; all up to there are applied.
+        quorum: The number of nodes in a majority.
+        role: Its role.
+        leader: The leader of its term; None if it knows none.
+        commit: Its commit index. It has applied all entries up to there.
     """
 
     def __init__(
@@ -55,12 +55,12 @@ class Raft:
 
         Args:
             host: The machine.
-            options: How the node is configured.
-            workload: Which state machine it has.
-            after: Calls an action after some nanoseconds, unless the node is restarted before.
+            options: The configuration of the node.
+            workload: The name of the workload, which determines the state machine.
+            after: Calls a function after a delay in nanoseconds, unless the node restarts before.
 
         Raises:
-            DamagedDiskError: The disk has lost what the node has promised.
+            DamagedDiskError: The disk has lost the node's term and vote.
             OSError: The disk is full.
         """
         self.host = host
@@ -79,7 +79,7 @@ class Raft:
         if self.storage.snapshot is not None:
             self.service.load(self.storage.snapshot.body)
             self.commit = self.storage.snapshot.index
-        self._pending: dict[int, tuple[str, int]] = {}  # index to who waits for it
+        self._pending: dict[int, tuple[str, int]] = {}  # the client and request of each index
         self.elections = Elections(self)
         self.replication = Replication(self)
         self.following = Following(self)
@@ -87,17 +87,17 @@ class Raft:
         self.transfers = Transfers(self)
 
     def start(self) -> None:
-        """Begins to take part."""
+        """Starts the election timer."""
         self.elections.start()
 
     # -- clocks and messages -------------------------------------------------------------------------------------------------
 
     def now_ns(self) -> int:
-        """Returns the clock by which all waiting is done."""
+        """Returns the clock of all timers."""
         return self.host.monotonic_ns()
 
     def lease_clock_ns(self) -> int:
-        """Returns the clock by which a lease ends."""
+        """Returns the clock of the leases."""
         return self.host.wall_ns() if self.bug is Bug.LEASE_ON_WALL_CLOCK else self.host.monotonic_ns()
 
     def send(self, to: str, message: Any) -> None:
@@ -109,30 +109,30 @@ class Raft:
         self.host.send(client, Reply(request, answer))
 
     def refuse(self, client: str, request: int) -> None:
-        """Names the leader, if the node knows it, as one that is no leader itself."""
+        """Refuses a request because the node is not the leader. The answer names the leader if the node knows it."""
         known = self.leader if self.leader != self.name else None
         code = outcomes.NO_LEADER if known is None else outcomes.NOT_LEADER
         self.answer(client, request, Answer(code, leader=known))
 
     def receive(self, sender: str, message: Any) -> None:
-        """Takes a message from a node or a client."""
+        """Handles a message of a node or a client."""
         match message:
             case messages.Append():
-                self.following.append(sender, message)
+                self.following.handle_append(sender, message)
             case messages.Appended():
-                self.replication.answered(sender, message)
+                self.replication.handle_appended(sender, message)
             case Request():
-                self._asked(sender, message.id, message.body)
+                self._handle_request(sender, message.id, message.body)
             case messages.AskVote():
-                self.elections.asked(sender, message)
+                self.elections.handle_ask_vote(sender, message)
             case messages.Vote():
-                self.elections.answered(sender, message)
+                self.elections.handle_vote(sender, message)
             case messages.Install():
-                self.following.install(sender, message)
+                self.following.handle_install(sender, message)
             case messages.TimeoutNow():
-                self.elections.asked_to_lead(message)
+                self.elections.handle_timeout_now(message)
 
-    def _asked(self, client: str, request: int, body: Any) -> None:
+    def _handle_request(self, client: str, request: int, body: Any) -> None:
         match body:
             case messages.Command():
                 if self.role is not Role.LEADER:
@@ -154,14 +154,14 @@ class Raft:
 
     def follow(self, term: int, leader: str | None) -> None:
         """Becomes a follower in a term, which is not lower than its own (3.3)."""
-        led = self.role is Role.LEADER
+        was_leader = self.role is Role.LEADER
         self.role, self.leader = Role.FOLLOWER, leader
         if term > self.storage.term:
             self.storage.promise(term, None)
-        if led:
-            self._lose()
+        if was_leader:
+            self._lose_leadership()
 
-    def stand(self) -> None:
+    def become_candidate(self) -> None:
         """Becomes a candidate."""
         self.role, self.leader = Role.CANDIDATE, None
 
@@ -175,9 +175,9 @@ class Raft:
         """Returns whether the node has committed an entry of its own term."""
         return self.storage.term_at(self.commit) == self.storage.term
 
-    def _lose(self) -> None:
-        self.reads.lost()
-        self.transfers.lost()
+    def _lose_leadership(self) -> None:
+        self.reads.leadership_lost()
+        self.transfers.leadership_lost()
         pending, self._pending = self._pending, {}
         for client, request in pending.values():
             if self.bug is Bug.LOST_LEADERSHIP_IS_FAIL:
@@ -188,15 +188,15 @@ class Raft:
     # -- the log and the state machine ---------------------------------------------------------------------------------------
 
     def propose(self, client: str, request: int, body: bytes) -> None:
-        """Appends a client's entry as the leader; the answer comes when it is applied."""
-        if self.transfers.under_way:
+        """Appends a client's entry as the leader. The client gets the answer when the entry is applied."""
+        if self.transfers.is_active:
             self.answer(client, request, Answer(outcomes.TRANSFERRING))
             return
         self._pending[self.storage.last + 1] = (client, request)
         self.replication.propose(body)
 
     def committed(self, index: int) -> None:
-        """Applies all entries up to an index, which are committed, and makes a snapshot when it is time."""
+        """Advances the commit index, applies the entries up to there, and makes a snapshot if one is due."""
         if index <= self.commit:
             return
         storage = self.storage
@@ -207,35 +207,35 @@ class Raft:
                 self.answer(*self._pending.pop(each), Answer(*result))
         if 0 < storage.repairs_until <= index:
             storage.repaired()
-        every, had = self.options.snapshot_entries, storage.snapshot.index if storage.snapshot else 0
-        if every and index - had >= every:
+        every, previous = self.options.snapshot_entries, storage.snapshot.index if storage.snapshot else 0
+        if every and index - previous >= every:
             snapshot = Snapshot(index, storage.term_at(index) or 0, self.service.saved())
             storage.keep_snapshot(snapshot, trailing=every // TRAILING)
 
     def install(self, snapshot: Snapshot) -> None:
-        """Takes a leader's snapshot in the place of its own state."""
+        """Replaces the state by a leader's snapshot."""
         self.storage.keep_snapshot(snapshot, trailing=0, alone=self.bug is Bug.OLD_SNAPSHOT_INSTALLED)
         self.service.load(snapshot.body)
         self.commit = snapshot.index
         if 0 < self.storage.repairs_until <= snapshot.index:
             self.storage.repaired()
 
-    def look(self, seen: NodeLook, key: str | None) -> NodeLook:
-        """Returns what is seen of the node from outside, with its role and its log.
+    def look(self, process: NodeLook, key: str | None) -> NodeLook:
+        """Returns the state of the node, with its role and its log.
 
         Args:
-            seen: What is seen of its process.
-            key: The key whose entries and value are told; None where the workload has one object.
+            process: The state of its process.
+            key: The key whose entries and value the result shows; None for a workload with one object.
         """
         storage, own = self.storage, ONLY_KEY if key is None else key
         entries = []
         for place, entry in enumerate(storage.entries, storage.base + 1):
-            told = described(entry.body, own)
-            if told is not None:
-                entries.append(HeldEntry(index=place, term=entry.term, text=told))
+            text = described(entry.body, own)
+            if text is not None:
+                entries.append(HeldEntry(index=place, term=entry.term, text=text))
         value = self.service.dump().get(f"object {own}")
         return replace(
-            seen,
+            process,
             role=str(self.role),
             term=storage.term,
             last=storage.last,
@@ -261,7 +261,7 @@ class Raft:
 
 
 def _quorum(nodes: int, bug: Bug) -> int:
-    """Returns how many of so many nodes are a majority."""
+    """Returns the size of a majority of so many nodes."""
     if bug is Bug.HALF_IS_MAJORITY:
         return max(1, nodes // 2)
     if bug is Bug.HALF_OF_EVEN_IS_MAJORITY:

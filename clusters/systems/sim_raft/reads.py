@@ -1,10 +1,12 @@
-"""Reads that take no entry of the log (section 6.4).
+"""Reads without a log entry (section 6.4).
 
-A read is linearizable if the leader answers it from a state that has everything committed before the read came. So the leader
+A read is linearizable if the leader's state has every entry that was committed before the leader received the read. So:
 
-1. has committed an entry of its own term, and so knows how far the log is committed;
-2. knows that it still led when the read came: a majority answers a round that began later (ReadIndex); or its lease is good;
-3. has applied what was committed when the read came. Here that is always so: a node applies what it commits at once.
+1. The leader has committed an entry of its own term. Then it knows the commit index.
+2. The leader knows that it still led when it received the read: a majority answers a round that began later (ReadIndex), or its
+   lease is valid.
+3. The leader has applied all entries up to that commit index. This always holds here: a node applies entries when it commits
+   them.
 """
 
 from __future__ import annotations
@@ -31,14 +33,14 @@ class _Waiting(NamedTuple):
 
 
 class ReadService:
-    """A node's answers to queries."""
+    """Answers queries."""
 
     def __init__(self, raft: Raft) -> None:
         self._raft = raft
         self._waiting: list[_Waiting] = []
 
     def ask(self, client: str, request: int, query: Query) -> None:
-        """Answers a query, now or when the leadership is confirmed."""
+        """Answers a query, at once or after the leadership is confirmed."""
         raft = self._raft
         if raft.bug is Bug.FOLLOWER_READS:
             self._answer(client, request, query)
@@ -50,14 +52,14 @@ class ReadService:
             self._answer(client, request, query)
         elif not raft.serves() and raft.bug is not Bug.READ_BEFORE_OWN_ENTRY:
             raft.answer(client, request, Answer(outcomes.NOT_READY))
-        elif raft.options.reads is Reads.LEASE and not raft.transfers.bars_lease() and raft.replication.has_lease():
+        elif raft.options.reads is Reads.LEASE and not raft.transfers.breaks_lease() and raft.replication.has_lease():
             self._answer(client, request, query)
         else:
             self._waiting.append(_Waiting(raft.replication.new_round(), client, request, query))
-            self.confirmed()
+            self.answer_confirmed()
 
-    def confirmed(self) -> None:
-        """Answers the queries that came before a round which is now confirmed."""
+    def answer_confirmed(self) -> None:
+        """Answers the queries whose round is now confirmed."""
         if not self._waiting:
             return
         number = self._raft.replication.confirmed_round()
@@ -66,8 +68,8 @@ class ReadService:
         for each in ready:
             self._answer(each.client, each.request, each.query)
 
-    def lost(self) -> None:
-        """Refuses all queries that wait, because the node does not lead any more."""
+    def leadership_lost(self) -> None:
+        """Refuses all waiting queries, because the node is not the leader any more."""
         waiting, self._waiting = self._waiting, []
         for each in waiting:
             self._raft.refuse(each.client, each.request)

@@ -1,10 +1,10 @@
-"""A leader's part in replication: it sends its log to its followers, and commits what a majority has (sections 3.5 and 3.6.2).
+"""A leader's part in replication: it sends its log to the followers, and commits entries (sections 3.5 and 3.6.2).
 
 - A leader begins its term with an entry of its own.
-- It commits an entry when a majority has it and the entry is of its own term; all entries before it are committed with it.
-- Each message has the number of a *round*, which the answer repeats. A leader that gets answers to a round from a majority,
-  in its own term, led when the round began. Reads and leases rest on that (6.4).
-- A leader that has not heard a majority for two election timeouts steps down (6.2).
+- It commits an entry of its own term when a majority has the entry. This commits all earlier entries too.
+- Each message has the number of a *round*, which the answer repeats. If a majority answers a round in the leader's term, the
+  leader was the leader when the round began. Reads and leases depend on this (6.4).
+- A leader steps down if it gets no answers from a majority for two election timeouts (6.2).
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
     from clusters.systems.sim_raft.messages import Appended
     from clusters.systems.sim_raft.raft import Raft
 
-LEASE_SHARE: Final = 0.9  # of the shortest election timeout, for clocks that do not run alike
-LONG_LEASE: Final = 3.0  # of a planted bug
+LEASE_SHARE: Final = 0.9  # a lease's part of the minimum election timeout; below 1 because clocks differ in speed
+LONG_LEASE: Final = 3.0  # the same with a planted bug
 
 
 @dataclass(slots=True)
 class Progress:
-    """What a leader knows about a follower.
+    """A leader's knowledge about a follower.
 
     Attributes:
-        next: The first entry that it sends.
+        next: The index of the next entry to send.
         match: The last entry that the follower certainly has.
         round: The last round that the follower answered.
-        heard_ns: When it did.
-        waits: Whether entries are on their way, and no answer has come.
-        resets: Whether the follower is still to drop what it has behind `next`; only with a planted bug.
+        heard_ns: The time of its last answer.
+        waits: Whether a message is unanswered.
+        resets: Whether the follower must still drop its entries from `next` on; only with a planted bug.
     """
 
     next: int
@@ -47,17 +47,17 @@ class Progress:
 
 
 class Replication:
-    """What a leader does for its log. It is of use in the role of a leader only."""
+    """Replicates the leader's log. Only a leader uses it."""
 
     def __init__(self, raft: Raft) -> None:
         self._raft = raft
         self._peers: dict[str, Progress] = {}
         self._round = 0
         self._began_ns: dict[int, int] = {}
-        self._first_last = raft.storage.last  # where the log ended when the process was started
+        self._first_last = raft.storage.last  # the last index at the start of the process
 
     def begin(self) -> None:
-        """Begins a leadership."""
+        """Begins the leadership of a term."""
         raft, storage, now_ns = self._raft, self._raft.storage, self._raft.now_ns()
         resets = raft.bug is Bug.COMMITTED_ENTRIES_CUT
         old = self._peers if raft.bug is Bug.MATCH_OF_OLD_TERM else {}
@@ -73,7 +73,7 @@ class Replication:
         self._beat(storage.term)
 
     def propose(self, body: bytes) -> int:
-        """Appends an entry to the leader's own log and sends it; returns its index."""
+        """Appends an entry to the leader's log and sends it. Returns its index."""
         storage = self._raft.storage
         storage.append((Entry(storage.term, body),))
         index = storage.last
@@ -83,8 +83,8 @@ class Replication:
         self._commit()
         return index
 
-    def answered(self, sender: str, message: Appended) -> None:
-        """Takes a follower's answer."""
+    def handle_appended(self, sender: str, message: Appended) -> None:
+        """Handles a follower's answer."""
         raft, storage = self._raft, self._raft.storage
         if message.term > storage.term and raft.bug is not Bug.HIGHER_TERM_IGNORED:
             raft.follow(message.term, None)
@@ -102,11 +102,12 @@ class Replication:
             progress.next = max(progress.next, progress.match + 1)
             self._commit()
         elif message.term == storage.term:
-            progress.match = min(progress.match, message.index)  # lower where its disk has lost what it acknowledged
+            progress.match = min(progress.match, message.index)  # lower if its disk has lost acknowledged entries
             progress.next = min(progress.next - 1, message.index) + 1
-        raft.reads.confirmed()
-        raft.transfers.go_on()
-        # Who refuses what it has taken before is asked again with the next heartbeat only, or this would go on without a pause.
+        raft.reads.answer_confirmed()
+        raft.transfers.advance()
+        # A follower that refuses entries which it had before gets the next message with the next heartbeat. An immediate retry
+        # could repeat without a pause.
         moves = message.ok or progress.next < before
         if moves and raft.role is Role.LEADER and message.term == storage.term and progress.next <= storage.last:
             self._send(sender, progress)
@@ -121,12 +122,12 @@ class Replication:
         return self._round
 
     def confirmed_round(self) -> int:
-        """Returns the last round that a majority has answered in this term, this node included; 0 if there is none."""
+        """Returns the last round that a majority, this node included, has answered in this term; 0 if there is none."""
         rounds = sorted([self._round, *(progress.round for progress in self._peers.values())], reverse=True)
         return rounds[self._raft.quorum - 1]
 
     def has_lease(self) -> bool:
-        """Returns whether no other node can lead yet (6.4.1): a majority answered a round that began a moment ago."""
+        """Returns whether the lease is valid (6.4.1): a majority has answered a recent round, so no other node can lead yet."""
         raft, confirmed = self._raft, self.confirmed_round()
         for number in [number for number in self._began_ns if number < confirmed]:
             del self._began_ns[number]
@@ -135,7 +136,7 @@ class Replication:
         return began_ns is not None and raft.lease_clock_ns() < began_ns + share * raft.options.election_ms * 1_000_000
 
     def heard_quorum(self, within_ns: int) -> bool:
-        """Returns whether a majority, this node included, has answered within a time before now."""
+        """Returns whether a majority, this node included, has answered within the last `within_ns`."""
         since_ns = self._raft.now_ns() - within_ns
         return 1 + sum(progress.heard_ns > since_ns for progress in self._peers.values()) >= self._raft.quorum
 

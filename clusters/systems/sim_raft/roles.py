@@ -1,4 +1,4 @@
-"""What a node is at a time (section 3.3)."""
+"""The roles of a node (section 3.3)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import enum
 
 
 class Role(enum.StrEnum):
-    """A node's role; a candidate may only be asking for pre-votes."""
+    """A node's role. A node that asks for pre-votes is a candidate too."""
 
     FOLLOWER = "follower"
     CANDIDATE = "candidate"

@@ -1,9 +1,10 @@
-"""The state machine behind sessions, so that a request which a client repeats takes effect once (section 6.3).
+"""The state machine and its sessions. Because of sessions, a repeated request takes effect once (section 6.3).
 
-A session is named by its client, and begins with the client's first request. A client has one request at a time, with a
-number that grows. The table has the last number of each session and its answer. It is a part of the replicated state: entries
-alone change it, and snapshots have it. Sessions never expire, because a run is short. One that its client closed stays in the
-table, so that a late copy of an old request finds it closed.
+A session has the name of its client, and begins with the client's first request. A client sends one request at a time, with
+increasing numbers. The table of sessions has the last number of each session, and its answer. It is a part of the replicated
+state: only entries change it, and snapshots contain it. Sessions never expire, because a run is short. A closed session stays
+    in
+the table, so that a late copy of an old request has no effect.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 CLOSE: Final = "close"
 _CLOSED: Final = 2**62
 _COMPACT: Final = json.JSONEncoder(separators=(",", ":"))
-ONLY_KEY: Final = "only"  # where a workload has one object and no keys
+ONLY_KEY: Final = "only"  # for a workload with one object and no keys
 
 
 def encoded(command: Command) -> bytes:
@@ -33,12 +34,12 @@ def encoded(command: Command) -> bytes:
 
 @functools.lru_cache(maxsize=1024)
 def _decoded(body: bytes) -> Any:
-    """Returns the command in an entry's body. Each node applies each entry, so most bodies are read several times."""
+    """Returns the command in an entry's body. Every node applies each entry, so most bodies are decoded several times."""
     return json.loads(body)
 
 
 def described(body: bytes, key: str) -> str | None:
-    """Returns what an entry does, e.g. `write 5`; None if it is about another key, about none, or damaged."""
+    """Returns an entry's command as a text, e.g. `write 5`; None if it has another key or none, or is damaged."""
     try:
         _, _, f, own, value = json.loads(body)
     except (ValueError, TypeError):
@@ -53,15 +54,15 @@ class Service:
 
     def __init__(self, workload: str, bug: Bug) -> None:
         self._machine = MACHINES[workload]()
-        self._sessions: dict[str, list[Any]] = {}  # name to sequence number and result
+        self._sessions: dict[str, list[Any]] = {}  # the last sequence number and result by name
         self._bug = bug
 
     def apply(self, index: int, body: bytes) -> Result:
-        """Carries out the command in an entry, unless its session has done so before; returns its result either way."""
+        """Carries out the command in an entry, and returns its result. A repeated command returns its first result."""
         if not body:
             return Result(outcomes.OK)
         session, sequence, f, key, value = _decoded(body)
-        if f == "read":  # a read that takes the way through the log changes nothing, and needs no session
+        if f == "read":  # a read through the log changes nothing, and needs no session
             return self._machine.read(f, key, value)
         last, result = self._sessions.get(session, (0, None))
         if sequence <= last and self._bug is not Bug.RETRY_APPLIED_TWICE:
@@ -75,7 +76,7 @@ class Service:
         return done
 
     def read(self, query: Query) -> Result:
-        """Answers a query from the state as it is."""
+        """Answers a query from the current state."""
         return self._machine.read(*query)
 
     def saved(self) -> bytes:
@@ -84,7 +85,7 @@ class Service:
         return _COMPACT.encode([self._machine.saved(), sessions]).encode()
 
     def load(self, body: bytes) -> None:
-        """Takes the state of a snapshot."""
+        """Replaces the state by that of a snapshot."""
         machine, self._sessions = json.loads(body)
         self._machine.load(machine)
 

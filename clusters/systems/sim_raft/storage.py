@@ -1,16 +1,15 @@
-"""What a node keeps on its disk: its promises, its log, its last snapshot. Section 3.8 says what must be there, and when.
+"""The durable state of a node (section 3.8): its promises, its log and its last snapshot.
 
-- `promises` and `promises-copy`: term, vote, and the *mark*, which is the last entry of the log that was synced. They are
-  written before the node acts on them, and twice, so that one damaged file is no loss.
-- `log`: records of length, checksum, index, term and body. The first record is of the last entry that the log has no more.
-  Records are appended and synced, and then the mark is moved, before an entry is acknowledged.
-- `snapshot`: index, term and state. It is replaced as a whole, before the log is cut.
+- `promises` and `promises-copy`: term, vote, and the *mark*, which is the index of the last synced entry. The node writes both
+  files before it acts on them. One damaged file loses nothing.
+- `log`: records of length, checksum, index, term and body. The first record stands for the last entry that the log has dropped.
+  Before the node acknowledges an entry, it appends and syncs the record, and then moves the mark.
+- `snapshot`: index, term and state. The node replaces it as a whole, before it cuts the log.
 
-Everything has a checksum. A restart takes the log's records up to the first that is not whole. A torn end lies behind the
-mark and is cut off: nobody relied on it. If the log ends before the mark, the disk has lost what the node had acknowledged.
-Then the node must not help to elect a leader until it has everything up to the mark from a leader, committed. Until then it
-is *repairing*. This is the rule of Alagappan et al., "Protocol-aware recovery for consensus-based storage" (FAST 2018), in a
-simple form.
+Everything has a checksum. A restart reads the log's records up to the first torn or damaged one. A torn end after the mark was
+never acknowledged, so the node cuts it off. If the log ends before the mark, the disk has lost acknowledged entries. Then the
+node takes no part in elections until a leader has sent it the committed entries up to the mark. Until then it is *repairing*.
+This is a simple form of the rule in Alagappan et al., "Protocol-aware recovery for consensus-based storage" (FAST 2018).
 """
 
 from __future__ import annotations
@@ -30,15 +29,15 @@ if TYPE_CHECKING:
 PROMISES: Final = ("promises", "promises-copy")
 LOG: Final = "log"
 SNAPSHOT: Final = "snapshot"
-_HEADER: Final = struct.Struct(">IIQQ")  # the body's length, the checksum of all that follows, index, term
+_HEADER: Final = struct.Struct(">IIQQ")  # length of the body, checksum of the rest, index, term
 _PLACE: Final = struct.Struct(">QQ")
 _CHECKSUM: Final = struct.Struct(">I")
-_LONGEST: Final = 1 << 20
+_MAX_BODY_BYTES: Final = 1 << 20
 _COMPACT: Final = json.JSONEncoder(separators=(",", ":"))
 
 
 class DamagedDiskError(Exception):
-    """Both copies of term and vote are damaged, so the node may have promised what it does not know any more."""
+    """Both copies of term and vote are damaged, so the node no longer knows its promises."""
 
 
 class Storage:
@@ -46,18 +45,18 @@ class Storage:
 
     Attributes:
         term: The latest term that the node has seen.
-        vote: The node that it voted for in this term, if any.
-        entries: The log behind `base`.
-        base: The index of the last entry that the log has no more.
-        base_term: That entry's term.
-        snapshot: The last snapshot, if there is one; it contains all entries up to `base`, and maybe more.
-        repairs_until: The mark, as long as the disk has lost entries up to there; 0 if nothing is lost.
+        vote: The node that it voted for in this term; None if it did not vote.
+        entries: The log after `base`.
+        base: The index of the last entry that the log has dropped.
+        base_term: The term of that entry.
+        snapshot: The last snapshot; None if there is none. It contains all entries up to `base`, and maybe more.
+        repairs_until: The mark while the node is repairing; 0 if no entry is lost.
     """
 
     def __init__(self, disk: Disk, bug: Bug) -> None:
         self._disk = disk
         self._bug = bug
-        self._starts: list[int] = []  # where in the file each record begins
+        self._starts: list[int] = []  # the offset of each record in the file
         self._size = 0
         self._mark = 0
         self._version = 0  # of the promises
@@ -92,20 +91,20 @@ class Storage:
         """Returns the entry at an index above `base`."""
         return self.entries[index - self.base - 1]
 
-    def after(self, index: int, most: int) -> tuple[Entry, ...]:
-        """Returns the entries behind an index that is not below `base`, `most` of them at most."""
+    def after(self, index: int, limit: int) -> tuple[Entry, ...]:
+        """Returns at most `limit` entries after an index, which must not be below `base`."""
         place = index - self.base
-        return tuple(self.entries[place : place + most])
+        return tuple(self.entries[place : place + limit])
 
-    # -- changes that outlive a crash ----------------------------------------------------------------------------------------
+    # -- durable changes -----------------------------------------------------------------------------------------------------
 
     def promise(self, term: int, vote: str | None) -> None:
-        """Records a term and the vote in it. Before it returns, neither may be told to anyone."""
+        """Stores a term and the vote in it. The node must not send either before this returns."""
         self.term, self.vote = term, vote
         self._keep_promises()
 
     def append(self, entries: tuple[Entry, ...]) -> None:
-        """Adds entries to the end of the log. When it returns, they may be acknowledged."""
+        """Appends entries to the log. The node can acknowledge them after this returns."""
         content = bytearray()
         for entry in entries:
             self.entries.append(entry)
@@ -116,7 +115,7 @@ class Storage:
         self._synced()
 
     def cut(self, index: int) -> None:
-        """Drops the entry at an index, and all that follow it."""
+        """Drops the entry at an index, and all later entries."""
         place = index - self.base - 1
         self._move_mark(index - 1)
         self._size = self._starts[place]
@@ -125,15 +124,14 @@ class Storage:
         self._disk.sync(LOG)
 
     def keep_snapshot(self, snapshot: Snapshot, *, trailing: int, alone: bool = False) -> None:
-        """Records a snapshot, and then drops what it makes needless.
+        """Stores a snapshot, and then drops the entries that it contains, except the last `trailing` ones.
 
-        That is all that it contains, but for the last `trailing` entries. Where the log has another entry at the snapshot's
-        end than the snapshot, or none, the whole log goes.
+        If the log's entry at the snapshot's index is missing or has another term, this drops the whole log.
 
         Args:
             snapshot: The snapshot.
-            trailing: How many of the entries that it contains are kept.
-            alone: Whether the whole log goes in any case.
+            trailing: The number of entries to keep of those in the snapshot.
+            alone: Whether to drop the whole log in any case.
         """
         self._disk.write(SNAPSHOT, _sealed([snapshot.index, snapshot.term, snapshot.body.decode()]))
         self._disk.sync(SNAPSHOT)
@@ -147,7 +145,7 @@ class Storage:
             self._rebase(snapshot.index, snapshot.term, [])
 
     def repaired(self) -> None:
-        """Takes notice that everything up to the mark is there again, and committed."""
+        """Ends the repair: all entries up to the mark are in the log again, and committed."""
         self.repairs_until = 0
         self._move_mark(self.last)
 
@@ -186,24 +184,24 @@ class Storage:
     # -- a restart -----------------------------------------------------------------------------------------------------------
 
     def load(self) -> None:
-        """Reads what the disk holds.
+        """Reads the disk.
 
         Raises:
-            DamagedDiskError: Term and vote are lost.
+            DamagedDiskError: Both copies of term and vote are damaged.
         """
         names = self._disk.names()
         for name in names:
-            self._disk.sync(name)  # what a killed process had written without a sync is readable, but not yet certain
+            self._disk.sync(name)  # a killed process may have left writes without a sync
         self._load_promises(names)
         found = _unsealed(self._read(SNAPSHOT))
         if found is not None:
             self.snapshot = Snapshot(found[0], found[1], found[2].encode())
         if self._bug not in {Bug.LOG_END_NOT_RESTORED, Bug.LOST_ENTRIES_NOT_NOTICED}:
-            self.repairs_until = self._mark  # until the log turns out to be there
+            self.repairs_until = self._mark  # `_load_log` must not lower the mark
         self._load_log()
         if self.last >= self.repairs_until:
             self.repairs_until = 0
-        self.term = max(self.term, self.last_term)  # higher only where the term was not recorded
+        self.term = max(self.term, self.last_term)  # the log's is higher only if a bug lost the term
         self._move_mark(self.last)
 
     def _load_promises(self, names: list[str]) -> None:
@@ -211,7 +209,7 @@ class Storage:
         if copies:
             self._version, self.term, self.vote, self._mark = max(copies, key=lambda copy: copy[0])
         elif names:
-            raise DamagedDiskError(f"{' and '.join(PROMISES)} cannot be read, so this node may not act any more")
+            raise DamagedDiskError(f"{' and '.join(PROMISES)} cannot be read, so this node cannot take part any more")
 
     def _load_log(self) -> None:
         content = self._read(LOG)
@@ -219,7 +217,7 @@ class Storage:
         if self._bug is Bug.LOG_END_NOT_RESTORED and len(found) > 1:
             found.pop()
         snapshot = self.snapshot or Snapshot(0, 0, b"")
-        if not found or found[0][0] > snapshot.index:  # it has no beginning, or the snapshot in front of it is damaged
+        if not found or found[0][0] > snapshot.index:  # its start, or the snapshot before it, is damaged
             self._rebase(snapshot.index, snapshot.term, [])
             return
         (self.base, (self.base_term, _), _), *others = found
@@ -244,13 +242,13 @@ def _record(index: int, entry: Entry) -> bytes:
 
 
 def _records(content: bytes, *, checked: bool) -> list[tuple[int, Entry, bytes]]:
-    """Returns index, entry and bytes of the records, up to the first that is torn, damaged, or out of its place."""
+    """Returns index, entry and bytes of each record, up to the first that is torn, damaged, or has a wrong index."""
     found: list[tuple[int, Entry, bytes]] = []
     start = 0
     while start + _HEADER.size <= len(content):
         length, checksum, index, term = _HEADER.unpack_from(content, start)
         end = start + _HEADER.size + length
-        if length > _LONGEST or end > len(content):
+        if length > _MAX_BODY_BYTES or end > len(content):
             break
         body = content[start + _HEADER.size : end]
         if checked and zlib.crc32(body, zlib.crc32(_PLACE.pack(index, term))) != checksum:
@@ -268,7 +266,7 @@ def _sealed(document: Any) -> bytes:
 
 
 def _unsealed(content: bytes) -> Any:
-    """Returns the document; None if it is damaged."""
+    """Returns the document in a file; None if it is damaged."""
     if len(content) <= _CHECKSUM.size or _CHECKSUM.unpack_from(content)[0] != zlib.crc32(content[_CHECKSUM.size :]):
         return None
     return json.loads(content[_CHECKSUM.size :])

@@ -28,7 +28,7 @@ STATUS_TIMEOUT_S: Final = 0.5
 
 
 class SimRaft(SimSystem):
-    """Nodes of our own Raft in the simulator."""
+    """Nodes of Labrys' own Raft in the simulator."""
 
     name = "sim-raft"
     summary = "The Raft of Labrys for the simulator, correct or with one planted bug."
@@ -53,7 +53,7 @@ class SimRaft(SimSystem):
         self._options = options
 
     def factory(self, node: Node) -> Factory:  # noqa: ARG002 - the same on all nodes
-        """Returns what makes the process of a node."""
+        """Returns the function that makes the process of a node."""
 
         def make(host: Host) -> RaftProcess:
             return RaftProcess(host, self._options, self.workload)
@@ -73,37 +73,37 @@ class SimRaft(SimSystem):
         )
 
     async def status(self, node: Node, timeout_s: float) -> NodeStatus | None:
-        """Asks a node for its own view; None if it does not answer in time."""
-        told = await self.ask(node, messages.AskStatus(), timeout_s)
-        if not isinstance(told, messages.Status):
+        """Returns a node's status; None if it does not answer in time."""
+        status = await self.ask(node, messages.AskStatus(), timeout_s)
+        if not isinstance(status, messages.Status):
             return None
-        details = {name: getattr(told, name) for name in ("last", "snapshot", "serving", "repairing")}
+        details = {name: getattr(status, name) for name in ("last", "snapshot", "serving", "repairing")}
         return NodeStatus(
             node=node.name,
-            role=told.role,
-            term=told.term,
-            leader=told.leader,
-            applied_index=told.applied,
-            committed_index=told.committed,
+            role=status.role,
+            term=status.term,
+            leader=status.leader,
+            applied_index=status.applied,
+            committed_index=status.committed,
             details=details,
         )
 
     async def replica(self, node: Node, timeout_s: float) -> ReplicaState | None:
-        """Dumps the state of a node; None if it does not answer in time."""
-        told = await self.ask(node, messages.AskDump(), timeout_s)
-        if not isinstance(told, messages.Dump):
+        """Returns the state of a node; None if it does not answer in time."""
+        dump = await self.ask(node, messages.AskDump(), timeout_s)
+        if not isinstance(dump, messages.Dump):
             return None
-        return ReplicaState(node=node.name, applied_index=told.applied, state=told.state)
+        return ReplicaState(node=node.name, applied_index=dump.applied, state=dump.state)
 
     def look(self, node: Node, key: str | None) -> NodeLook:
-        """Returns what a node is and holds now; a node that does not take part has no more than its process."""
-        seen = super().look(node, key)
+        """Returns the state of a node. For a node that does not take part, it has only the state of the process."""
+        basic = super().look(node, key)
         process = self.world.machines[node.name].process
         raft = process.raft if isinstance(process, RaftProcess) else None
-        return seen if raft is None else raft.look(seen, key)
+        return basic if raft is None else raft.look(basic, key)
 
     async def lacking(self, nodes: Sequence[Node]) -> str | None:
-        """Says what is missing: also a node that has not applied what another one has committed. None: nothing is."""
+        """Returns what the nodes lack to serve together; None: nothing. Each must also have applied all committed entries."""
         missing = await super().lacking(nodes)
         if missing is not None:
             return missing
@@ -114,7 +114,7 @@ class SimRaft(SimSystem):
         return "; ".join(behind) or None
 
     async def lead(self, node: Node, timeout_s: float) -> bool:
-        """Asks whoever leads to hand over to `node`, until that leads and serves."""
+        """Requests a transfer to `node` from the leader, until `node` leads and serves. Returns whether it does."""
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + timeout_s
         while loop.time() < deadline_s:
@@ -123,7 +123,7 @@ class SimRaft(SimSystem):
             if leader is not None and leader.node == node.name and (leader.details or {}).get("serving"):
                 return True
             if leader is not None and leader.node != node.name:
-                at = next(each for each in self.cluster.nodes if each.name == leader.node)
-                await self.ask(at, messages.AskTransfer(node.name), STATUS_TIMEOUT_S)
+                old = next(each for each in self.cluster.nodes if each.name == leader.node)
+                await self.ask(old, messages.AskTransfer(node.name), STATUS_TIMEOUT_S)
             await asyncio.sleep(TRANSFER_POLL_S)
         return False

@@ -1,7 +1,7 @@
-"""Leadership transfer (section 3.10): a leader brings a follower's log up to date, and asks it to begin an election at once.
+"""Leadership transfer (section 3.10): a leader brings a follower's log up to date, and requests that it begins an election.
 
-Meanwhile it takes no commands, for one election timeout at most. That election does not wait until the voters miss the
-leader. So from then on the leader trusts no lease in this term (6.4.1).
+The leader accepts no commands meanwhile, for one election timeout at most. The voters take part in this election at once,
+although they still hear the leader. So from then on the leader does not trust a lease in this term (6.4.1).
 """
 
 from __future__ import annotations
@@ -18,53 +18,53 @@ if TYPE_CHECKING:
 
 
 class Transfers:
-    """A leader's wish to hand over."""
+    """The leadership transfer of a node."""
 
     def __init__(self, raft: Raft) -> None:
         self._raft = raft
         self._to: str | None = None
         self._deadline_ns = 0
-        self._told = False
-        self._told_in = 0  # the term in which a follower was asked to begin an election
+        self._sent = False
+        self._sent_term = 0  # the term of the last TimeoutNow message
 
     @property
-    def under_way(self) -> bool:
-        """Returns whether the leader takes no commands now."""
+    def is_active(self) -> bool:
+        """Returns whether a transfer is in progress, so that the leader accepts no commands."""
         return self._to is not None
 
     def ask(self, client: str, request: int, to: str) -> None:
-        """Begins a transfer; the answer says only that it has begun."""
+        """Begins a transfer, and answers at once."""
         raft = self._raft
         if raft.role is not Role.LEADER:
             raft.refuse(client, request)
             return
         if to in raft.others:
-            self._to, self._told = to, False
+            self._to, self._sent = to, False
             self._deadline_ns = raft.now_ns() + raft.options.election_ms * 1_000_000
         elif to != raft.name:
             raft.answer(client, request, Answer(outcomes.UNSUPPORTED))
             return
         raft.answer(client, request, Answer(outcomes.OK))
-        self.go_on()
+        self.advance()
 
-    def go_on(self) -> None:
-        """Tells the follower, if its log is up to date."""
+    def advance(self) -> None:
+        """Sends `TimeoutNow` to the follower, if its log is up to date."""
         raft = self._raft
-        if self._to is None or raft.role is not Role.LEADER or self._told:
+        if self._to is None or raft.role is not Role.LEADER or self._sent:
             return
         if raft.replication.match_of(self._to) >= raft.storage.last or raft.bug is Bug.TRANSFER_UNCHECKED:
-            self._told, self._told_in = True, raft.storage.term
+            self._sent, self._sent_term = True, raft.storage.term
             raft.send(self._to, TimeoutNow(raft.storage.term))
 
     def expire(self) -> None:
-        """Gives up after an election timeout."""
+        """Ends the transfer after an election timeout."""
         if self._raft.now_ns() >= self._deadline_ns:
             self._to = None
 
-    def lost(self) -> None:
-        """Ends the transfer, because the node does not lead any more."""
+    def leadership_lost(self) -> None:
+        """Ends the transfer, because the node is not the leader any more."""
         self._to = None
 
-    def bars_lease(self) -> bool:
-        """Returns whether a follower may have begun an election in spite of this leader's lease."""
-        return self._told_in == self._raft.storage.term and self._raft.bug is not Bug.LEASE_KEPT_IN_TRANSFER
+    def breaks_lease(self) -> bool:
+        """Returns whether a follower may have begun an election during this leader's lease."""
+        return self._sent_term == self._raft.storage.term and self._raft.bug is not Bug.LEASE_KEPT_IN_TRANSFER

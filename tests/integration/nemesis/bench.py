@@ -1,6 +1,6 @@
-"""Five real nodes with the smallest system there is on each, and a way to carry out one fault on them.
+"""Five real nodes with a minimal system, and a way to carry out one fault on them.
 
-The system is a TCP server, a real process with a real port, which says of itself what a file on its node says.
+The system is a TCP server, a real process with a real port. Its status comes from a file on its node.
 """
 # ruff: noqa: D102 - the methods of the small system and of the cluster with other addresses are described by their protocols
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 HOME = "/srv/echo"
 PORT = 7000
-# The interpreter itself: a virtual environment's may lie where nodes have a folder of their own, such as /tmp.
+# The real interpreter: that of a virtual environment can be in a folder that nodes do not share, such as /tmp.
 PYTHON = os.path.realpath(sys.executable)
 ORDER = ["n4", "n2", "n5", "n1", "n3"]
 SERVER = f"""
@@ -53,7 +53,7 @@ Server(("::", {PORT}), Echo).serve_forever()
 
 
 class Echo(System):
-    """The smallest system there is: see the module. It trusts a pid file, which no system should."""
+    """A minimal system; see the module. It trusts a pid file, unlike good systems."""
 
     name = "echo"
 
@@ -82,7 +82,7 @@ class Echo(System):
         self.tell(node, leader=node.name == "n1", term=1)
 
     def tell(self, node: Node, *, leader: bool, term: int) -> None:
-        """Lets the node's server say this of itself from now on."""
+        """Sets the status that the node's server reports."""
         role = json.dumps({"role": "leader" if leader else "follower", "term": term})
         self.cluster.remote(node).write(f"{HOME}/role", role)
 
@@ -174,7 +174,7 @@ class Bench:
         return begun, proof, ended
 
     def assert_clean(self) -> None:
-        """No fault's rules and notes are left on any node, and every server runs."""
+        """Checks that no node has rules or notes of faults, and that every server runs."""
         for node in self.cluster.nodes:
             assert f"{CHAIN}-" not in self.shell(node.name, "iptables -S; ip6tables -S")
             assert not self.shell(node.name, f"ls {UNDO_DIRECTORY} 2>/dev/null || true").strip()

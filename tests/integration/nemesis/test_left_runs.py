@@ -1,4 +1,4 @@
-"""Whole runs that go wrong: left in the middle by a kill -9 or by Ctrl-C; and a node that does not come back."""
+"""Runs that go wrong: ended by kill -9 or Ctrl-C, or with a node that does not come back."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 LOOK = f"""iptables -S | grep -c '^-N {CHAIN}' ; ls {UNDO_DIRECTORY} 2>/dev/null | wc -l
 grep -l '^State:.T' /proc/[0-9]*/status 2>/dev/null | wc -l; grep -c '^/dev/loop' /proc/mounts; true"""
-# A partition, a pause and a kill, all on at once and for long; the power loss never comes, but its volumes are there.
+# A long partition, pause and kill at the same time; the power loss never begins, but its volumes exist.
 FAULTS: list[dict[str, Any]] = [
     {"id": 0, "kind": "partition-halves", "target": ["n1", "n2"], "start_s": 1.0, "end_s": 90.0, "options": {}},
     {"id": 1, "kind": "pause", "target": ["n5"], "start_s": 1.0, "end_s": 90.0, "options": {}},
@@ -45,7 +45,7 @@ def cluster() -> Iterator[LocalCluster]:
 
 
 def found(cluster: LocalCluster) -> dict[str, tuple[int, ...]]:
-    """Counts, on each node, our chains, undo notes, stopped processes and mounted loop devices."""
+    """Counts the chains, undo notes, stopped processes and mounted loop devices on each node."""
     with cluster.entered():
         said = {node.name: cluster.remote(node).run(LOOK).stdout.split() for node in cluster.nodes}
     return {node: tuple(map(int, counts)) for node, counts in said.items()}
@@ -60,7 +60,7 @@ def command(cluster: LocalCluster, store: Path, *options: str) -> list[str]:
 def in_the_middle(
     cluster: LocalCluster, directory: Path, faults: Sequence[dict[str, Any]], *options: str, on: int
 ) -> subprocess.Popen[str]:
-    """Starts a run, and returns it when as many of its faults are on."""
+    """Starts a run, and returns it when this number of its faults is on."""
     plan = {"format": "labrys-plan", "version": 1, "nodes": ["n1", "n2", "n3", "n4", "n5"], "seed": 11}
     path = directory / "plan.json"
     path.write_text(json.dumps({**plan, "time_limit_s": 100.0, "faults": faults}))
@@ -80,7 +80,7 @@ def in_the_middle(
 
 
 def test_the_next_run_heals_what_a_killed_one_left(cluster: LocalCluster, tmp_path: Path) -> None:
-    """After a kill -9 rules, notes, a stopped process and volumes are there; the next run starts by taking them away."""
+    """A kill -9 leaves rules, notes, a stopped process and volumes; the next run first removes them."""
     process = in_the_middle(cluster, tmp_path, FAULTS, on=3)
     process.kill()
     process.communicate(timeout=30)
@@ -114,7 +114,7 @@ def test_an_interrupted_run_heals_all_that_is_on(cluster: LocalCluster, tmp_path
 
 
 def test_a_node_that_cannot_be_restarted_is_in_the_report(cluster: LocalCluster, tmp_path: Path) -> None:
-    """The run goes on, is invalid for want of recovery, and the fault's row has what the node said when it was started."""
+    """The run continues and is invalid, since it did not recover; the fault's row has the output of the node's start."""
     kill = {"id": 0, "kind": "kill", "target": ["n4"], "start_s": 1.0, "end_s": 8.0, "options": {}}
     process = in_the_middle(cluster, tmp_path, [kill], "--time-limit", "12", "--recovery-timeout", "3", on=1)
     with cluster.entered():
@@ -140,7 +140,7 @@ def test_a_node_that_cannot_be_restarted_is_in_the_report(cluster: LocalCluster,
 
 
 def test_healing_a_cluster_takes_a_forgotten_volume_away(bench: Bench) -> None:
-    """What `labrys cluster heal` does to a node needs no run: the volume under the data is unmounted and removed."""
+    """`labrys cluster heal` works without a run: it unmounts and removes the volume with the data."""
     node = bench.node("n3")
     remote = bench.cluster.remote(node)
     attach(remote, "/srv/forgotten", "forgotten")

@@ -1,4 +1,4 @@
-"""Faults of the clock, with a `date` that keeps its own offset: the clock of this machine is never touched."""
+"""Faults of the clock, with a `date` that has its own offset: the clock of this machine never changes."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ esac
 
 
 class OwnClocks(Versatile):
-    """The cluster as if its nodes had clocks of their own."""
+    """The cluster with the capability of own clocks."""
 
     def capabilities(self) -> Mapping[str, Capabilities]:
-        """Returns the true ones, and a clock for each."""
+        """Returns the real capabilities, plus a clock for each node."""
         return {
             name: replace(can, available=can.available | {"clock"})
             for name, can in self._cluster.capabilities().items()
@@ -45,10 +45,10 @@ class OwnClocks(Versatile):
 
 
 class NoClocks(Versatile):
-    """The cluster as if libfaketime were not installed."""
+    """The cluster without libfaketime."""
 
     def capabilities(self) -> Mapping[str, Capabilities]:
-        """Returns the true ones, without it."""
+        """Returns the real capabilities without it."""
         return {
             name: Capabilities(
                 available=can.available - {"faketime"}, missing={**can.missing, "faketime": "not installed"}
@@ -59,7 +59,7 @@ class NoClocks(Versatile):
 
 @pytest.fixture
 def own_time(bench: Bench) -> Iterator[Conductor]:
-    """The servers started with a clock of their own, and a conductor that knows of it."""
+    """The servers with their own clocks, and the conductor that prepared them."""
     if "faketime" not in bench.cluster.capabilities()["n1"].available:
         pytest.skip("libfaketime is not installed; `apt-get install faketime`")
     conductor = bench.conductor()
@@ -79,7 +79,7 @@ def own_time(bench: Bench) -> Iterator[Conductor]:
 
 
 async def off_s(bench: Bench, name: str) -> float:
-    """Asks a server for its time, over the network, and returns how far it is from this machine's."""
+    """Requests a server's time over the network. Returns its difference to this machine's time."""
     status = await bench.system.status(bench.node(name), 2.0)
     assert status is not None
     assert status.details is not None
@@ -95,7 +95,7 @@ async def off_s(bench: Bench, name: str) -> float:
     ],
 )
 def test_clocks_are_set_aside_and_put_back(bench: Bench, kind: str, options: dict[str, int]) -> None:
-    """With a `date` that keeps its own offset, for these nodes share this machine's clock, which is never touched."""
+    """The nodes share this machine's clock, which never changes, so their `date` has its own offset."""
     fault = planned(kind, ["n1", "n3"], **options)
     for node in bench.cluster.nodes:
         bench.cluster.remote(node).write("/usr/local/sbin/date", FAKE_DATE, mode=0o755)
@@ -124,7 +124,7 @@ def test_clocks_are_set_aside_and_put_back(bench: Bench, kind: str, options: dic
 
 @pytest.mark.parametrize("offset_ms", [-90_000, 700, 200_000])
 def test_a_process_alone_has_another_time(bench: Bench, own_time: Conductor, offset_ms: int) -> None:
-    """Its own answers are ahead or behind while the fault is on, nobody else's are, and the machine's clock is right."""
+    """Only the target's answers are ahead or behind during the fault, and the machine's clock stays right."""
     fault = planned("clock-skew", ["n1", "n3"], offset_ms=offset_ms)
 
     async def work() -> tuple[Proof, dict[str, float]]:
@@ -144,11 +144,11 @@ def test_a_process_alone_has_another_time(bench: Bench, own_time: Conductor, off
 
 
 def test_a_process_sees_time_jump(bench: Bench, own_time: Conductor) -> None:
-    """A strobe is seen in the process' own answers: some are ahead and some are not; none is in the end."""
+    """During a strobe, some of the process' answers are ahead and some are not; afterwards none is."""
     fault = planned("clock-strobe", ["n2"], delta_ms=5000, period_ms=40)
 
     async def answers() -> list[float]:
-        """Asks until both times were seen; what makes them jump may get little of a busy machine."""
+        """Repeats the request until both times occurred, since a busy machine can slow the jumps down."""
         seen: list[float] = []
         deadline_s = time.monotonic() + 20.0
         while len({off > 2.5 for off in seen}) < 2 and time.monotonic() < deadline_s:
@@ -170,7 +170,7 @@ def test_a_process_sees_time_jump(bench: Bench, own_time: Conductor) -> None:
 
 
 def test_a_clock_that_cannot_be_set_is_no_fault(bench: Bench) -> None:
-    """Without libfaketime the kind is refused; a process that was started without it is found out, and left alone."""
+    """Without libfaketime, the kind is refused; a process without it is an error, and does not change."""
     fault = planned("clock-skew", ["n1"], offset_ms=5000)
     addresses = {node.name: node.address for node in bench.cluster.nodes}
     without = Conductor(cluster=NoClocks(bench.cluster, addresses), system=bench.system)

@@ -1,4 +1,4 @@
-"""Several faults at once, targets that cannot be had, and healing by one who knows nothing."""
+"""Several faults at once, impossible targets, and healing by a new conductor."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.integration
 
 
 def test_overlapping_faults_heal_apart(bench: Bench) -> None:
-    """Ending one partition leaves the other in place, and its proof knows what the other cuts."""
+    """The end of one partition leaves the other, and the proof considers the links that the other cuts."""
     first = PlannedFault(id=1, kind="partition-fixed", target=["n1"], start_s=0, end_s=9)
     second = PlannedFault(id=2, kind="partition-one-way", target=["n2"], start_s=0, end_s=9)
     third = PlannedFault(id=3, kind="pause", target=["n3"], start_s=0, end_s=9)
@@ -46,7 +46,7 @@ def test_overlapping_faults_heal_apart(bench: Bench) -> None:
 
 
 def test_two_faults_of_a_process_never_share_a_node(bench: Bench) -> None:
-    """A kill leaves out the node that a pause holds; where none is left it says who holds them."""
+    """A kill leaves out a paused node; without a free node, the error has the other fault."""
     pause = PlannedFault(id=1, kind="pause", target=["n1", "n2"], start_s=0, end_s=9)
     kill = PlannedFault(id=2, kind="kill", target=["n2", "n3"], start_s=0, end_s=9)
     crash = PlannedFault(id=3, kind="crash", target=["n1"], start_s=0, end_s=9)
@@ -67,7 +67,7 @@ def test_two_faults_of_a_process_never_share_a_node(bench: Bench) -> None:
 
 
 def test_the_next_start_heals_what_a_dead_nemesis_left(bench: Bench) -> None:
-    """Rules and stopped processes are found on the nodes, by an object that knows nothing of them."""
+    """A new conductor finds rules and stopped processes on the nodes."""
     faults = [
         PlannedFault(id=7, kind="bridge", target=ORDER, start_s=0, end_s=9),
         PlannedFault(id=8, kind="pause", target=["n2", "n3"], start_s=0, end_s=9),
@@ -91,7 +91,7 @@ def test_the_next_start_heals_what_a_dead_nemesis_left(bench: Bench) -> None:
 
 
 def test_without_a_leader_a_leader_fault_hits_nobody(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No node says that it leads: the fault fails within its deadline and leaves no trace."""
+    """Without a leader, the fault fails within its deadline and leaves nothing."""
     monkeypatch.setattr("nemesis.conductor.MOST_PATIENCE_S", 0.5)
     bench.system.tell(bench.node("n1"), leader=False, term=1)
 
@@ -110,7 +110,7 @@ def test_without_a_leader_a_leader_fault_hits_nobody(bench: Bench, monkeypatch: 
 
 
 def test_a_fault_that_is_interrupted_while_it_begins_is_healed(bench: Bench) -> None:
-    """Commands that are under way when a run is left are waited for; what they make does not outlive the healing."""
+    """Healing waits for running commands, so that their effects do not outlive it."""
     faults = [
         PlannedFault(id=1, kind="partition-halves", target=["n1", "n2"], start_s=0, end_s=9),
         PlannedFault(id=2, kind="pause", target=["n3", "n4"], start_s=0, end_s=9),
@@ -131,10 +131,10 @@ def test_a_fault_that_is_interrupted_while_it_begins_is_healed(bench: Bench) -> 
 
 @pytest.mark.timeout(180)
 def test_a_node_that_cannot_be_reached_stops_neither_fault_nor_healing(bench: Bench) -> None:
-    """The others are cut, what is not known is told, nothing waits for ever; once it is back, all is healed."""
+    """The other nodes are cut, the reason has the unknown ones, and nothing hangs; when the node is back, all is healed."""
     silence = "iptables -I INPUT -p tcp --dport 22 -j DROP"
     later = f"sleep 0.3; {silence}; sleep 14; {silence.replace('-I', '-D')}"
-    bench.cluster.capabilities()  # a run has asked for them before any fault
+    bench.cluster.capabilities()  # a run probes them before any fault
     bench.shell("n5", f"setsid sh -c '{later}' >/dev/null 2>&1 </dev/null &")
     fault = planned("partition-random-node", ["n2"])
 

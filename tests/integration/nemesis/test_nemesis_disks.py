@@ -1,4 +1,4 @@
-"""Faults of disks and files on real nodes, never on the disk of this machine."""
+"""Faults of disks and files on real nodes. They never affect the disk of this machine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture
 def volumes(bench: Bench) -> Iterator[Conductor]:
-    """The servers' data on volumes of ours, with a conductor that knows of them."""
+    """The servers' data on volumes of Labrys, with the conductor that made them."""
     conductor = bench.conductor()
     plan = [planned("power-loss", ["n1"])]
     for node in bench.cluster.nodes:
@@ -44,7 +44,7 @@ def volumes(bench: Bench) -> Iterator[Conductor]:
 
 
 def test_a_power_loss_takes_what_was_not_synced(bench: Bench, volumes: Conductor) -> None:
-    """A synced file survives, one that was only written does not; the process is killed and comes back."""
+    """A synced file survives, an unsynced one does not; the process is killed and comes back."""
     bench.shell("n2", f"cd {HOME}/data; echo safe > safe; sync safe; head -c 50000 /dev/urandom > lost")
     fault = planned("power-loss", ["n2"])
 
@@ -68,7 +68,7 @@ def test_a_power_loss_takes_what_was_not_synced(bench: Bench, volumes: Conductor
 
 
 def test_a_full_disk_refuses_writes_until_it_is_healed(bench: Bench, volumes: Conductor) -> None:
-    """No room on the volume, room elsewhere, and room again afterwards."""
+    """The volume is full, other file systems are not, and the volume has space again afterwards."""
     fault = planned("disk-full", ["n3"])
 
     async def work() -> Proof:
@@ -91,7 +91,7 @@ def test_a_full_disk_refuses_writes_until_it_is_healed(bench: Bench, volumes: Co
 
 
 def test_disk_faults_are_refused_without_a_volume(bench: Bench) -> None:
-    """The disk of a node, which may be this machine's, is never filled, nor shut down."""
+    """Without a volume, the fault neither fills nor shuts down the node's disk."""
     for kind in ("disk-full", "power-loss"):
 
         async def work(fault: PlannedFault) -> None:
@@ -105,7 +105,7 @@ def test_disk_faults_are_refused_without_a_volume(bench: Bench) -> None:
 
 
 def test_the_next_start_takes_away_the_volumes_of_a_dead_run(bench: Bench) -> None:
-    """A conductor that made no volumes removes those it finds."""
+    """A new conductor removes volumes of an earlier run."""
     node = bench.node("n5")
     bench.system.kill(node)
     bench.run(bench.conductor().prepare([planned("disk-full", ["n5"])]))
@@ -120,7 +120,7 @@ def test_the_next_start_takes_away_the_volumes_of_a_dead_run(bench: Bench) -> No
 
 @pytest.mark.parametrize("kind", ["file-truncate", "file-bitflip"])
 def test_a_damaged_file_is_read_back(bench: Bench, kind: str) -> None:
-    """The written part is hit, not the zeros behind it; the same numbers damage the same bytes."""
+    """The damage is in the written part, not in the zeros after it; the same numbers damage the same bytes."""
     log = f"{HOME}/data/log/0001"
     make = (
         f"rm -rf {HOME}/data/*; mkdir -p {HOME}/data/log; seq 1 5000 > {log}; truncate -s 1M {log}; "
@@ -146,7 +146,7 @@ def test_a_damaged_file_is_read_back(bench: Bench, kind: str) -> None:
 
 
 def test_files_are_damaged_on_a_minority_at_most(bench: Bench) -> None:
-    """A third of five nodes is refused by the nemesis itself, whatever the plan says."""
+    """The nemesis refuses to damage a third of five nodes, for any plan."""
     bench.shell("n1", f"echo data > {HOME}/data/file")
     bench.shell("n2", f"echo data > {HOME}/data/file")
 

@@ -1,4 +1,4 @@
-"""Packets lost, held up, and refused where the kernel cannot."""
+"""Lost and shaped packets, and refusals if the kernel lacks support."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.mark.parametrize("probability", [0.3, 0.8])
 def test_packet_loss_is_measured_from_outside(bench: Bench, probability: float) -> None:
-    """Of datagrams sent to the targets about the asked part is lost; afterwards none."""
+    """About the requested share of datagrams to the targets is lost; afterwards none."""
     _, proof, ended = bench.through(planned("packet-loss", ["n2", "n5"], probability=probability))
     assert proof.effective, proof.reason
     assert set(proof.measured["delivery"]) == {"n2", "n5"}
@@ -30,7 +30,7 @@ def test_packet_loss_is_measured_from_outside(bench: Bench, probability: float) 
 
 
 def test_loss_that_is_not_what_was_asked_for_is_not_claimed(bench: Bench) -> None:
-    """A statistic match that drops less than it says is found out by what arrives."""
+    """The arrivals reveal a statistic match that drops too few packets."""
     lie = "#!/bin/sh\nexec /usr/sbin/iptables $(echo \"$*\" | sed 's/--probability [0-9.]*/--probability 0.1/')\n"
     for node in bench.cluster.nodes:
         bench.cluster.remote(node).write("/usr/local/sbin/iptables", lie, mode=0o755)
@@ -44,14 +44,14 @@ def test_loss_that_is_not_what_was_asked_for_is_not_claimed(bench: Bench) -> Non
 
 
 def test_a_narrow_link_drops_a_burst(bench: Bench) -> None:
-    """Sent through one megabit, a burst of large datagrams arrives in part; before it arrived whole."""
+    """With a rate of one megabit, only a part of a burst of large datagrams arrives."""
     _, proof, _ = bench.through(planned("packet-rate", ["n4"], kbit=1000))
     assert proof.effective, proof.reason
     assert "qdisc noqueue" in bench.shell("n4", "tc qdisc show dev eth0")
 
 
 def test_netem_is_refused_where_the_kernel_lacks_it(bench: Bench) -> None:
-    """Whatever this kernel has, a fault is either refused with a reason or takes effect; never neither."""
+    """On any kernel, a fault is either refused with a reason or effective."""
     sentences = missing_capabilities(
         [planned("packet-delay", "all")], bench.cluster.capabilities(), bench.cluster.nodes
     )

@@ -1,4 +1,4 @@
-"""Partitions on real nodes: cut as they say, proved, gone afterwards."""
+"""Partitions on real nodes: cut, proof, and healing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.integration
     ids=lambda value: f"{value.kind}-{value.target}" if isinstance(value, PlannedFault) else "",
 )
 def test_a_partition_cuts_what_it_says_and_nothing_else(bench: Bench, fault: PlannedFault, cut: int) -> None:
-    """All pairs are probed: the cut ones are silent, the whole ones answer, and the counters saw both."""
+    """All pairs are probed: cut pairs are silent, the others answer, and the counters agree."""
     begun, proof, ended = bench.through(fault)
     assert proof.effective, proof.reason
     answers = list(proof.measured["probes"].values())
@@ -61,7 +61,7 @@ def test_a_partition_cuts_what_it_says_and_nothing_else(bench: Bench, fault: Pla
     ids=["does-nothing", "drops-nothing"],
 )
 def test_packet_tables_that_lie_are_found_out(bench: Bench, program: str, reason: str) -> None:
-    """A program that reports success and drops nothing makes a fault that is recorded as without effect."""
+    """If the program reports success but drops nothing, the fault is not effective."""
     for node in bench.cluster.nodes:
         bench.cluster.remote(node).write("/usr/local/sbin/iptables", f"#!/bin/sh\n{program}\n", mode=0o755)
         assert bench.shell(node.name, "command -v iptables").strip() == "/usr/local/sbin/iptables"
@@ -75,7 +75,7 @@ def test_packet_tables_that_lie_are_found_out(bench: Bench, program: str, reason
 
 
 def test_nodes_with_ipv6_addresses_are_cut_by_ip6tables(bench: Bench) -> None:
-    """The same proof over IPv6; IPv4 between the nodes is not touched."""
+    """The same proof works over IPv6; IPv4 between the nodes is not affected."""
     addresses = {node.name: f"fd00:5::{index}" for index, node in enumerate(bench.cluster.nodes, 1)}
     for name, address in addresses.items():
         bench.shell(name, f"sysctl -qw net.ipv6.conf.eth0.disable_ipv6=0; ip -6 addr add {address}/64 dev eth0 nodad")

@@ -1,4 +1,4 @@
-"""Kills and pauses on real nodes; a pid file that lies."""
+"""Kills and pauses on real nodes, and a wrong pid file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.mark.parametrize("kind", ["kill", "crash"])
 def test_a_killed_process_is_gone_and_comes_back_with_another_pid(bench: Bench, kind: str) -> None:
-    """The proof names the pid that vanished; after the end another one serves."""
+    """The proof has the pid that vanished; after the end another pid serves."""
     before = {node.name: bench.system.process_state(node) for node in bench.cluster.nodes}
     begun, proof, _ = bench.through(planned(kind, ["n2", "n5"]))
     assert begun.targets == ("n2", "n5")
@@ -37,7 +37,7 @@ def test_a_leader_is_killed_by_role(bench: Bench) -> None:
 
 
 def test_the_next_leader_is_killed_after_the_first(bench: Bench) -> None:
-    """A minority goes down, one leader after another; who has no successor is killed alone, and the proof says so."""
+    """A minority goes down, one leader after another; without a successor, only the leader is killed, with a reason."""
     bench.system.tell(bench.node("n2"), leader=True, term=0)
     try:
         begun, proof, _ = bench.through(planned("leaders-kill", "leader+minority", order=ORDER, after=0.2))
@@ -53,7 +53,7 @@ def test_the_next_leader_is_killed_after_the_first(bench: Bench) -> None:
 
 
 def test_a_paused_process_is_stopped_and_goes_on_as_the_same(bench: Bench) -> None:
-    """State T is seen in the kernel, and that no processor time is used; afterwards the same pid runs on."""
+    """The kernel shows state T and no processor time; afterwards the same pid continues."""
     before = bench.system.process_state(bench.node("n4"))
     _, proof, ended = bench.through(planned("pause", ["n4"]))
     assert proof.effective, proof.reason
@@ -67,7 +67,7 @@ def test_a_paused_process_is_stopped_and_goes_on_as_the_same(bench: Bench) -> No
 
 @pytest.mark.parametrize("kind", ["kill", "pause"])
 def test_a_pid_file_that_lies_is_found_out(bench: Bench, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The process behind the port is what counts, whatever the system's pid file says."""
+    """The process that listens on the port counts, and not the system's pid file."""
     monkeypatch.setattr("nemesis.faults.process.BACK_TIMEOUT_S", 1.0)
     other = bench.shell("n3", "setsid sleep 300 >/dev/null 2>&1 </dev/null & echo $!").strip()
     true_pid = bench.shell("n3", f"cat {HOME}/pid; echo {other} > {HOME}/pid").strip()
@@ -94,7 +94,7 @@ def test_a_pid_file_that_lies_is_found_out(bench: Bench, kind: str, monkeypatch:
 
 
 def test_a_node_that_does_not_come_back_is_a_finding(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A restart that fails is raised with the node, what is missing, and what its log said last."""
+    """A failed restart is an error with the node, what it lacks, and its last log lines."""
     monkeypatch.setattr("nemesis.faults.process.BACK_TIMEOUT_S", 1.0)
     server = bench.shell("n4", f"cat {HOME}/server.py")
 
@@ -117,7 +117,7 @@ def test_a_node_that_does_not_come_back_is_a_finding(bench: Bench, monkeypatch: 
 
 
 def test_a_kill_of_what_does_not_run_is_without_effect(bench: Bench) -> None:
-    """Nothing vanished, so nothing is claimed."""
+    """If no process vanished, the fault is not effective."""
     bench.system.kill(bench.node("n5"))
     _, proof, _ = bench.through(planned("kill", ["n5"]))
     assert not proof.effective
@@ -125,7 +125,7 @@ def test_a_kill_of_what_does_not_run_is_without_effect(bench: Bench) -> None:
 
 
 def test_leadership_goes_where_it_is_asked_to(bench: Bench) -> None:
-    """The proof names the leader before and now; asking the leader itself transfers nothing."""
+    """The proof has the old and the new leader; a transfer to the leader itself is not effective."""
     try:
         begun, proof, _ = bench.through(planned("leadership-transfer", "follower", order=ORDER))
         assert begun.targets == ("n4",)
@@ -139,7 +139,7 @@ def test_leadership_goes_where_it_is_asked_to(bench: Bench) -> None:
 
 
 def test_a_transfer_that_took_its_whole_time_is_looked_at_in_the_end(bench: Bench) -> None:
-    """Where there was no time left for the proof, it is made when the fault ends."""
+    """If there was no time for the proof, it is made at the end of the fault."""
 
     async def work() -> Proof | None:
         conductor = bench.conductor()

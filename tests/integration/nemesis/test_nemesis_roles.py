@@ -1,4 +1,4 @@
-"""Faults that are aimed at a role hit the process of that role, prove it, and leave the other process of the node alone."""
+"""Faults with a role as target affect and prove only the process of that role."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Pages(System):
         """Has nothing to install."""
 
     def wait_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
-        """Waits until every port is listened on."""
+        """Waits until every port has a listener."""
         for node in nodes:
             for daemon in self.processes(node):
                 (port,) = daemon.ports
@@ -75,7 +75,7 @@ class Pages(System):
         raise NotImplementedError
 
     async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
-        """Says that each role has a leader of its own."""
+        """Returns a leader for each role."""
         return [
             NodeStatus(
                 node=node.name, role="leader" if LEADS[daemon.role] == node.name else "follower", process=daemon.role
@@ -108,7 +108,7 @@ class Site:
         return {role: int(text) for role, text in shown.items()}
 
     def get(self, source: str, target: str, role: str) -> str:
-        """Asks a server for its page, from another node; empty where no answer comes."""
+        """Requests a server's page from another node; empty without an answer."""
         connect = f"exec 3<>/dev/tcp/{self.node(target).address}/{PORTS[role]}"
         script = f"{connect} && printf 'GET / HTTP/1.0\\r\\n\\r\\n' >&3 && tail -n 1 <&3"
         remote = self.cluster.remote(self.node(source))
@@ -116,7 +116,7 @@ class Site:
         return asked.stdout.strip()
 
     def through(self, fault: PlannedFault, meanwhile: Any = None) -> tuple[Begun, Proof, Any]:
-        """Begins and proves a fault, looks at something, and ends it."""
+        """Begins and proves a fault, calls a function, and ends the fault."""
 
         async def work() -> tuple[Begun, Proof, Any]:
             conductor = Conductor(cluster=self.cluster, system=self.system)
@@ -149,7 +149,7 @@ def planned(kind: str, target: str | Sequence[str], role: str, **options: Any) -
 
 
 def test_a_killed_front_leaves_the_back_alone(site: Site) -> None:
-    """The pid of the front vanishes and another one comes back; the back is the same process all the time."""
+    """The pid of the front vanishes and another one comes back; the back keeps its process."""
     fronts, backs = site.pids("front"), site.pids("back")
     _, proof, seen = site.through(
         planned("kill", ["n1", "n4"], "front"), lambda: (site.pids("front"), site.pids("back"))
@@ -167,7 +167,7 @@ def test_a_killed_front_leaves_the_back_alone(site: Site) -> None:
 
 
 def test_a_paused_back_leaves_the_front_alone(site: Site) -> None:
-    """The back is in state T and silent, the front of the same node answers; the leader of a role is found by its role."""
+    """The back is in state T and silent, and the front of the same node answers; each role has its leader."""
     order = ["n2", "n1", "n3"]
 
     def look() -> Any:
@@ -185,7 +185,7 @@ def test_a_paused_back_leaves_the_front_alone(site: Site) -> None:
 
 
 def test_without_a_role_all_processes_of_a_node_are_hit(site: Site) -> None:
-    """Each is proved by itself and named by its role."""
+    """Each process has its own proof, with its role."""
     _, proof, _ = site.through(PlannedFault(id=5, kind="kill", target=["n2", "n5"], start_s=0.0, end_s=10.0))
     assert proof.effective, proof.reason
     assert proof.measured["vanished"] == ["n2 (back)", "n2 (front)", "n5"]
@@ -214,7 +214,7 @@ def test_parted_fronts_leave_the_backs_alone(site: Site) -> None:
 
 
 def test_a_partition_of_a_role_divides_its_nodes_only(site: Site) -> None:
-    """Nodes without the role get no rules and are on no side."""
+    """Nodes without the role get no rules, and are not in the grudge."""
     begun, proof, _ = site.through(planned("partition-random-halves", ["n2"], "back"))
     assert proof.effective, proof.reason
     assert sorted(begun.details["grudge"]) == ["n1", "n2", "n3"]
@@ -222,7 +222,7 @@ def test_a_partition_of_a_role_divides_its_nodes_only(site: Site) -> None:
 
 
 def test_two_roles_of_one_node_are_held_apart(site: Site) -> None:
-    """A front can be paused while the back of its node is dead; the same front cannot be hit twice."""
+    """A front can be paused while the back of its node is dead; two faults of the same front are refused."""
     kill = PlannedFault(id=6, kind="kill", target=["n1"], start_s=0, end_s=3, options={"role": "back"})
     pause = PlannedFault(id=7, kind="pause", target=["n1"], start_s=0, end_s=3, options={"role": "front"})
     again = PlannedFault(id=8, kind="kill", target=["n1"], start_s=0, end_s=3)
@@ -243,7 +243,7 @@ def test_two_roles_of_one_node_are_held_apart(site: Site) -> None:
 
 
 def test_power_is_lost_by_the_data_of_one_role(site: Site) -> None:
-    """The unsynced file of the back is gone; what the front wrote without a sync is still there."""
+    """The unsynced file of the back is gone; that of the front is still there."""
     fault = planned("power-loss", ["n2"], "back")
     node, system = site.node("n2"), site.system
     remote = site.cluster.remote(node)
@@ -283,7 +283,7 @@ def test_power_is_lost_by_the_data_of_one_role(site: Site) -> None:
 
 
 def test_the_clock_of_one_role_is_set_aside(site: Site) -> None:
-    """By libfaketime, in that process only; the other process of the node keeps the right time."""
+    """Only this process' clock changes, by libfaketime; the other process of the node keeps the right time."""
     fault = planned("clock-skew", ["n1"], "front", offset_ms=60_000)
     if "faketime" not in site.cluster.capabilities()["n1"].available:
         pytest.skip("libfaketime is not installed")
@@ -327,7 +327,7 @@ def test_the_clock_of_one_role_is_set_aside(site: Site) -> None:
 
 
 def test_the_fault_of_the_docs_works(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """docs/new-fault.md: its code breaks, proves and heals, on the processes of one role alone."""
+    """The code in docs/new-fault.md injects, proves and heals, only on the processes of one role."""
     install_slow_faults(tmp_path, monkeypatch)
     try:
         _, proof, nices = site.through(planned("low-priority", ["n2"], "front", nice=7), lambda: site.nices("n2"))

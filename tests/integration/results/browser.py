@@ -1,4 +1,4 @@
-"""A headless Chromium, driven over its own debugging pipe: pages are tested as a reader meets them.
+"""A headless Chromium, driven over its debugging pipe.
 
 The pipe is the DevTools protocol over two file descriptors, so no port is opened and no driver is needed.
 """
@@ -33,7 +33,7 @@ class Browser:
     """One browser with one page. A context manager.
 
     Attributes:
-        requests: Every URL that the page asked for.
+        requests: Every URL that the page requested.
         complaints: Console errors and uncaught exceptions of the page.
     """
 
@@ -82,7 +82,7 @@ class Browser:
         shutil.rmtree(self._profile, ignore_errors=True)
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
-        """Sends a command and returns its result; events that come in between are taken notice of."""
+        """Sends a command and returns its result. It records events that come in between."""
         self._number += 1
         number = self._number
         message: dict[str, Any] = {"id": number, "method": method, "params": params}
@@ -114,11 +114,11 @@ class Browser:
             self._next(deadline, f"loading {url}")
 
     def settle(self) -> None:
-        """Waits until the page has drawn what is due."""
+        """Waits until the page has finished drawing."""
         self.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))")
 
     def evaluate(self, expression: str) -> Any:
-        """Returns what JavaScript says, promises awaited."""
+        """Returns the result of a JavaScript expression; it awaits promises."""
         answer = self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
         if "exceptionDetails" in answer:
             raise AssertionError(f"{expression}: {answer['exceptionDetails']}")
@@ -144,7 +144,7 @@ class Browser:
         self.settle()
 
     def screenshot(self, path: Path) -> None:
-        """Saves what the window shows as PNG."""
+        """Saves a screenshot as PNG."""
         path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
 
     def _next(self, deadline: float, waiting_for: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The report works where it is read: in a browser, without a network, by mouse and by keyboard."""
+"""The report in a browser, without a network, by mouse and by keyboard."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def browser() -> Iterator[Browser]:
 
 
 def lanes(browser: Browser) -> tuple[int, int, int]:
-    """Returns how many operations are drawn, and the window in microseconds."""
+    """Returns the number of drawn operations, and the window in microseconds."""
     drawn, window = browser.evaluate(
         "(() => { const data = document.getElementById('lanes').dataset; return [data.drawn, data.window]; })()"
     )
@@ -48,9 +48,9 @@ def lanes(browser: Browser) -> tuple[int, int, int]:
 
 
 def canvas(browser: Browser) -> dict[str, Any]:
-    """Scrolls to the timeline and returns where its canvas is."""
+    """Scrolls to the timeline and returns the position of its canvas."""
     browser.evaluate("document.getElementById('timeline').scrollIntoView()")
-    # A wheel soon after the page scrolled is taken for part of that scroll, so let that time pass.
+    # The browser joins a wheel event to a recent scroll of the page, so wait before it.
     browser.evaluate("new Promise(done => setTimeout(done, 300))")
     browser.settle()
     found: dict[str, Any] = browser.evaluate("document.querySelector('#lanes canvas').getBoundingClientRect().toJSON()")
@@ -58,7 +58,7 @@ def canvas(browser: Browser) -> dict[str, Any]:
 
 
 def test_it_opens_without_a_complaint_and_without_a_network(browser: Browser, url: str) -> None:
-    """The only thing asked for is the file itself."""
+    """The page requests only the file itself."""
     browser.requests.clear()
     browser.open(url)
     assert browser.complaints == []
@@ -75,7 +75,7 @@ def test_it_fits_every_width(browser: Browser, url: str, width: int, scheme: str
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_can_be_read_in_either_theme(browser: Browser, url: str, scheme: str) -> None:
-    """Every text has a contrast of at least 4.5 against what is behind it (WCAG AA)."""
+    """Every text has a contrast of at least 4.5 against its background (WCAG AA)."""
     browser.open(url, scheme=scheme)
     weak = browser.evaluate("""(() => {
         const channel = (v) => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
@@ -106,7 +106,7 @@ def test_text_can_be_read_in_either_theme(browser: Browser, url: str, scheme: st
 
 
 def test_the_wheel_zooms_and_dragging_moves(browser: Browser, url: str, made: RunRecord) -> None:
-    """At the pointer; and what is drawn is what lies in the window."""
+    """The wheel zooms at the pointer, and the page draws exactly the operations in the window."""
     browser.open(url)
     box = canvas(browser)
     x, y = box["x"] + box["width"] * 0.6, box["y"] + 250
@@ -131,7 +131,7 @@ def test_the_wheel_zooms_and_dragging_moves(browser: Browser, url: str, made: Ru
 
 
 def test_the_overview_shares_the_axis_of_the_lanes(browser: Browser, url: str) -> None:
-    """Both begin and end at the same places; a click on the overview leads to the time that the lanes have below it."""
+    """Overview and lanes have the same bounds; a click on the overview leads to the time at that position."""
     browser.open(url)
     box = canvas(browser)
     strip = browser.evaluate("document.getElementById('overview').getBoundingClientRect().toJSON()")
@@ -167,7 +167,7 @@ def test_the_keyboard_does_all_of_it(browser: Browser, url: str) -> None:
 
 
 def test_the_violation_is_shown_and_named(browser: Browser, url: str, made: RunRecord) -> None:
-    """The button leads there, dims other keys, and a second press comes closer; a tooltip tells the operation."""
+    """The button leads to the violation and dims other keys; a second press zooms in; a tooltip shows the operation."""
     browser.open(url)
     box = canvas(browser)
     browser.evaluate("document.getElementById('go').click()")
@@ -191,7 +191,7 @@ def test_the_violation_is_shown_and_named(browser: Browser, url: str, made: RunR
 
 
 def test_twenty_thousand_operations_stay_fluid(browser: Browser, url: str) -> None:
-    """A move draws anew in a quarter of a second at most, also on a busy machine without a GPU (some 0.06 s at rest)."""
+    """A move is drawn in at most a quarter of a second, also on a busy machine without a GPU (about 0.06 s at rest)."""
     browser.open(url)
     canvas(browser)
     median_ms = browser.evaluate("""(async () => {
@@ -208,7 +208,7 @@ def test_twenty_thousand_operations_stay_fluid(browser: Browser, url: str) -> No
 
 
 def test_the_reproduce_line_is_copied(browser: Browser, url: str, made: RunRecord) -> None:
-    """The button says that it did, and the line is selected or on the clipboard."""
+    """The button confirms the copy, and the line is selected or on the clipboard."""
     browser.open(url)
     browser.evaluate("document.querySelector('[data-copy]').click()")
     browser.evaluate("new Promise(done => setTimeout(done, 100))")
@@ -217,7 +217,7 @@ def test_the_reproduce_line_is_copied(browser: Browser, url: str, made: RunRecor
 
 
 def test_the_theme_can_be_switched(browser: Browser, url: str) -> None:
-    """By a button, against what the system says."""
+    """A button overrides the system's theme."""
     browser.open(url, scheme="light")
     before = browser.evaluate("getComputedStyle(document.body).backgroundColor")
     browser.evaluate("document.getElementById('theme').click()")

@@ -1,4 +1,4 @@
-"""The server shows the store to this machine only, and nothing that lies outside of it."""
+"""The server shows only the store, and only to this machine."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ HOSTILE = "<script>alert(1)</script>"
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A finished run in a store, with foreign things in its folder."""
+    """A finished run in a store, with foreign files in its folder."""
     made = record(seed=11, operations=900, stale=True)
     store = Store(tmp_path_factory.mktemp("served") / "store")
     run = store_run(store, made)
@@ -60,7 +60,7 @@ def server(run: Run) -> Iterator[StoreServer]:
 def get(
     server: StoreServer, path: str, *, method: str = "GET", host: str | None = None
 ) -> tuple[int, dict[str, str], bytes]:
-    """Asks for a path exactly as it is written."""
+    """Requests a path without normalizing it."""
     connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=20)
     try:
         connection.putrequest(method, path, skip_host=host is not None)
@@ -79,7 +79,7 @@ def place(run: Run) -> str:
 
 
 def test_it_listens_on_this_machine_only(server: StoreServer) -> None:
-    """The address is the loopback's."""
+    """The server listens on the loopback address."""
     assert server.socket.getsockname()[0] == "127.0.0.1"
 
 
@@ -91,7 +91,7 @@ def test_it_answers_to_no_foreign_name(server: StoreServer) -> None:
 
 
 def test_the_list_shows_searches_and_sorts(server: StoreServer, run: Run) -> None:
-    """Every run with its verdict and sentence; a search that finds nothing says so."""
+    """The page has every run with verdict and reason; a search without a result has a message."""
     for query in (
         "",
         "?q=invalid",
@@ -131,7 +131,7 @@ def test_a_report_is_a_page_and_every_other_file_is_not(server: StoreServer, run
 
 
 def test_folders_are_listed_with_escaped_names(server: StoreServer, run: Run) -> None:
-    """And without a slash they lead to the one with it."""
+    """A folder without a slash redirects to the one with it."""
     status, _, body = get(server, place(run) + "nodes/n1/")
     assert status == 200
     assert b"dledger.log" in body
@@ -149,7 +149,7 @@ def test_folders_are_listed_with_escaped_names(server: StoreServer, run: Run) ->
     ],
 )  # fmt: skip
 def test_nothing_outside_of_a_run_is_served(server: StoreServer, run: Run, path: str) -> None:
-    """Neither by dots, encoded or not, nor by links, nor by anything odd."""
+    """No path with dots, encoded or not, no link, and no odd path leads out of the store."""
     status, _, body = get(server, place(run) + path)
     assert status == 404
     assert b"secret" not in body or b"secret.txt" in body
@@ -159,12 +159,12 @@ def test_nothing_outside_of_a_run_is_served(server: StoreServer, run: Run, path:
     "path", ["/run/../../etc", "/run/latest/x/", "/zip/a/b.zip", "/zip/x", "/run", "/etc/passwd", "/%ff"]
 )
 def test_what_is_no_run_is_not_there(server: StoreServer, path: str) -> None:
-    """Runs are found by comparing names, never by joining them to a path."""
+    """The server finds runs by comparing names, and never joins a name to a path."""
     assert get(server, path)[0] == 404
 
 
 def test_names_of_folders_command_no_headers(server: StoreServer, run: Run) -> None:
-    """A folder that was put there by someone else, with line breaks in its name, is a name and nothing more."""
+    """A foreign folder with line breaks in its name is shown as an escaped name."""
     odd = run.path.parents[1] / "a\r\nX-Odd: 1\r\n" / run.stamp
     odd.mkdir(parents=True)
     try:
@@ -189,7 +189,7 @@ def test_too_many_questions_are_not_answered(server: StoreServer) -> None:
     ["/?page=x", "/?page=-1", f"/?page={'9' * 5000}", "/?page=\u0663".encode().decode("latin-1"), "http://[x"],
 )
 def test_a_request_that_makes_no_sense_is_answered(server: StoreServer, target: str) -> None:
-    """By 400 and a sentence; the connection is not just dropped."""
+    """A bad request gets a 400 with a sentence."""
     connection = socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=20)
     with connection, connection.makefile("rb") as answer:
         connection.sendall(f"GET {target} HTTP/1.0\r\nHost: localhost\r\n\r\n".encode("latin-1"))
@@ -199,14 +199,14 @@ def test_a_request_that_makes_no_sense_is_answered(server: StoreServer, target: 
 
 
 def test_a_page_that_cannot_be_made_says_so(server: StoreServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By 500 and a sentence."""
+    """An internal error gets a 500 with a sentence."""
     monkeypatch.setattr(StoreServer, "summaries", lambda _: 1 / 0)
     status, _, body = get(server, "/")
     assert (status, body) == (500, b"this could not be answered: ZeroDivisionError: division by zero\n")
 
 
 def test_a_name_of_any_bytes_has_its_pages(server: StoreServer, run: Run) -> None:
-    """A folder whose name is no UTF-8 makes no other page fail, and can be looked at itself."""
+    """A folder whose name is not UTF-8 does not break other pages, and has its own page."""
     odd = Path(os.fsdecode(os.fsencode(run.path.parents[1]) + b"/odd\xff\x1b")) / run.stamp
     odd.mkdir(parents=True)
     (odd / os.fsdecode(b"x\xfe.log")).write_text("odd")
@@ -226,7 +226,7 @@ def test_a_name_of_any_bytes_has_its_pages(server: StoreServer, run: Run) -> Non
 def test_an_archive_that_would_not_be_whole_is_refused(
     server: StoreServer, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file that cannot be read is named, before anything is sent."""
+    """The error has the unreadable file, before any data is sent."""
     opened = below.open_file
 
     def refusing(root: Path, path: Path) -> BinaryIO:
@@ -243,7 +243,7 @@ def test_an_archive_that_would_not_be_whole_is_refused(
 def test_an_archive_that_breaks_off_is_no_archive(
     server: StoreServer, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file that vanishes while it is sent leaves no table of contents that would make the rest look whole."""
+    """If a file vanishes during the transfer, the archive has no table of contents, so it is visibly incomplete."""
     opened, asked = below.open_file, []
 
     def vanishing(root: Path, path: Path) -> BinaryIO:
@@ -261,7 +261,7 @@ def test_an_archive_that_breaks_off_is_no_archive(
 
 
 def test_without_file_descriptors_accepting_waits(server: StoreServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It asks again after a moment, not at once and for ever."""
+    """The page retries after a pause, and not in a tight loop."""
     waits: list[float] = []
 
     class Pause:
@@ -283,7 +283,7 @@ def test_without_file_descriptors_accepting_waits(server: StoreServer, monkeypat
 
 
 def test_a_run_is_sent_as_one_file(server: StoreServer, run: Run) -> None:
-    """Whole, and without what links lead to."""
+    """The archive is complete, and without the targets of links."""
     status, headers, body = get(server, f"/zip/{run.test_name}/{run.stamp}.zip")
     assert (status, headers["content-type"]) == (200, "application/zip")
     archive = zipfile.ZipFile(io.BytesIO(body))
@@ -297,7 +297,7 @@ def test_a_run_is_sent_as_one_file(server: StoreServer, run: Run) -> None:
 
 
 def test_heads_have_no_body(server: StoreServer, run: Run) -> None:
-    """The same headers, and nothing after them."""
+    """A HEAD request gets the same headers and no body."""
     status, headers, body = get(server, place(run) + "report.html", method="HEAD")
     assert (status, body) == (200, b"")
     assert int(headers["content-length"]) == run.report_html.stat().st_size
@@ -305,7 +305,7 @@ def test_heads_have_no_body(server: StoreServer, run: Run) -> None:
 
 
 def test_runs_are_compared(server: StoreServer, run: Run) -> None:
-    """Side by side; names that are none are left out."""
+    """Runs are shown side by side; unknown names are left out."""
     name = f"{run.test_name}/{run.stamp}"
     body = get(server, f"/compare?run={name}&run={name}")[2]
     assert body.count(run.stamp.encode()) >= 2
@@ -314,7 +314,7 @@ def test_runs_are_compared(server: StoreServer, run: Run) -> None:
 
 
 def test_the_run_that_goes_on_is_followed(tmp_path: Path) -> None:
-    """What is appended to its history is in the next answer; when it ends, nothing goes on."""
+    """New events are in the next answer; after the end of the run there are no more."""
     made = record(seed=7, operations=300)
     store = Store(tmp_path / "store")
     with StoreServer(store, 0) as server:
@@ -340,7 +340,7 @@ def test_the_run_that_goes_on_is_followed(tmp_path: Path) -> None:
 
 
 def test_a_port_in_use_is_said(tmp_path: Path) -> None:
-    """With the way out."""
+    """The error has a fix."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

@@ -1,4 +1,4 @@
-"""A node that answers as a script tells it, in the real frames, on a loopback port."""
+"""A node whose answers a script makes, in real frames, on a loopback port."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HEAD = struct.Struct(">II")
 
 
 def frame(header: bytes, body: bytes = b"", *, encoding: int = 0) -> bytes:
-    """A frame as it goes over the wire."""
+    """A frame in the format of the wire."""
     return HEAD.pack(4 + len(header) + len(body), encoding << 24 | len(header)) + header + body
 
 
@@ -28,13 +28,13 @@ def answer(opaque: int, body: Any = None, *, status: int = 200, remark: str | No
 
 
 class ScriptedNode:
-    """Reads requests and sends what `script(header, body)` returns; closes the connection where that is None.
+    """Reads requests and sends the result of `script(header, body)`; closes the connection if that is None.
 
     Attributes:
-        port: Where it listens.
+        port: Its port.
         requests: The headers and bodies of all requests so far.
-        connections: How many connections it has accepted.
-        hang: While set, requests are read and not answered.
+        connections: The number of accepted connections.
+        hang: While set, it reads requests and does not answer.
     """
 
     def __init__(self, script: Callable[[Mapping[str, Any], Mapping[str, Any]], bytes | None]) -> None:

@@ -13,7 +13,7 @@ from clusters.systems.remoting import Answer, BadAnswer, NotSent, RemotingError
 from clusters.systems.rocketmq import outcomes
 from clusters.systems.rocketmq.client import ControllerClient, Controllers, outcome_of
 from clusters.systems.rocketmq.controller import RocketMQController
-from clusters.systems.rocketmq.heartbeats import beaten
+from clusters.systems.rocketmq.heartbeats import heartbeat_outcome
 from clusters.systems.rocketmq.options import ControllerOptions
 from clusters.systems.rocketmq.outcomes import TABLE, Meaning
 from clusters.systems.rocketmq.requests import REQUESTS, change_settings, metadata, settings
@@ -54,12 +54,12 @@ def said(code: int, fields: Mapping[str, str] | None = None, body: Mapping[str, 
 
 
 def value(f: str, answer: Answer, name: str = "b0") -> Any:
-    """What the client makes of an answer."""
+    """The client's outcome for an answer."""
     return REQUESTS[f].value(name, answer)
 
 
 def test_each_function_of_the_model_has_a_request() -> None:
-    """Reads are reads on both sides."""
+    """The workload and the requests agree on which functions are reads."""
     assert set(REQUESTS) == set(FUNCTIONS) - {"leave"}
     assert {f for f, request in REQUESTS.items() if request.is_read} == READS
 
@@ -225,7 +225,7 @@ IN_SET = {"sync_set": [1, 2], "sync_epoch": 4}
     ],
 )
 def test_what_is_read(f: str, answer: Answer, expected: Mapping[str, Any]) -> None:
-    """An answer becomes the map that the model has; a refusal is its code alone."""
+    """An answer becomes the map of the model; a refusal has only its code."""
     assert value(f, answer) == {"code": answer.status, **expected}
 
 
@@ -265,7 +265,7 @@ def test_what_is_read(f: str, answer: Answer, expected: Mapping[str, Any]) -> No
     ],
 )
 def test_what_cannot_be_understood(f: str, answer: Answer) -> None:
-    """It is no answer: info, and a fail where there is no effect."""
+    """A bad answer is info, and a fail for a read."""
     with pytest.raises(BadAnswer):
         value(f, answer)
     assert isinstance(outcome_of(REQUESTS[f], "b0", answer), Fail if f in READS else Info)
@@ -274,7 +274,7 @@ def test_what_cannot_be_understood(f: str, answer: Answer) -> None:
 @pytest.mark.parametrize("code", [*TABLE, -1, 4, 200, 1999, 2017])
 @pytest.mark.parametrize("f", ["apply", "next"])
 def test_the_table_of_outcomes(f: str, code: int) -> None:
-    """Each code is an answer, certainly nothing, or unknown; a read that is not answered is a fail."""
+    """Each code means an answer, no effect, or an unknown effect; a read without an answer is a fail."""
     answer = said(code, {"nextBrokerId": "1"})
     found = outcome_of(REQUESTS[f], "b0", answer)
     meaning = TABLE[code][1] if code in TABLE else Meaning.UNKNOWN
@@ -293,16 +293,16 @@ def test_the_table_of_outcomes(f: str, code: int) -> None:
     + [(code, Meaning.ANSWER) for code in (0, 2000, 2001, 2002, 2003, 2004, 2006, *range(2008, 2015))],
 )
 def test_what_the_codes_mean(code: int, meaning: Meaning) -> None:
-    """The table as it was found: 2015 and the remoting layer's 1 leave it open, 2007 does not."""
+    """With 2015 and the remoting layer's 1, the effect is unknown; 2007 means no effect."""
     assert outcomes.meaning_of(code) is meaning
     assert code in TABLE
 
 
 class Cluster:
-    """Two controllers on one port of two loopback addresses; `leads` leads, as far as anyone says.
+    """Two controllers on one port of two loopback addresses; both name `leads` as the leader.
 
     Attributes:
-        leads: The address of the leader; None if nobody knows one.
+        leads: The address of the leader; None if the controllers know none.
     """
 
     def __init__(self) -> None:
@@ -312,7 +312,7 @@ class Cluster:
         self.asked: list[tuple[str, int]] = []
 
     def at(self, address: str) -> Any:
-        """What the controller at an address answers."""
+        """The answer of the controller at an address."""
 
         def script(header: Mapping[str, Any], _: Any) -> bytes:
             self.asked.append((address, header["code"]))
@@ -325,7 +325,7 @@ class Cluster:
         return script
 
     async def ask(self, *functions: str, follows: bool) -> list[Outcome]:
-        """What a client at the first node gets."""
+        """The outcomes of a client at the first node."""
         async with scripted(self.at("127.0.0.1")) as one, scripted(self.at("127.0.0.2"), "127.0.0.2", one.port):
             self.port = one.port
             controllers = Controllers(nodes=self.nodes, port=self.port)
@@ -346,7 +346,7 @@ def test_a_following_client_goes_to_the_leader() -> None:
 
 
 def test_a_pinned_client_stays() -> None:
-    """It is refused each time, and learns who leads."""
+    """A pinned client is refused each time, and the refusal names the leader."""
 
     async def main() -> None:
         assert await Cluster().ask("next", "apply", follows=False) == [Fail("not-leader: n2 leads")] * 2
@@ -355,7 +355,7 @@ def test_a_pinned_client_stays() -> None:
 
 
 def test_a_split_client_reads_at_its_node() -> None:
-    """A node that does not lead is asked for reads all the same; changes go to the leader, once it is known."""
+    """Reads go to the client's own node; changes go to the leader, once it is known."""
     cluster = Cluster()
 
     async def main() -> None:
@@ -378,7 +378,7 @@ def test_a_split_client_reads_at_its_node() -> None:
 
 
 def test_where_nobody_leads() -> None:
-    """A controller that knows no leader, or says nothing about itself, is no refusal that names one."""
+    """If the controller knows no leader, or has no metadata, the refusal names none."""
 
     async def main() -> None:
         cluster = Cluster()
@@ -390,7 +390,7 @@ def test_where_nobody_leads() -> None:
 
 
 def test_metadata_without_fields() -> None:
-    """Early in its start a controller on jraft answers without any."""
+    """Early in its start, a controller on jraft answers without fields."""
 
     async def main() -> None:
         async with scripted(lambda header, _: reply(header, 0)) as node:
@@ -403,7 +403,7 @@ def test_metadata_without_fields() -> None:
 
 
 def test_settings_are_a_text() -> None:
-    """A controller's settings are read, and changed, as lines of its configuration file; no answer has other ones."""
+    """The client reads and changes settings as lines of the configuration file; a bad answer is an error."""
     asked: list[tuple[int, Any]] = []
 
     def script(header: Mapping[str, Any], body: Any) -> bytes:
@@ -425,7 +425,7 @@ def test_settings_are_a_text() -> None:
 
 
 def test_what_is_lost() -> None:
-    """No connection is a fail; an answer that does not come is info, and a fail for a read."""
+    """Without a connection, the outcome is a fail; without an answer, it is info, and a fail for a read."""
 
     async def main() -> None:
         async with scripted(lambda _, __: None) as node:
@@ -444,7 +444,7 @@ def test_what_is_lost() -> None:
 
 
 def test_what_the_client_does_not_do() -> None:
-    """Other functions do not exist."""
+    """An unknown function fails."""
 
     async def main() -> None:
         assert await Cluster().ask("read", follows=False) == [Fail("unsupported: read")]
@@ -453,7 +453,7 @@ def test_what_the_client_does_not_do() -> None:
 
 
 def test_a_broker_comes_and_leaves() -> None:
-    """A heartbeat goes to every controller on a connection that stays; to leave closes these, and so does another group."""
+    """A heartbeat uses a lasting connection to every controller; `leave` or another group closes them."""
     beats: list[tuple[str, int]] = []
 
     async def main() -> None:
@@ -487,9 +487,9 @@ def test_a_broker_comes_and_leaves() -> None:
 
 
 def test_what_becomes_of_a_heartbeat() -> None:
-    """It is ok if one controller took it, a fail if it went to none, and else it may have been taken."""
+    """A heartbeat is ok if a controller accepted it, a fail if it was sent to none, and otherwise info."""
     took, lost, unsent = said(0), RemotingError("lost"), NotSent("refused")
-    assert beaten({"n1": took, "n2": lost, "n3": unsent}) == Ok({"code": 0})
-    assert beaten({"n1": unsent}) == Fail("not-connected: refused")
-    assert beaten({"n1": lost, "n2": unsent}) == Info("no-answer: lost; refused")
-    assert beaten({"n1": said(1)}) == Info("no-answer: code 1")
+    assert heartbeat_outcome({"n1": took, "n2": lost, "n3": unsent}) == Ok({"code": 0})
+    assert heartbeat_outcome({"n1": unsent}) == Fail("not-connected: refused")
+    assert heartbeat_outcome({"n1": lost, "n2": unsent}) == Info("no-answer: lost; refused")
+    assert heartbeat_outcome({"n1": said(1)}) == Info("no-answer: code 1")

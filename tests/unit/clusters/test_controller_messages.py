@@ -1,4 +1,4 @@
-"""What a person is told when controllers cannot run: without a JVM, as nodes answer it."""
+"""Error messages of controllers that cannot run, with scripted answers of nodes instead of a JVM."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NODES = [Node(name=f"n{number}", address=f"192.0.2.{number}") for number in (1, 
 
 
 class Answers:
-    """A node that answers every command as it is told to."""
+    """A node with the same answer to every command."""
 
     def __init__(self, node: str, answer: Callable[[str], tuple[int, str, str]]) -> None:
         self.node = node
@@ -38,7 +38,7 @@ class Answers:
 
 
 def system(answer: Callable[[str], tuple[int, str, str]]) -> RocketMQController:
-    """Controllers on nodes that answer so."""
+    """Controllers on nodes with this answer."""
     cluster = SimpleNamespace(nodes=NODES, remote=lambda node: Answers(node.name, answer))
     return RocketMQController(cast("Cluster", cluster), ControllerOptions(), "broker-id")
 
@@ -46,18 +46,21 @@ def system(answer: Callable[[str], tuple[int, str, str]]) -> RocketMQController:
 @pytest.mark.parametrize(
     ("answer", "found"),
     [
-        ((127, "bash: line 1: java: command not found\n", ""), "found none (`java -version` says: bash: line 1: java"),
-        ((0, 'openjdk version "11.0.20" 2023-07-18\nOpenJDK Runtime\n', ""), "found Java 11 (`java -version` says"),
-        ((1, "", ""), "found none (`java -version` says: nothing)"),
+        (
+            (127, "bash: line 1: java: command not found\n", ""),
+            "found none (`java -version` prints: bash: line 1: java",
+        ),
+        ((0, 'openjdk version "11.0.20" 2023-07-18\nOpenJDK Runtime\n', ""), "found Java 11 (`java -version` prints"),
+        ((1, "", ""), "found none (`java -version` prints: nothing)"),
     ],
 )
 def test_a_jdk_that_is_too_old_or_missing(answer: tuple[int, str, str], found: str) -> None:
-    """What was expected, what is there, and what brings it."""
+    """The message has the expected version, the found one, and how to install Java."""
     with pytest.raises(NodeError) as raised:
         system(lambda _: answer).install(NODES[0])
     assert "n1: expected Java 17 or later to run RocketMQ" in str(raised.value)
     assert found in str(raised.value)
-    assert "`apt-get install openjdk-17-jre-headless` brings it" in str(raised.value)
+    assert "`apt-get install openjdk-17-jre-headless` installs it" in str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +72,7 @@ def test_a_jdk_that_is_too_old_or_missing(answer: tuple[int, str, str], found: s
     ],
 )
 def test_a_start_that_fails(answer: tuple[int, str, str], said: str) -> None:
-    """A port in use, a JVM that ends at once, a full disk: the node, and what it says."""
+    """For a port in use, a JVM that ends at once, or a full disk, the message has the node and its output."""
     with pytest.raises(NodeError) as raised:
         system(lambda _: answer).start(NODES[1])
     assert "n2: " in str(raised.value)
@@ -77,7 +80,7 @@ def test_a_start_that_fails(answer: tuple[int, str, str], said: str) -> None:
 
 
 def test_a_controller_that_dies_at_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The wait ends before its time, with the last lines of all its logs."""
+    """The wait ends early, and the error has the last lines of all logs."""
     monkeypatch.setattr("clusters.systems.waiting.ALIVE_CHECK_S", 0.0)
 
     def answer(command: str) -> tuple[int, str, str]:
@@ -101,7 +104,7 @@ def test_a_controller_that_dies_at_its_start(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_group_that_never_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each controller, whom it takes for the leader, and who says that it leads."""
+    """The message has the leader that each controller sees, and the controllers that report to lead."""
     made = system(lambda _: (0, "", ""))
 
     async def status(node: Node, _: float) -> NodeStatus:
@@ -116,7 +119,7 @@ def test_a_group_that_never_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_leader_that_does_not_serve(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All name it, and it answers no read: the message says so."""
+    """All name the leader, but it answers no read; the message has this."""
     made = system(lambda _: (0, "", ""))
 
     async def status(node: Node, _: float) -> NodeStatus:
@@ -124,7 +127,7 @@ def test_a_leader_that_does_not_serve(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(made, "status", status)
     monkeypatch.setattr(Controllers, "connect", _refused)
-    with pytest.raises(InfrastructureError, match="n2 leads, and does not serve yet"):
+    with pytest.raises(InfrastructureError, match="n2 leads, but does not serve yet"):
         made.wait_ready(NODES, 0.0)
 
 

@@ -1,4 +1,4 @@
-"""RocketMQ's controllers as a system: what their nodes are told, when they are ready, and which choices there are."""
+"""RocketMQ's controllers as a system: configuration, readiness, and options."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def system(count: int = 3, **options: Any) -> RocketMQController:
-    """Controllers on paper, at 192.0.2.1 and so on."""
+    """Controllers on nodes that do not exist, at 192.0.2.1 and so on."""
     paper = Paper([f"n{number}" for number in range(1, count + 1)])
     return RocketMQController(cast("Cluster", paper), ControllerOptions(**options), "broker-id")
 
@@ -37,7 +37,7 @@ def configuration(**options: Any) -> dict[str, str]:
 
 @pytest.mark.parametrize("reads", [False, True])
 def test_a_node_on_dledger(reads: bool) -> None:
-    """It has the group, its own id, and whether reads go through the log."""
+    """The configuration has the group, the node's id, and whether reads go through the log."""
     found = configuration(process_read_event=reads)
     assert found["controllerType"] == "DLedger"
     assert found["controllerDLegerPeers"] == "n1-192.0.2.1:9878;n2-192.0.2.2:9878;n3-192.0.2.3:9878"
@@ -47,7 +47,7 @@ def test_a_node_on_dledger(reads: bool) -> None:
 
 
 def test_a_node_on_jraft() -> None:
-    """It has the ports of both protocols, in one order, and the snapshots."""
+    """The configuration has the ports of both protocols, in the same order, and the snapshot interval."""
     found = configuration(consensus=Consensus.JRAFT, snapshot_interval_s=10, election_timeout_ms=700)
     assert found["controllerType"] == "jRaft"
     assert found["listenPort"] == "9878"
@@ -61,7 +61,7 @@ def test_a_node_on_jraft() -> None:
 @pytest.mark.parametrize("count", [1, 3, 5, 7])
 @pytest.mark.parametrize("consensus", Consensus)
 def test_the_process(count: int, consensus: Consensus) -> None:
-    """One of a node: its pattern finds its command line, and faults know all its ports and its store."""
+    """A node has one process, whose pattern matches its command line, with all its ports and its store."""
     made = system(count, consensus=consensus)
     [daemon] = made.processes(made.cluster.nodes[0])
     assert re.search(daemon.pattern, " ".join(daemon.argv))
@@ -80,13 +80,13 @@ def test_the_process(count: int, consensus: Consensus) -> None:
     ],
 )
 def test_choices_that_do_not_go_together(options: Any) -> None:
-    """They are refused with what to do."""
+    """The error says how to fix the options."""
     with pytest.raises(InputError, match="jraft"):
         ControllerOptions(**options)
 
 
 def status(node: str, leader: str | None) -> NodeStatus:
-    """What a controller says."""
+    """A controller's status."""
     return NodeStatus(node=node, role="leader" if node == leader else "follower", leader=leader)
 
 
@@ -106,13 +106,13 @@ def status(node: str, leader: str | None) -> NodeStatus:
     ],
 )
 def test_ready(leaders: tuple[str | None, ...], missing: dict[str, str]) -> None:
-    """All answer, one leads, and all name it; else each says what it lacks."""
+    """Controllers are ready if all answer, one leads, and all name it; otherwise the result has what each lacks."""
     said = {f"n{place}": None if who == "silent" else status(f"n{place}", who) for place, who in enumerate(leaders, 1)}
     assert lacking(said) == missing
 
 
 def test_an_address_that_a_configuration_would_cut() -> None:
-    """It is refused before anything runs."""
+    """An error comes before anything runs."""
     cluster = cast("Cluster", SimpleNamespace(nodes=[Node(name="n1", address="fd00::1")]))
     with pytest.raises(InputError, match="RocketMQ cannot use the node n1") as raised:
         RocketMQController(cluster, ControllerOptions(), "broker-id")
@@ -120,21 +120,21 @@ def test_an_address_that_a_configuration_would_cut() -> None:
 
 
 def test_jars_that_are_not_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message has the command that gets them."""
+    """The message has the command to get the jars."""
     monkeypatch.setattr(jars, "MODULE", tmp_path)
     with pytest.raises(InfrastructureError, match=r"prepare-package -Drocketmq\.version=5\.2\.0"):
         jars.folder("5.2.0")
 
 
 def test_the_digest_of_jars(tmp_path: Path) -> None:
-    """It is that of all of them in the order of their names, and of nothing else."""
+    """The digest depends on all jars in the order of their names, and on no other file."""
     for name, content in (("b.jar", b"2"), ("a.jar", b"1"), ("c.txt", b"3")):
         (tmp_path / name).write_bytes(content)
     assert jars.digest(tmp_path).startswith("6b51d431df5d7f14"), "SHA-256 of 12"
 
 
 def test_fatal_lines() -> None:
-    """A JVM that broke, a state machine that was given up; not what a controller writes when it loses its peers."""
+    """A broken JVM and a broken state machine match; the log lines of a controller without peers do not."""
     assert re.search("|".join(FATAL), "java.lang.OutOfMemoryError: Metaspace")
     assert re.search(
         "|".join(FATAL), "Fail to save snapshot.] on StateMachine x, raft may stop working since some error occurs"

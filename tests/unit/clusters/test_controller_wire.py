@@ -1,4 +1,4 @@
-"""A controller by the specification, in the frames of a real one: the client reads what the specification says."""
+"""A controller that follows the specification, with real frames: the client returns the specified answers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HEADER = {
 
 
 class WireController:
-    """Understands the requests of `clusters.systems.rocketmq.requests`, and answers as a real controller writes it.
+    """Serves the requests of `clusters.systems.rocketmq.requests` in the format of a real controller.
 
     Attributes:
         groups: The state of each broker group.
@@ -102,7 +102,7 @@ class WireController:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_client_reads_what_the_specification_says(seed: int) -> None:
-    """Of four hundred requests of all kinds, on groups with and without masters."""
+    """For four hundred requests of all kinds, on groups with and without masters."""
     draws = random.Random(seed)
 
     async def main() -> None:
@@ -130,7 +130,7 @@ def test_the_client_reads_what_the_specification_says(seed: int) -> None:
 
 
 def test_heartbeats_have_connections_of_their_own() -> None:
-    """One for each broker, kept until it leaves; a controller that cannot be reached is an error."""
+    """Each broker has one connection until it leaves; an unreachable controller is an error."""
 
     async def main() -> None:
         controller = WireController()
@@ -146,7 +146,7 @@ def test_heartbeats_have_connections_of_their_own() -> None:
             await heartbeats.beat("b0", {"id": 1, **beat}, 5)
             assert node.connections == 3
             heartbeats.close()
-        # Nobody listens there any more.
+        # No process listens there any more.
         assert isinstance((await heartbeats.beat("b0", {"id": 1, **beat}, 5))["n1"], NotSent)
 
     asyncio.run(main())

@@ -1,4 +1,4 @@
-"""The client of one process: what it asks, where it goes, and what it makes of answers."""
+"""The client of one process: its requests, its routing, and its outcomes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OPERATIONS = {"read": None, "write": 5, "cas": [4, 5]}
 
 @pytest.fixture
 def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets refusals pass at once."""
+    """Removes the pause after refusals."""
     monkeypatch.setattr(PAUSE, 0.0)
 
 
@@ -54,7 +54,7 @@ def says(body: Any, *, status: int = 200, remark: str | None = None) -> Script:
 
 
 def refuses(code: int, leader: str | None = None) -> Script:
-    """A script that always refuses with this code, as DLedger does."""
+    """A script that always refuses with this code, in DLedger's form."""
     body = {"code": code, "group": "g"} | ({} if leader is None else {"leaderId": leader})
     return says(body)
 
@@ -67,7 +67,7 @@ def group(port: int) -> Group:
 async def outcome(
     script: Script, f: str, value: Value, *, key: str | None = "k", follows: bool = False
 ) -> tuple[Outcome, ScriptedNode]:
-    """What a fresh client at n1 makes of this script's answer."""
+    """The outcome of a new client at n1 for this script's answer."""
     async with scripted(script) as node:
         client = DLedgerClient(group=group(node.port), node=NODES[0], read_mode=ReadMode.READ_INDEX, follows=follows)
         try:
@@ -133,7 +133,7 @@ def test_what_is_sent(f: str, value: Value, sent: dict[str, Any]) -> None:
     ],
 )
 def test_what_the_node_cannot_store_is_never_sent(f: str, value: Value) -> None:
-    """An operation that the node does not have, or would store as something else, fails here."""
+    """An operation that the node does not support, or a value that it cannot store unchanged, fails in the client."""
 
     async def main() -> None:
         got, node = await outcome(says({"code": 200}), f, value)
@@ -145,7 +145,7 @@ def test_what_the_node_cannot_store_is_never_sent(f: str, value: Value) -> None:
 
 
 def test_a_workload_without_keys_has_one_register() -> None:
-    """Where there is only one object it has a name of its own."""
+    """A workload with only one object uses a fixed key."""
 
     async def main() -> None:
         _, node = await outcome(says({"code": 200, "found": False}), "read", None, key=None)
@@ -170,7 +170,7 @@ def test_a_workload_without_keys_has_one_register() -> None:
     ],
 )
 def test_answers(f: str, value: Value, body: dict[str, Any], expected: Outcome) -> None:
-    """What the state machine answered is the outcome."""
+    """The outcome is the answer of the state machine."""
     assert outcome_of(says({"code": 200, **body}), f, value) == expected
 
 
@@ -192,7 +192,7 @@ def test_answers(f: str, value: Value, body: dict[str, Any], expected: Outcome) 
     ],
 )
 def test_success_without_a_proper_answer_proves_nothing(body: dict[str, Any]) -> None:
-    """Code 200 alone is no value, and no proof that a write took effect."""
+    """Code 200 alone has no value, and does not prove that a write took effect."""
     for f, value in OPERATIONS.items():
         got = outcome_of(says({"code": 200, **body}), f, value)
         assert isinstance(got, Fail if f == "read" else Info), (f, got)
@@ -212,7 +212,7 @@ def test_a_write_needs_a_plain_yes(applied: Value) -> None:
 @pytest.mark.usefixtures("without_pauses")
 @pytest.mark.parametrize("code", [*outcomes.NAMES, 777])
 def test_refusals_follow_the_table(code: int) -> None:
-    """Every code, through a real connection, is what the table says."""
+    """Every code, through a real connection, gives the outcome in the table."""
     assert outcome_of(refuses(code), "read") == outcomes.refused_read(code)
     for f in ("write", "cas"):
         assert outcome_of(refuses(code), f, OPERATIONS[f]) == outcomes.refused_write(code)
@@ -221,7 +221,7 @@ def test_refusals_follow_the_table(code: int) -> None:
 @pytest.mark.usefixtures("without_pauses")
 @pytest.mark.parametrize(("status", "write"), [(1, Info), (2, Fail), (3, Fail), (99, Info)])
 def test_answers_of_the_remoting_layer(status: int, write: type[Fail | Info]) -> None:
-    """An exception in the node leaves a write open; a request that was not taken did nothing."""
+    """After an exception in the node, a write is info; a request that the node did not accept is a fail."""
     script = says(None, status=status, remark="why")
     assert isinstance(outcome_of(script, "read"), Fail)
     got = outcome_of(script, "write", 5)
@@ -231,14 +231,14 @@ def test_answers_of_the_remoting_layer(status: int, write: type[Fail | Info]) ->
 
 @pytest.mark.parametrize("code", [None, "200", [], {}])
 def test_an_answer_without_a_code_proves_nothing(code: Value) -> None:
-    """An answer that names no code is none."""
+    """An answer without a code is a bad answer."""
     assert outcome_of(says({"code": code, "found": True, "value": 5}), "read") == Fail("bad-answer: no code")
     assert outcome_of(says({"code": code}), "write", 5) == Info("bad-answer: no code")
 
 
 @pytest.mark.parametrize("reply", [None, frame(b"nonsense"), b"\xff\xff\xff\xff"], ids=["closed", "nonsense", "huge"])
 def test_no_answer_leaves_a_write_open(reply: bytes | None) -> None:
-    """A connection that breaks after the request has left says nothing about a write."""
+    """If the connection breaks after the request was sent, a write is info."""
     write = outcome_of(lambda _header, _body: reply, "write", 5)
     read = outcome_of(lambda _header, _body: reply, "read")
     assert isinstance(write, Info)
@@ -266,7 +266,7 @@ def test_a_node_that_is_not_there_certainly_did_nothing() -> None:
 @pytest.mark.parametrize("code", [404, 416, 503, 505, 506])
 @pytest.mark.parametrize("follows", [False, True])
 def test_a_refused_client_does_not_ask_again_at_once(code: int, follows: bool) -> None:
-    """Refusals come in a moment; a client in a closed loop would do nothing else."""
+    """A refusal is followed by a pause, since a closed loop would otherwise repeat it at once."""
 
     async def main() -> None:
         start_s = asyncio.get_running_loop().time()
@@ -278,7 +278,7 @@ def test_a_refused_client_does_not_ask_again_at_once(code: int, follows: bool) -
 
 @pytest.mark.usefixtures("without_pauses")
 def test_a_pinned_client_never_leaves() -> None:
-    """Whatever the answer, also when the leader is named or the connection breaks, the next request goes to the same node."""
+    """After any answer, even with a named leader or a broken connection, the next request goes to the same node."""
 
     async def main() -> None:
         replies = iter(
@@ -302,7 +302,7 @@ def test_a_pinned_client_never_leaves() -> None:
 
 @pytest.mark.parametrize("code", [404, 416, 505])
 def test_a_following_client_goes_to_the_leader_at_once(code: int) -> None:
-    """The hint of a node that does not serve is followed without a pause, and the client stays there."""
+    """A following client goes to the named leader without a pause, and stays there."""
 
     async def main() -> None:
         ok = says({"code": 200, "found": True, "value": 1})
@@ -323,7 +323,7 @@ def test_a_following_client_goes_to_the_leader_at_once(code: int) -> None:
 
 @pytest.mark.usefixtures("without_pauses")
 def test_a_client_tells_which_node_it_asked() -> None:
-    """A following client names the node that its last operation went to, also when it has moved on since; a pinned one none."""
+    """`via` of a following client is the node of its last operation, even after a move; of a pinned client, None."""
 
     async def main() -> None:
         ok = says({"code": 200, "found": True, "value": 1})
@@ -348,16 +348,16 @@ def test_a_client_tells_which_node_it_asked() -> None:
     ("script", "moves"),
     [
         (refuses(404), True),  # no leader known: it may be on the wrong side of a partition
-        (refuses(404, "elsewhere"), True),  # a name that is none
+        (refuses(404, "elsewhere"), True),  # a name that no node has
         (lambda _header, _body: None, True),
-        (refuses(404, "n1"), False),  # it names itself: just elected, or just deposed
+        (refuses(404, "n1"), False),  # it names itself: recently elected, or recently deposed
         (refuses(503), False),
         (refuses(502, "n2"), False),
         (says({"code": 200, "found": False}), False),
     ],
 )
 def test_where_a_following_client_goes_next(script: Script, moves: bool) -> None:
-    """Without a leader to go to it tries the next node, where it was refused for that reason or got no answer."""
+    """Without a known leader, the client goes to the next node, after a refusal or no answer."""
 
     async def main() -> None:
         async with three_nodes([script, refuses(500), refuses(500)]) as (first, second, third):
@@ -372,7 +372,7 @@ def test_where_a_following_client_goes_next(script: Script, moves: bool) -> None
 
 @pytest.mark.usefixtures("without_pauses")
 def test_a_following_client_comes_round() -> None:
-    """After the last node it tries the first again."""
+    """After the last node comes the first again."""
 
     async def main() -> None:
         async with three_nodes([refuses(404)] * 3) as nodes:
@@ -406,7 +406,7 @@ def test_a_cancelled_operation_leaves_a_clean_client() -> None:
 
 @given(st.integers(1, 9), st.integers(2, 40), st.integers(0, 3))
 def test_mixed_routing_has_both_kinds_at_every_node(nodes: int, per_node: int, generation: int) -> None:
-    """However processes are dealt out, no node with two clients has only pinned ones, or only following ones."""
+    """For every placement of processes, a node with two clients has a pinned and a following one."""
     block = [range(node * per_node, (node + 1) * per_node) for node in range(nodes)]
     concurrency = nodes * per_node
     in_turn = [range(node + generation * concurrency, (generation + 1) * concurrency, nodes) for node in range(nodes)]
@@ -417,6 +417,6 @@ def test_mixed_routing_has_both_kinds_at_every_node(nodes: int, per_node: int, g
 
 @given(st.integers(0, 1000), st.integers(1, 9))
 def test_plain_routing_is_the_same_for_all(process: int, nodes: int) -> None:
-    """Pinned means all, and so does leader."""
+    """With `pinned` all clients are pinned; with `leader` all follow."""
     assert Routing.LEADER.follows(process, nodes)
     assert not Routing.PINNED.follows(process, nodes)

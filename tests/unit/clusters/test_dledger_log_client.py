@@ -1,4 +1,4 @@
-"""The client of DLedger's log: what it asks, and what it makes of answers, also of those that real servers gave."""
+"""The client of DLedger's log: its requests, and its outcomes for scripted and recorded answers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NODES = (Node(name="n1", address="127.0.0.1"), Node(name="n2", address="127.0.0.
 APPEND, GET = 50001, 50002
 NOOP, CONFIG_CHANGE = 2, 3
 
-# What three plain servers of DLedger 0.4.0 answered, byte for byte but for the request's number.
+# Recorded answers of three plain servers of DLedger 0.4.0, except for the request's number.
 HEADER = '{{"code":200,"flag":1,"language":"JAVA","opaque":{opaque},"serializeTypeCurrentRPC":"JSON","version":0}}'
 APPENDED = '{"code":200,"group":"labrys","index":0,"leaderId":"n1","pos":0,"term":1}'
 NO_SUCH_INDEX = '{"code":410,"entries":[],"group":"labrys","leaderId":"n1","remoteId":"n1","term":-1}'
@@ -45,7 +45,7 @@ ONE_ENTRY = (
 
 
 class Log:
-    """A leader with a log, which answers as the library does."""
+    """A leader with a log, with answers in the library's form."""
 
     def __init__(self, *bodies: bytes, magics: Mapping[int, int] | None = None) -> None:
         self.bodies = list(bodies)
@@ -88,7 +88,7 @@ def outcome_of(
     window: int = 4,
     at: Node = NODES[0],
 ) -> Outcome:
-    """What a fresh client makes of this script's answers."""
+    """The outcome of a new client for this script's answers."""
 
     async def main() -> Outcome:
         async with scripted(script) as node, asyncio.timeout(10):
@@ -106,13 +106,13 @@ def outcome_of(
 
 @pytest.fixture(autouse=True)
 def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets refusals pass at once, and connections wait while a busy machine stalls this process."""
+    """Removes the pause after refusals, and gives connections more time on a busy machine."""
     monkeypatch.setattr("clusters.systems.dledger.routing.REFUSAL_PAUSE_S", 0.0)
     monkeypatch.setattr(Group.connect, "__defaults__", (30.0,))
 
 
 def test_answers_of_real_servers() -> None:
-    """Each kind of answer that plain servers gave is understood."""
+    """The client parses each kind of answer of plain servers."""
     assert outcome_of(says(APPENDED), "append", "v") == Ok(0, order=0)
     assert outcome_of(says(APPENDED), "add", "v") == Ok("v", order=0)
     assert outcome_of(says(APPEND_AT_A_FOLLOWER), "append", "v", at=NODES[1]) == Fail("not-leader: n1 leads")
@@ -123,7 +123,7 @@ def test_answers_of_real_servers() -> None:
 
 @given(value=st.recursive(st.none() | st.integers() | st.text(), lambda some: st.lists(some, max_size=3), max_leaves=4))
 def test_what_is_appended_is_read(value: Value) -> None:
-    """Any value of JSON comes back as it was, at its offset, under its key and under no other."""
+    """Any JSON value comes back unchanged, at its offset and under its key only."""
     log = Log(encode("other", 7), encode("k", value))
     assert outcome_of(log, "read", key="k") == Ok([value], order=2)
     assert outcome_of(log, "read", 1, key="k") == Ok(value, order=3)
@@ -144,7 +144,7 @@ def test_an_append_tells_its_offset_and_an_add_its_element() -> None:
 
 @pytest.mark.parametrize("window", [1, 3, 500])
 def test_a_read_gets_the_whole_log(window: int) -> None:
-    """However many requests are in flight, each entry is read once, in order; markers and the library's own are none."""
+    """With any number of requests in flight, each entry is read once, in order; other entries are skipped."""
     log = Log(*(encode(None, number) for number in range(100)), magics={3: NOOP, 50: CONFIG_CHANGE})
     expected = [number for number in range(100) if number not in {3, 50}]
     assert outcome_of(log, "read", window=window) == Ok(expected, order=100)
@@ -153,7 +153,7 @@ def test_a_read_gets_the_whole_log(window: int) -> None:
 
 
 def test_answers_in_any_order() -> None:
-    """The server's threads answer as they come; each answer belongs to the request with its number."""
+    """Answers can come in any order; each belongs to the request with its number."""
     log = Log(*(encode(None, number) for number in range(9)))
     held: list[bytes] = []
 
@@ -171,7 +171,7 @@ def test_answers_in_any_order() -> None:
 
 
 def test_a_barrier_hides_what_is_behind_it() -> None:
-    """What the leader holds behind the marker may never be committed, so it is not read; without a marker it is."""
+    """A read skips entries after its marker, which may never be committed; without a marker it returns them."""
 
     class Busy(Log):
         def __call__(self, header: Mapping[str, Any], body: Mapping[str, Any]) -> bytes:
@@ -189,7 +189,7 @@ def test_a_barrier_hides_what_is_behind_it() -> None:
 
 @pytest.mark.parametrize("code", [*REFUSED_BEFORE_THE_APPEND, *PERHAPS_APPENDED])
 def test_appends_follow_the_table(code: int) -> None:
-    """Each code of the library is what the table says, for add and append alike."""
+    """Each code gives the outcome in the table, for add and append."""
     refused = says({"code": code, "leaderId": "n1"})
     expected = outcomes.refused_write(code)
     assert outcome_of(refused, "append", 1) == outcome_of(refused, "add", 1) == expected
@@ -199,7 +199,7 @@ def test_appends_follow_the_table(code: int) -> None:
 @pytest.mark.parametrize("code", [*REFUSED_BEFORE_THE_APPEND, *sorted(PERHAPS_APPENDED.keys() - {410})])
 @pytest.mark.parametrize("at", [0, 7, 19])
 def test_a_read_that_is_refused_in_its_middle_fails(code: int, at: int) -> None:
-    """An error never shortens a list; a marker that is refused is a read that failed, not one in doubt."""
+    """An error never shortens a list; a refused marker makes the read fail."""
     log = Log(*(encode(None, number) for number in range(20)))
     log.refused[at] = code
     assert outcome_of(log, "read") == outcomes.refused_read(code)
@@ -207,7 +207,7 @@ def test_a_read_that_is_refused_in_its_middle_fails(code: int, at: int) -> None:
 
 
 def test_an_entry_that_is_not_there_below_the_marker_is_missing() -> None:
-    """The list ends where the node's log ends, so that the checker sees what an acknowledged marker should have covered."""
+    """If the log is shorter than the marker, the list ends at the log's end, so that the checker finds the loss."""
     log = Log(*(encode(None, number) for number in range(20)))
     log.refused[5] = 410
     assert outcome_of(log, "read") == Ok([0, 1, 2, 3, 4], order=20)
@@ -227,7 +227,7 @@ def test_an_entry_that_is_not_there_below_the_marker_is_missing() -> None:
     ],
 )
 def test_entries_that_nobody_appended_are_elements_that_nobody_added(body: bytes) -> None:
-    """A damaged or foreign entry is shown to the checker, not left out."""
+    """A read returns damaged and foreign entries, so that the checker reports them."""
     found = outcome_of(Log(encode(None, 1), body), "read")
     assert isinstance(found, Ok)
     assert found.value[0] == 1
@@ -249,7 +249,7 @@ def test_entries_that_nobody_appended_are_elements_that_nobody_added(body: bytes
     ],
 )
 def test_answers_that_are_not_the_entry_fail_the_read(held: Value) -> None:
-    """Another entry, none or several, or a body that is not base64: nothing is guessed."""
+    """Another entry, none or several, or a body that is not base64 is a bad answer."""
     found = outcome_of(says({"code": 200, "entries": held}), "read", 0, barrier=False)
     assert isinstance(found, Fail)
     assert found.error.startswith("no-answer: ")
@@ -257,7 +257,7 @@ def test_answers_that_are_not_the_entry_fail_the_read(held: Value) -> None:
 
 @pytest.mark.parametrize("index", [None, -1, "5", True, 1.5])
 def test_an_append_without_an_index_is_in_doubt(index: Value) -> None:
-    """Success without an offset says that the entry is there, but not where; a read with such a marker fails."""
+    """An append with success but no offset is info; a read with such a marker fails."""
     script = says({"code": 200, "index": index})
     assert isinstance(outcome_of(script, "append", 1), Info)
     assert isinstance(outcome_of(script, "read"), Fail)
@@ -278,7 +278,7 @@ def test_an_append_without_an_index_is_in_doubt(index: Value) -> None:
     ],
 )
 def test_what_the_log_does_not_have_is_never_sent(f: str, value: Value) -> None:
-    """An operation or a value that the log cannot have fails here."""
+    """An unsupported operation or value fails in the client."""
     log = Log()
     found = outcome_of(log, f, value)
     assert isinstance(found, Fail)
@@ -287,7 +287,7 @@ def test_what_the_log_does_not_have_is_never_sent(f: str, value: Value) -> None:
 
 
 def test_silence_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A node that falls silent is left after the deadline of one answer: an append is in doubt, a read failed."""
+    """The client leaves a silent node after one deadline: an append is info, a read fails."""
     monkeypatch.setattr("clusters.systems.dledger_log.client.ANSWER_TIMEOUT_S", 0.05)
     log = Log(*(encode(None, number) for number in range(20)))
 
@@ -301,13 +301,13 @@ def test_silence_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_connection_that_ends() -> None:
-    """After the request left, an append may have happened; a read failed."""
+    """If the connection breaks after the request was sent, an append is info, and a read fails."""
     assert isinstance(outcome_of(lambda _header, _body: None, "append", 1), Info)
     assert isinstance(outcome_of(lambda _header, _body: None, "read"), Fail)
 
 
 def test_the_remoting_layers_own_answers() -> None:
-    """Only "busy" says that no processor was called; PULL and an empty append get "system-error" from a real server."""
+    """Only "busy" means that no processor was called; real servers answer PULL and an empty append with "system-error"."""
     assert outcome_of(says(None, status=1, remark="java.lang.NullPointerException"), "append", 1) == Info(
         "system-error: java.lang.NullPointerException"
     )

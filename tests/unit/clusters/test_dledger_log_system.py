@@ -1,4 +1,4 @@
-"""What a plain server of DLedger tells about itself, and what is made of it."""
+"""The status of a plain server of DLedger, and what the system concludes from it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ METADATA, APPEND, TRANSFER = 50000, 50001, 51005
 
 
 class Server:
-    """Answers as a plain server does; its terms are those given, one for each time that it is asked, the last for ever."""
+    """Answers in the form of a plain server. Each request for the term gets the next given term; the last one repeats."""
 
     def __init__(self, *terms: int, leader: str | None = "n1", appends: Any = None) -> None:
         self.terms = list(terms)
@@ -36,11 +36,11 @@ class Server:
         self.asked: list[Mapping[str, Any]] = []
 
     def __call__(self, header: Mapping[str, Any], body: Mapping[str, Any]) -> bytes:
-        """Tells its leader, or its term by a refusal, or what becomes of an append."""
+        """Answers with its leader, a refusal with its term, or the result of an append."""
         self.asked.append(body)
         match header["code"]:
             case 50000:
-                said = {"code": 200, "group": "labrys", "term": -1}  # what the library says here is no term
+                said = {"code": 200, "group": "labrys", "term": -1}  # the term in this answer has no meaning
                 return answer(header["opaque"], said | ({"leaderId": self.leader} if self.leader else {}))
             case 51005:
                 term = self.terms.pop(0) if len(self.terms) > 1 else self.terms[0]
@@ -52,7 +52,7 @@ class Server:
 def asked(
     script: Callable[[Mapping[str, Any], Mapping[str, Any]], bytes | None], question: Callable[[DLedgerLogSystem], Any]
 ) -> Any:
-    """What the system says when its nodes answer so."""
+    """The status for these answers of the nodes."""
 
     async def main() -> Any:
         async with scripted(script) as node, asyncio.timeout(10):
@@ -69,7 +69,7 @@ def asked(
     ("node", "leader", "role"), [(0, "n1", "leader"), (1, "n1", "follower"), (0, None, "candidate")]
 )
 def test_the_role_follows_from_the_leader_that_a_node_names(node: int, leader: str | None, role: str) -> None:
-    """A node that names itself leads as far as it knows; the term comes from a refusal, since METADATA has none."""
+    """A node that names itself is the leader; the term comes from a refusal, since METADATA has none."""
     server = Server(7, leader=leader)
     status = asked(server, lambda system: system.status(NODES[node], 1.0))
     assert status == NodeStatus(node=NODES[node].name, role=role, term=7, leader=leader)
@@ -77,13 +77,13 @@ def test_the_role_follows_from_the_leader_that_a_node_names(node: int, leader: s
 
 
 def test_term_and_leader_are_of_one_moment() -> None:
-    """A leader is not given the term of another: where the term changed meanwhile, both are asked again."""
+    """If the term changes between the requests, the system requests leader and term again."""
     status = asked(Server(3, 4, 4), lambda system: system.status(NODES[0], 1.0))
     assert (status.leader, status.term) == ("n1", 4)
 
 
 def test_a_request_for_the_term_can_move_no_leadership() -> None:
-    """It names no node, neither as the one that leads nor as the one that shall."""
+    """The request for the term names no real node, neither as the old leader nor as the new one."""
     server = Server(7)
     asked(server, lambda system: system.status(NODES[0], 1.0))
     transfers = [body for body in server.asked if "transferId" in body]
@@ -93,7 +93,7 @@ def test_a_request_for_the_term_can_move_no_leadership() -> None:
 
 @pytest.mark.parametrize("said", [{"code": 200, "term": 7}, {"code": 411}, {"code": 411, "term": "7"}, {"code": 407}])
 def test_a_node_that_answers_otherwise_tells_no_status(said: dict[str, Any]) -> None:
-    """A version of the library that has no such refusal tells no term, and none is made up."""
+    """Without such a refusal, the system reports no term."""
 
     def script(header: Mapping[str, Any], _body: Mapping[str, Any]) -> bytes:
         return answer(header["opaque"], said)
@@ -106,13 +106,13 @@ def test_a_node_that_answers_otherwise_tells_no_status(said: dict[str, Any]) -> 
     [({"code": 200, "index": 5}, True), ({"code": 502, "index": 5}, False), ({"code": 404, "leaderId": "n2"}, False)],
 )
 def test_a_leader_serves_when_it_commits(appends: dict[str, Any], serves: bool) -> None:
-    """Its own word is not enough: an isolated leader names itself for a while."""
+    """A leader serves only if it commits a marker, since an isolated leader names itself for a while."""
     status = NodeStatus(node="n1", role="leader", term=7, leader="n1")
     assert asked(Server(7, appends=appends), lambda system: system.is_serving(status)) is serves
 
 
 def test_nodes_are_plain_servers() -> None:
-    """The node is told to have no state machine, and nothing of snapshots."""
+    """The arguments turn off the state machine, and have no snapshot threshold."""
     cluster = cast("Cluster", Paper(["n1", "n2", "n3"]))
     system = DLedgerLogSystem(cluster, DLedgerLogOptions(heartbeat_ms=333), "log")
     (daemon,) = system.processes(cluster.nodes[0])

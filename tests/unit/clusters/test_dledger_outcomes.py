@@ -1,4 +1,4 @@
-"""The outcome table: every row, and everything that is not in it."""
+"""The outcome table: every row, and codes outside of it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from clusters.systems.dledger import outcomes
 from harness.op import Fail, Info
 
-# Written out here once more, by hand from the sources, so that a slip in the table is a difference.
+# An independent copy of the table, written by hand from the sources.
 REFUSED_BEFORE_THE_APPEND = {
     400: "unknown-group",
     401: "unknown-member",
@@ -60,24 +60,24 @@ def test_the_lists_here_are_complete() -> None:
 
 @pytest.mark.parametrize(("code", "name"), REFUSED_BEFORE_THE_APPEND.items())
 def test_writes_refused_before_the_append_failed(code: int, name: str) -> None:
-    """A code that is tested before the append says that the write never happened."""
+    """With a code that the library checks before the append, the write is a fail."""
     assert outcomes.refused_write(code) == Fail("no-leader" if code == outcomes.NOT_LEADER else name)
 
 
 @pytest.mark.parametrize(("code", "name"), PERHAPS_APPENDED.items())
 def test_other_writes_are_unknown(code: int, name: str) -> None:
-    """Any other code leaves open whether the entry is in a log, and will be committed."""
+    """With any other code, the entry may be in a log and may be committed, so the write is info."""
     assert outcomes.refused_write(code) == Info(name)
 
 
 @pytest.mark.parametrize("code", [*REFUSED_BEFORE_THE_APPEND, *PERHAPS_APPENDED])
 def test_refused_reads_failed(code: int) -> None:
-    """A read has no effect, so whatever is not an answer is a fail."""
+    """A read has no effect, so a read without a result is a fail."""
     assert outcomes.refused_read(code) == Fail("no-leader" if code == outcomes.NOT_LEADER else outcomes.NAMES[code])
 
 
 def test_a_refusal_that_names_the_leader_has_a_code_of_its_own() -> None:
-    """Availability counts it apart; a node that knows no leader is an outage."""
+    """Availability does not count a refusal with a leader; a node without a leader is an outage."""
     assert outcomes.refused_read(404, "n3") == outcomes.refused_write(404, "n3") == Fail("not-leader: n3 leads")
     assert outcomes.REFUSALS == ("not-leader",)
     assert outcomes.refused_read(505, "n3") == Fail("leader-not-ready")
@@ -85,7 +85,7 @@ def test_a_refusal_that_names_the_leader_has_a_code_of_its_own() -> None:
 
 @given(st.integers().filter(lambda code: code not in outcomes.NAMES))
 def test_an_unknown_code_is_unknown(code: int) -> None:
-    """A code of a later version says nothing about a write, and keeps its number."""
+    """With an unknown code, a write is info, and the error has the number."""
     assert outcomes.refused_write(code) == Info(f"code-{code}")
     assert outcomes.refused_read(code) == Fail(f"code-{code}")
 
@@ -101,7 +101,7 @@ def test_an_unknown_code_is_unknown(code: int) -> None:
     ],
 )
 def test_the_remoting_layers_own_answers(status: int, name: str, write: type[Fail | Info]) -> None:
-    """Only "busy" and "not supported" say that no processor was called; the remark is kept, but not all of a long one."""
+    """Only "busy" and "not supported" mean that no processor was called; a long remark is shortened."""
     assert outcomes.refused_by_header(status, "", is_read=False) == write(name)
     assert outcomes.refused_by_header(status, "why", is_read=True) == Fail(f"{name}: why")
     assert len(outcomes.refused_by_header(status, "x" * 5000, is_read=False).error) < 300

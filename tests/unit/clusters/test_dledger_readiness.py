@@ -1,4 +1,4 @@
-"""What makes a group of DLedger nodes ready, which nodes it can have, and which log lines are fatal."""
+"""DLedger groups: readiness, possible names of nodes, and fatal log lines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def status(
     node: str, *, leader: str | None = "n1", term: int = 3, ready: int = -1, applied: int = 9, committed: int = 9
 ) -> NodeStatus:
-    """What a node says; a leader that has committed an entry of its term says so by `ready`."""
+    """The status of a node; `ready` is the term in which a leader has committed an entry."""
     return NodeStatus(
         node=node,
         role="leader" if node == leader else "follower" if leader else "candidate",
@@ -45,7 +45,7 @@ def lacking(*statuses: NodeStatus | None) -> dict[str, str]:
 
 
 def test_one_ready_leader_and_followers_that_have_its_entries() -> None:
-    """Nothing is lacking where all follow one leader that serves reads, and have applied what it had committed."""
+    """The group is ready if all follow one leader that serves, and have applied its committed entries."""
     assert lacking(status("n1", ready=3), status("n2"), status("n3", committed=-1)) == {}
 
 
@@ -55,13 +55,13 @@ def test_a_silent_node_is_named() -> None:
 
 
 def test_a_leader_that_has_not_committed_in_its_term_does_not_serve() -> None:
-    """Its readiness must be of its current term: an older one says nothing."""
+    """A leader serves only if it is ready in its current term."""
     for ready in (-1, 2):
         assert set(lacking(status("n1", ready=ready), status("n2"))) == {"n1", "n2"}
 
 
 def test_without_a_leader_nobody_serves() -> None:
-    """The message tells each node's view."""
+    """The message has each node's view."""
     got = lacking(status("n1", leader=None), status("n2", leader=None, term=4))
     assert got["n2"] == "is candidate in term 4 and sees no leader; none serves"
 
@@ -79,7 +79,7 @@ def test_a_node_that_is_behind_says_how_far() -> None:
 
 
 def test_names_that_dledger_would_cut() -> None:
-    """A member is written `id-host:port`, so a name or address that this cuts elsewhere is refused before anything runs."""
+    """A member has the form `id-host:port`; a name or address that breaks this form is an error."""
     cluster = cast("Cluster", SimpleNamespace(nodes=[Node(name="n1", address="fd00::1")]))
     with pytest.raises(InputError, match="DLedger cannot use the node n1") as raised:
         DLedgerSystem(cluster, DLedgerOptions(), "register")
@@ -99,7 +99,7 @@ def test_names_that_dledger_would_cut() -> None:
     ],
 )
 def test_fatal_lines(line: str) -> None:
-    """A JVM that broke, a library that gave up, two leaders in one term."""
+    """A broken JVM, a library that gave up, and two leaders in one term are fatal."""
     assert re.search("|".join(FATAL), line)
 
 
@@ -114,5 +114,5 @@ def test_fatal_lines(line: str) -> None:
     ],
 )
 def test_lines_of_a_healthy_node(line: str) -> None:
-    """What a node writes while it starts, loses its peers, or is asked for a transfer too late is not fatal."""
+    """Log lines of a start, of lost peers, and of a late transfer are not fatal."""
     assert not re.search("|".join(FATAL), line)

@@ -1,4 +1,4 @@
-"""The doctor says what is missing, what for, and how to get it."""
+"""The doctor shows missing programs and capabilities, their purpose, and how to get them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def test_every_missing_program_comes_with_its_package() -> None:
-    """On a machine that has nothing, each program is missing with its purpose and package, and nothing is run."""
+    """On an empty machine, each program is missing with its purpose and package, and the doctor runs nothing."""
     findings = {finding.what: finding for finding in examine_machine(find=lambda _: None)}
 
     for program, package, purpose, needed in PROGRAMS:
@@ -25,7 +25,7 @@ def test_every_missing_program_comes_with_its_package() -> None:
 
 
 def test_a_capability_is_there_if_every_node_has_it() -> None:
-    """One node without it makes it missing; the nodes are named with their reasons, and there is a way out for each."""
+    """One node without a capability makes it missing; the finding has nodes, reasons and a fix."""
     all_but_netem = frozenset(cap.NAMES) - {cap.NETEM}
     findings = {
         finding.what: finding
@@ -46,7 +46,7 @@ def test_a_capability_is_there_if_every_node_has_it() -> None:
 
 
 def test_lines_are_aligned_and_complete() -> None:
-    """Each finding is a line with its mark, its name in a column, and the way out after an arrow."""
+    """Each finding is a line with its mark, its name in a column, and the fix after an arrow."""
     nodes = {
         "n1": Capabilities(available=frozenset(cap.NAMES) - {cap.ROOT, cap.CLOCK}, missing={cap.ROOT: "plain user"})
     }
@@ -59,7 +59,7 @@ def test_lines_are_aligned_and_complete() -> None:
 
 
 def test_a_system_says_which_programs_it_needs(tmp_path: Path) -> None:
-    """One that is too old is missing, and one that only builds the system is not indispensable."""
+    """A program that is too old is missing; a program that only builds the system is not required."""
     for name, says in (("runtime", 'echo version "16.0.1"'), ("compiler", "true")):
         (tmp_path / name).write_text(f"#!/bin/sh\n{says}\n")
         (tmp_path / name).chmod(0o755)

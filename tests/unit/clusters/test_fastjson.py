@@ -1,4 +1,4 @@
-"""JSON with bare numbers as keys, and whatever a hostile server may send."""
+"""JSON with bare numbers as keys, and hostile input."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ VALUES = st.recursive(
 
 @given(VALUES)
 def test_legal_json_is_read_as_it_is(value: object) -> None:
-    """Whatever the text holds, also texts that look like keys."""
+    """Legal JSON stays unchanged, including texts that look like keys."""
     assert fastjson.read(json.dumps(value).encode()) == value
 
 
 @given(st.dictionaries(st.integers(-(2**63), 2**63), st.text(), min_size=1), st.booleans())
 def test_numbers_as_keys(table: dict[int, str], spaced: bool) -> None:
-    """They become texts; texts beside them stay, whatever they hold."""
+    """Bare keys become texts; other texts stay unchanged."""
     comma, colon = (" , ", " : ") if spaced else (",", ":")
     inner = comma.join(f"{key}{colon}{json.dumps(value)}" for key, value in table.items())
     expected = {str(key): value for key, value in table.items()}
@@ -43,7 +43,7 @@ def test_numbers_as_keys(table: dict[int, str], spaced: bool) -> None:
     ],
 )
 def test_numbers_as_keys_beside_hard_texts(text: str, value: object) -> None:
-    """Quotes, escapes and braces inside of texts do not disturb."""
+    """Quotes, escapes and braces inside of texts stay unchanged."""
     assert fastjson.read(text.encode()) == value
 
 
@@ -57,14 +57,14 @@ def test_what_is_not_such_json(text: str) -> None:
 
 
 def test_bytes_that_are_no_text() -> None:
-    """They are refused as well."""
+    """These inputs are errors too."""
     with pytest.raises(ValueError, match="decode"):
         fastjson.read(b'{1:"\xff\xfe"}')
 
 
 @pytest.mark.parametrize("piece", ['\\"', ",", ", ", "{1", "{1 ", '"', "\\", "1", "-", ",1 ", '"\\'])
 def test_hostile_texts_take_linear_time(piece: str) -> None:
-    """Many characters of anything are refused in a moment."""
+    """Large hostile inputs are errors within a short time."""
     text = ('{"' + piece * (200_000 // len(piece))).encode()
     began_s = time.process_time()
     with pytest.raises((ValueError, RecursionError)):
@@ -75,7 +75,7 @@ def test_hostile_texts_take_linear_time(piece: str) -> None:
 
 
 def test_large_bodies_are_legal_json() -> None:
-    """Above the bound nothing is mended."""
+    """A large body must be legal JSON."""
     body = b'{1:"' + b"a" * fastjson.MAX_BARE_BYTES + b'"}'
     with pytest.raises(ValueError, match="property name"):
         fastjson.read(body)

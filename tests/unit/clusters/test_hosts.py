@@ -1,4 +1,4 @@
-"""Hosts of an inventory: each line of the doctor has a fix, and provisioning tells how far each host is."""
+"""Hosts of an inventory: each problem has a fix, and provisioning reports its progress."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import paramiko
 import pytest
 
 from clusters.doctor import as_lines
-from clusters.hosts import LEAST_FREE_KB, examine_hosts
+from clusters.hosts import MIN_FREE_KB, examine_hosts
 from clusters.provisioning import SCRIPT, provision_host
 from harness.errors import NodeError, NodeUnreachable
 from harness.node import Node
@@ -24,7 +24,7 @@ JAVA = Program(name="java", package="openjdk-17-jre-headless", purpose="running 
 
 
 class Host:
-    """A host that answers every command alike, or not at all."""
+    """A host with the same answer to every command, or with none."""
 
     def __init__(self, node: str, answer: str | Exception, status: int = 0) -> None:
         self.node, self.answer, self.status = node, answer, status
@@ -39,10 +39,8 @@ class Host:
         return Result(node=self.node, command=command, status=self.status, stdout=said, stderr="")
 
 
-def said(
-    *, clock: str = "NOW", user: int = 0, disk: int = LEAST_FREE_KB, java: str | None = "openjdk version 17"
-) -> str:
-    """What the script writes."""
+def said(*, clock: str = "NOW", user: int = 0, disk: int = MIN_FREE_KB, java: str | None = "openjdk version 17") -> str:
+    """The output of the script."""
     program = "" if java is None else f"program\tjava\t{java}\n"
     return f"clock\t{clock}\nuser\t{user}\ndisk\t{disk}\n{program}"
 
@@ -70,7 +68,7 @@ def examined(*answers: str | Exception | tuple[str, int]) -> tuple[list[str], li
 
 
 def test_hosts_that_lack_nothing() -> None:
-    """One line for each thing that was looked at."""
+    """There is one line for each check."""
     lines, usable = examined(said(), said())
     assert [line.split()[:2] for line in lines] == [["ok", what] for what in ("SSH", "sudo", "clock", "disk", "java")]
     assert all("2 of 2 hosts" in line for line in lines)
@@ -104,7 +102,7 @@ def test_hosts_that_lack_nothing() -> None:
     ],
 )
 def test_each_thing_that_a_host_lacks_has_a_fix(answer: Any, what: str, fix: str) -> None:
-    """The other hosts are looked at all the same."""
+    """The other hosts are still examined."""
     lines, usable = examined(answer, said())
     (line,) = [line for line in lines if not line.startswith("ok")]
     assert line.split()[1] == what
@@ -114,7 +112,7 @@ def test_each_thing_that_a_host_lacks_has_a_fix(answer: Any, what: str, fix: str
 
 
 def test_provisioning_tells_how_far_a_host_is() -> None:
-    """The script goes to the host's shell; what it installed is told, and nothing where nothing was missing."""
+    """The script goes to the host's shell, and the report has the installed packages, if there are any."""
     told: list[str] = []
     host: Any = Host("n1", "installed: faketime sudo\n")
     assert provision_host(host, report=lambda node, text: told.append(f"{node} {text}")) == ["faketime", "sudo"]
@@ -128,7 +126,7 @@ def test_provisioning_tells_how_far_a_host_is() -> None:
 
 
 def test_the_script_installs_only_what_is_missing(tmp_path: Path) -> None:
-    """With every program there it asks for no package; a machine's own keys and names stay as they are."""
+    """With all programs present, the script installs nothing, and the machine's keys and names stay unchanged."""
     for name in ("iptables", "tc", "java", "faketime", "sudo", "ps", "losetup", "mkfs.ext4"):
         (tmp_path / name).write_text("#!/bin/sh\n")
         (tmp_path / name).chmod(0o755)

@@ -1,4 +1,4 @@
-"""An inventory is refused with its file, its key and what was expected, or means exactly what it says."""
+"""Inventories: valid ones are read exactly, and errors have the file, the key and the expected value."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HOST_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEXAMPLEEXAMPLEEXAMPLE"
 
 @pytest.fixture
 def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory with a private key and a file of known hosts; it is the home, and has no configuration of SSH yet."""
+    """A home directory with a private key and known hosts, and without a configuration of SSH."""
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "id").write_text("private")
     (tmp_path / "id").chmod(0o600)
@@ -33,7 +33,7 @@ def write(directory: Path, text: str) -> Path:
 
 
 def test_an_inventory_means_what_it_says(directory: Path) -> None:
-    """Shared values hold for all hosts, a host's own go before them, paths are relative to the file."""
+    """Shared values apply to all hosts, a host's own values win, and paths are relative to the file."""
     path = write(
         directory,
         f"""
@@ -117,7 +117,7 @@ HOST = '[[hosts]]\nname = "n1"\nhost = "192.0.2.1"\n'
     ],
 )
 def test_a_broken_inventory_names_file_key_and_expectation(directory: Path, text: str, complaint: str) -> None:
-    """Every mistake is an error of the user's that says where it is and what would have been right."""
+    """Every mistake is an input error with its place and the expected value."""
     path = write(directory, text)
     with pytest.raises(InputError) as caught:
         read_inventory(path)
@@ -133,7 +133,7 @@ def configure(directory: Path, text: str) -> None:
 
 
 def test_what_the_inventory_does_not_give_comes_from_the_configuration_of_ssh(directory: Path) -> None:
-    """An alias, the user, the port, the key, the known hosts and the jump host; the inventory goes before it."""
+    """The configuration gives alias, user, port, key, known hosts and jump host; the inventory wins over it."""
     (directory / "theirs").write_text("")
     configure(
         directory,
@@ -186,20 +186,20 @@ def test_a_proxy_command_is_taken_and_none_is_none(directory: Path) -> None:
 
 @pytest.mark.parametrize("jump", ["-oProxyCommand=x", "a b", "", "a,,b"])
 def test_a_jump_that_is_no_host_is_refused(directory: Path, jump: str) -> None:
-    """An option of ssh is no host."""
+    """An option of ssh is not accepted as a host."""
     with pytest.raises(InputError, match=r"jump: expected"):
         read_inventory(write(directory, f"jump = '{jump}'\n" + GOOD + HOST))
 
 
 def test_a_key_that_others_can_read_is_refused(directory: Path) -> None:
-    """A private key with a mode that lets others read it is refused, with the way out."""
+    """A private key that others can read is an error with a fix."""
     (directory / "id").chmod(0o640)
     with pytest.raises(InputError, match=r"others can read it, mode 640; `chmod 600` helps"):
         read_inventory(write(directory, GOOD + HOST))
 
 
 def test_an_inventory_that_is_not_there_or_no_text(directory: Path) -> None:
-    """A missing file and one that is no text are errors with the file's name."""
+    """A missing file, and one that is not text, are errors with the file's name."""
     with pytest.raises(InputError, match=r"nothing\.toml: cannot be read"):
         read_inventory(directory / "nothing.toml")
     (directory / "lab.toml").write_bytes(b"\xff\xfe")

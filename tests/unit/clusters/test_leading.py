@@ -1,4 +1,4 @@
-"""How a leadership is moved, by DLedger's own request and by jRaft's, and the term that controllers on DLedger say beside."""
+"""Leadership transfers by DLedger's and jRaft's own requests, and the term of controllers on DLedger."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def leads(node: str, term: int | None) -> NodeStatus:
     [
         ([leads("n2", 1)], [], True),
         ([leads("n1", 1), None, leads("n2", 2)], [("n1", 1)], True),
-        # The old leader is elected again in a later term: it is asked once more.
+        # The old leader is elected again in a later term, and gets the request again.
         ([leads("n1", 1), leads("n1", 3), leads("n2", 4)], [("n1", 1), ("n1", 3)], True),
         ([leads("n1", None), leads("n2", None)], [("n1", None)], True),
         ([None] * 3, [], False),
@@ -50,7 +50,7 @@ def leads(node: str, term: int | None) -> NodeStatus:
 def test_a_leadership_is_moved(
     monkeypatch: pytest.MonkeyPatch, seen: list[NodeStatus | None], asked: list[tuple[str, int | None]], moved: bool
 ) -> None:
-    """The present leader is asked for its present term, until the node leads or the time is over."""
+    """The current leader gets a request with its current term, until the node leads or the time is over."""
     monkeypatch.setattr(leading, "POLL_S", 0.0)
     coming, transfers = list(seen), list[tuple[str, int | None]]()
 
@@ -69,7 +69,7 @@ def test_a_leadership_is_moved(
 
 @pytest.mark.parametrize("consensus", Consensus)
 def test_what_a_controller_says(monkeypatch: pytest.MonkeyPatch, consensus: Consensus) -> None:
-    """On dledger a refused transfer tells the term; on jraft there is none."""
+    """On dledger, the term comes from a refused transfer; on jraft, there is none."""
 
     def script(header: Mapping[str, Any], _: Any) -> bytes:
         head: dict[str, Any] = {"code": 0, "opaque": header["opaque"], "flag": 1}
@@ -99,13 +99,13 @@ REFUSED = b"\x08\x8c\x4e\x12\x02no"  # code 9996 and a message
 
 
 def bolt(content: bytes, *, kind: int = 0, status: int = 0, length: int | None = None) -> bytes:
-    """An answer of SOFABolt, whose class and header are not looked at."""
+    """An answer of SOFABolt; the client ignores its class and header."""
     head = struct.pack(">BBHBIBHHHI", 1, kind, 2, 1, 1, 1, status, 3, 2, len(content) if length is None else length)
     return head + b"abcde" + content
 
 
 async def hand_over(reply: bytes) -> tuple[int, bytes]:
-    """Asks a server that sends these bytes; returns the code, and what it was sent."""
+    """Sends the request to a server with this answer. Returns the code and the sent bytes."""
     got = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -124,7 +124,7 @@ async def hand_over(reply: bytes) -> tuple[int, bytes]:
 
 @pytest.mark.parametrize(("content", "code"), [(b"", 0), (b"\x08\x00", 0), (REFUSED, 9996)])
 def test_a_transfer_of_jraft(content: bytes, code: int) -> None:
-    """It is a message of protobuf in a frame of SOFABolt, and so is the answer."""
+    """Request and answer are protobuf messages in frames of SOFABolt."""
     found, sent = asyncio.run(hand_over(bolt(content)))
     assert found == code
     assert sent[:14] == struct.pack(">BBHBIBI", 1, 1, 1, 1, 1, 1, 2000)
@@ -147,13 +147,13 @@ def test_a_transfer_of_jraft(content: bytes, code: int) -> None:
     ],
 )
 def test_what_is_no_answer_of_jraft(reply: bytes, kind: type[RemotingError]) -> None:
-    """It is an error of the connection, whatever came."""
+    """Every bad answer is an error of the connection."""
     with pytest.raises(RemotingError) as raised:
         asyncio.run(hand_over(reply))
     assert type(raised.value) is kind
 
 
 def test_a_node_without_jraft() -> None:
-    """A refused connection is said so."""
+    """A refused connection has its own error."""
     with pytest.raises(NotSent, match="refused"):
         asyncio.run(jraft.transfer(HOST, 1, group="g", to="n2:1", timeout_s=2.0))

@@ -1,4 +1,4 @@
-"""What is written down about local clusters: names and subnets are given once, and what was cut short is no obstacle."""
+"""The states of local clusters: names and subnets are unique, and interrupted claims do no harm."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A place of the test's own for the states."""
+    """A temporary directory for the states."""
     monkeypatch.setattr(state, "STATE_ROOT", tmp_path / "labrys")
     monkeypatch.setattr(state, "LOCK_FILE", tmp_path / "labrys" / ".lock")
     return tmp_path / "labrys"
 
 
 def claim(name: str, nodes: int = 5) -> state.State:
-    """Claims a name and lets the lock go."""
+    """Claims a name and releases the lock."""
     with state.claimed(name, nodes) as (claimed, _):
         return claimed
 
 
 def test_a_claim_is_written_down_before_anything_is_made(root: Path) -> None:
-    """While it is claimed, and after, the state can be read by others, and nobody else can read it."""
+    """Other processes of the user can read the state during and after the claim; other users cannot."""
     with state.claimed("one", 3) as (claimed, _):
         assert state.load("one") == claimed
     assert state.load("one") == claimed
@@ -42,7 +42,7 @@ def test_a_claim_is_written_down_before_anything_is_made(root: Path) -> None:
 
 
 def test_claims_at_the_same_time_get_subnets_of_their_own() -> None:
-    """Whoever claims at the same time gets another subnet; of those that claim the same name, one gets it."""
+    """Concurrent claims get different subnets; of claims of the same name, one succeeds."""
     with ThreadPoolExecutor(16) as pool:
         subnets = list(pool.map(lambda number: claim(f"c{number}").subnet, range(16)))
     assert sorted(subnets) == list(range(1, 17))
@@ -75,7 +75,7 @@ def test_when_all_subnets_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_lock_is_held_until_the_maker_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody gets hold of a cluster that is being made, and everybody does afterwards."""
+    """No process can hold a cluster while another one makes it; afterwards any process can."""
     monkeypatch.setattr(state, "LOCK_TIMEOUT_S", 0.0)
     with (
         state.claimed("one", 1) as (claimed, _),
@@ -90,7 +90,7 @@ def test_a_lock_is_held_until_the_maker_is_done(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_lock_outlives_its_process_in_what_it_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program that inherited the lock holds it, though the maker is gone."""
+    """A program that inherited the lock holds it after the end of the process that made the cluster."""
     monkeypatch.setattr(state, "LOCK_TIMEOUT_S", 0.0)
     with state.claimed("one", 1) as (_, lock):
         inherited = os.dup(lock)
@@ -102,7 +102,7 @@ def test_a_lock_outlives_its_process_in_what_it_started(monkeypatch: pytest.Monk
 
 
 def test_what_was_cut_short_is_no_obstacle(root: Path) -> None:
-    """A directory without a state is no cluster, can be removed, and does not keep its name."""
+    """A directory without a state is not a cluster; it can be removed, and its name is free."""
     (root / "half" / "n1").mkdir(parents=True)
     (root / "half" / "state.tmp").write_text('{"na')
     assert state.load_all() == []
@@ -117,7 +117,7 @@ def test_what_was_cut_short_is_no_obstacle(root: Path) -> None:
 
 
 def test_an_old_object_forgets_nothing_new() -> None:
-    """A cluster of the same name that was made later is not forgotten through the earlier one."""
+    """Forgetting an earlier cluster does not remove a later one of the same name."""
     old = claim("one")
     state.forget(old)
     new = claim("one")
@@ -128,7 +128,7 @@ def test_an_old_object_forgets_nothing_new() -> None:
 
 @pytest.mark.parametrize("content", ["{", "[]", "null", json.dumps({"name": "one"}), json.dumps({"x": 1})])
 def test_a_state_that_cannot_be_understood_is_named(root: Path, content: str) -> None:
-    """A broken state is an error with its file, not a cluster that is forgotten."""
+    """A broken state file is an error with its path; it is not ignored."""
     (root / "one").mkdir(parents=True)
     (root / "one" / "state.json").write_text(content)
     with pytest.raises(ClusterError, match=r"one/state\.json is not the state of a local cluster"):
@@ -144,7 +144,7 @@ def test_a_number_of_nodes_that_cannot_be(nodes: int) -> None:
 
 
 def test_an_unknown_name_tells_the_known_ones() -> None:
-    """Who asks for a cluster that is not there is told which are."""
+    """The error for an unknown cluster has the existing ones."""
     claim("here")
     with pytest.raises(NoSuchCluster, match="there is no cluster 'there' on this machine; there are: here"):
         state.load("there")

@@ -1,4 +1,4 @@
-"""Nodes of any name as members of a group whose ids end at a hyphen."""
+"""Ids for nodes of any name, in lists where an id ends at a hyphen."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def members(*names: str) -> Members:
 
 
 def test_a_name_that_is_an_id_stays_as_it_is() -> None:
-    """Dots and underscores are no hyphens; a host may have hyphens, for it comes behind the first one."""
+    """A name with dots and underscores is its own id; a host can have hyphens, since it comes after the first one."""
     assert members("n1", "a.b_c").text == "n1-db-1.example.com:7;a.b_c-db-1.example.com:7"
 
 
 def test_a_name_with_a_hyphen_gets_an_id_of_its_own() -> None:
-    """Other nodes keep their names, whatever their order; what is no id of a node is its own name."""
+    """Other nodes keep their names, in any order; an id of no node is returned unchanged."""
     found = members("db-1", "db_1", "db\u00e9-1", "db--1")
     assert [found.id_of(name) for name in ("db-1", "db_1", "db\u00e9-1", "db--1")] == [
         "db_1_2",
@@ -35,7 +35,7 @@ def test_a_name_with_a_hyphen_gets_an_id_of_its_own() -> None:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_each_node_has_one_id_and_each_id_one_node(seed: int) -> None:
-    """Names of few characters, so that many would get the same id."""
+    """Names over a small alphabet, so that many would get the same id."""
     draws = random.Random(seed)
     names = list({"".join(draws.choices("a-_.1", k=draws.randint(1, 3))) for _ in range(20)})
     found = members(*names)

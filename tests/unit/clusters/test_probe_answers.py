@@ -1,4 +1,4 @@
-"""Whatever a node answers to a probe, what is called available was seen to work."""
+"""A capability is available only if its probe worked, for any answer of the node."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def answer(statuses: dict[str, int], said: str = "it said\tso") -> Remote:
 
 @given(st.fixed_dictionaries({name: st.sampled_from([0, 1, 2, 127, 255]) for name in cap.NAMES}), st.booleans())
 def test_available_is_what_ended_with_0(statuses: dict[str, int], own_clock: bool) -> None:
-    """A capability is there if its probe ended with 0, and no other; a shared clock never is."""
+    """A capability is available if and only if its probe ended with 0; a shared clock never is."""
     can = probe(answer(statuses), own_clock=own_clock)
 
     expected = {name for name, status in statuses.items() if status == 0} - (set() if own_clock else {cap.CLOCK})
@@ -42,21 +42,21 @@ def test_available_is_what_ended_with_0(statuses: dict[str, int], own_clock: boo
 
 
 def test_a_probe_that_says_nothing_has_its_status_for_a_reason() -> None:
-    """A silent failure is told by its status."""
+    """A failure without output has its status as the reason."""
     statuses = dict.fromkeys(cap.NAMES, 0) | {cap.TBF: 2}
     assert probe(answer(statuses, ""), own_clock=True).missing == {cap.TBF: "status 2"}
 
 
 @pytest.mark.parametrize("lacking", [cap.ROOT, cap.TBF])
 def test_an_answer_that_lacks_something_is_an_error(lacking: str) -> None:
-    """A probe that was cut short is an error that names the node and what is not known, never a guess."""
+    """An interrupted probe is an error with the node and the unknown capabilities."""
     statuses = {name: 0 for name in cap.NAMES if name != lacking}
     with pytest.raises(NodeError, match=f"n1: .* gave no answer for {lacking}"):
         probe(answer(statuses), own_clock=True)
 
 
 def test_a_node_where_nothing_runs_as_root_can_do_nothing() -> None:
-    """Where sudo refuses, every capability is missing for that reason."""
+    """If sudo refuses, every capability is missing for that reason."""
     remote: Remote = Answering("", status=1, stderr="sudo: a password is required\n")  # type: ignore[assignment]  # only `run` is called
     can = probe(remote, own_clock=True)
 

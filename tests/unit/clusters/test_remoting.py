@@ -42,12 +42,12 @@ def run(main: Coroutine[Any, Any, None]) -> None:
 
 
 def echo(header: Mapping[str, Any], body: Mapping[str, Any]) -> bytes:
-    """Answers with what was asked."""
+    """Answers with the request's body."""
     return answer(header["opaque"], {"asked": body})
 
 
 async def read_answer(data: bytes) -> Answer:
-    """What a connection makes of these bytes and the end of the stream, for its first request."""
+    """The result of a first request whose answer is these bytes and the end of the stream."""
     reader = asyncio.StreamReader()
     reader.feed_data(data)
     writer = MagicMock(spec=asyncio.StreamWriter)
@@ -59,7 +59,7 @@ async def read_answer(data: bytes) -> Answer:
 
 
 def test_a_request_has_the_servers_form() -> None:
-    """The header is a request of the protocol, with its type beside it, and the body is the JSON object that was given."""
+    """The header is that of the protocol, with the request's type, and the body is the given JSON object."""
 
     async def main() -> None:
         async with scripted(echo) as node:
@@ -83,7 +83,7 @@ def test_a_request_has_the_servers_form() -> None:
 
 
 def test_one_connection_serves_many_calls() -> None:
-    """Calls one after the other use one connection, and no two have the same number."""
+    """Successive calls use one connection, with different numbers."""
 
     async def main() -> None:
         async with scripted(echo) as node:
@@ -98,7 +98,7 @@ def test_one_connection_serves_many_calls() -> None:
 
 
 def test_an_answer_may_come_in_pieces() -> None:
-    """A frame is read whole, however the network cuts it."""
+    """A frame is read whole, even if it arrives in parts."""
 
     async def main() -> None:
         async def piecewise(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -140,7 +140,7 @@ def test_nobody_there_is_not_sent() -> None:
 
 
 def test_a_connection_that_is_not_accepted_in_time_is_not_sent() -> None:
-    """Also where packets vanish: the deadline ends the try."""
+    """If packets vanish, the deadline ends the attempt."""
 
     async def main() -> None:
         with pytest.MonkeyPatch.context() as patch:
@@ -152,7 +152,7 @@ def test_a_connection_that_is_not_accepted_in_time_is_not_sent() -> None:
 
 
 def test_a_connection_that_was_closed_before_is_not_sent() -> None:
-    """What is asked over a connection that the other side has closed never leaves."""
+    """A request over a connection that the other side has closed is not sent."""
 
     async def main() -> None:
         async with scripted(lambda _header, _body: None) as node:
@@ -169,7 +169,7 @@ def test_a_connection_that_was_closed_before_is_not_sent() -> None:
 
 
 def test_a_cancelled_call_closes_the_connection() -> None:
-    """The answer that comes late must not be taken for the next request's."""
+    """A late answer is not mistaken for the answer to the next request."""
 
     async def main() -> None:
         async with scripted(echo) as node:
@@ -208,7 +208,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("data", HOSTILE.values(), ids=HOSTILE.keys())
 def test_hostile_answers_are_bad_answers(data: bytes) -> None:
-    """What the protocol does not allow is a typed error, without waiting for or storing more."""
+    """A violation of the protocol is a typed error at once, without reading more."""
 
     async def main() -> None:
         with pytest.raises(BadAnswer):
@@ -219,7 +219,7 @@ def test_hostile_answers_are_bad_answers(data: bytes) -> None:
 
 @pytest.mark.parametrize("length", [0, 1, 4, 7, 8, 20])
 def test_an_answer_that_ends_early_is_no_answer(length: int) -> None:
-    """The end of the stream in the middle of a frame leaves open what became of the request."""
+    """After the end of the stream in the middle of a frame, the effect of the request is unknown."""
 
     async def main() -> None:
         with pytest.raises(RemotingError) as raised:
@@ -231,7 +231,7 @@ def test_an_answer_that_ends_early_is_no_answer(length: int) -> None:
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_an_answer_or_a_typed_error(data: bytes) -> None:
-    """No bytes make anything else than a remoting error come out."""
+    """Random bytes only ever cause a remoting error."""
 
     async def main() -> None:
         with pytest.raises(RemotingError):
@@ -249,7 +249,7 @@ JSON_VALUES = st.recursive(
 
 @given(st.dictionaries(st.text(max_size=5), JSON_VALUES, max_size=5), st.integers(0, 65535))
 def test_every_proper_answer_is_read(body: dict[str, Any], status: int) -> None:
-    """Whatever JSON object the body is, it comes out as it went in."""
+    """Any JSON object as body arrives unchanged."""
 
     async def main() -> None:
         got = await read_answer(answer(1, body, status=status))
@@ -260,7 +260,7 @@ def test_every_proper_answer_is_read(body: dict[str, Any], status: int) -> None:
 
 @pytest.mark.parametrize("window", [1, 4, 100])
 def test_many_calls_are_in_flight_and_not_too_many(window: int) -> None:
-    """Requests go out before answers come, up to the window; an answer is taken with the place of its own request."""
+    """Up to `window` requests are in flight; each answer comes with the position of its request."""
 
     async def main() -> None:
         held: list[bytes] = []
@@ -294,7 +294,7 @@ def test_many_calls_are_in_flight_and_not_too_many(window: int) -> None:
 
 
 def test_no_more_calls_after_one_that_is_the_last() -> None:
-    """What was sent before is still answered, and the connection can be used again."""
+    """The requests in flight are still answered, and the connection stays usable."""
 
     async def main() -> None:
         async with scripted(echo) as node:
@@ -316,7 +316,7 @@ def test_no_more_calls_after_one_that_is_the_last() -> None:
 
 
 def test_an_answer_to_nobodys_request_ends_many_calls() -> None:
-    """It might be a late one of another request; nothing on this connection can be trusted after it."""
+    """It may be a late answer to another request, so the connection is closed."""
 
     async def main() -> None:
         async with scripted(lambda _header, body: answer(77, body)) as node:
@@ -352,7 +352,7 @@ def test_an_answer_has_the_fields_of_its_header() -> None:
 
 @pytest.mark.parametrize("fields", ["[1]", '"a"', '{"a":1}', "7"])
 def test_fields_that_are_no_map_of_texts(fields: str) -> None:
-    """They are no answer."""
+    """Such fields make a bad answer."""
     header = f'{{"code":0,"opaque":1,"extFields":{fields}}}'.encode()
     with pytest.raises(BadAnswer, match="extFields"):
         asyncio.run(read_answer(frame(header)))

@@ -1,4 +1,4 @@
-"""A simulated disk keeps what was synced, and nothing else for certain."""
+"""A simulated disk: only synced data certainly survives a power loss."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness.errors import NodeError
 
 
 def test_a_power_loss_takes_what_was_not_synced() -> None:
-    """A file is afterwards as it was at its last sync; one that was never synced is gone."""
+    """After a power loss, a file is as it was at its last sync; a file that was never synced is gone."""
     disk = SimDisk("n1")
     disk.append("log", b"one")
     disk.sync("log")
@@ -22,7 +22,7 @@ def test_a_power_loss_takes_what_was_not_synced() -> None:
 
 
 def test_syncs_of_a_growing_file_keep_all_of_it() -> None:
-    """Each sync of an appended file makes exactly what was read durable, also after it was cut or replaced."""
+    """Each sync makes exactly the current content durable, also after a truncation or a replacement."""
     disk = SimDisk("n1")
     for text in (b"a", b"b", b"c"):
         disk.append("log", text)
@@ -37,7 +37,7 @@ def test_syncs_of_a_growing_file_keep_all_of_it() -> None:
 
 
 def test_a_removed_file_comes_back_unless_the_removal_was_synced() -> None:
-    """`delete` lasts after `sync` of the same name."""
+    """`delete` is durable after `sync` of the same name."""
     disk = SimDisk("n1")
     for name in ("kept", "gone"):
         disk.write(name, b"x")
@@ -52,23 +52,23 @@ def test_a_removed_file_comes_back_unless_the_removal_was_synced() -> None:
 
 
 def test_a_full_disk_refuses_and_leaves_the_file() -> None:
-    """`DiskFull` is an OSError; what was there stays, and reading goes on."""
+    """`DiskFull` is an OSError; existing files stay readable."""
     disk = SimDisk("n1")
     disk.append("log", b"one")
     disk.full = True
-    assert not disk.takes()
+    assert not disk.has_room()
     for write in (disk.append, disk.write):
         with pytest.raises(OSError, match="no space left") as raised:
             write("log", b"two")
         assert isinstance(raised.value, DiskFull)
     assert disk.read("log") == b"one"
     disk.full = False
-    assert disk.takes()
+    assert disk.has_room()
     assert disk.names() == ["log"]
 
 
 def test_damage_is_the_same_for_the_same_numbers_and_outlives_power() -> None:
-    """Flipped bits differ in as many bytes as were asked for; the zeros behind the data are left alone."""
+    """As many bytes differ as were requested; the zeros after the data stay unchanged."""
 
     def flipped() -> bytes:
         disk = SimDisk("n1")
@@ -84,7 +84,7 @@ def test_damage_is_the_same_for_the_same_numbers_and_outlives_power() -> None:
 
 
 def test_the_end_that_was_written_is_cut_off() -> None:
-    """`cut_end` counts from the last byte that is not zero, and says so if no file matches."""
+    """`cut_end` counts from the last byte that is not zero; without a matching file it raises an error."""
     disk = SimDisk("n1")
     disk.write("log", b"abcdef\0\0")
     changed = disk.cut_end(pattern="*", pick=0.0, amount=2)

@@ -1,4 +1,4 @@
-"""What a client of the simulated Raft makes of answers, of none, and of repetitions."""
+"""Outcomes of a client of the simulated Raft: answers, missing answers, and repetitions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SILENCE = object()
 
 
 class Scripted:
-    """A connection whose answers are said in advance."""
+    """A connection with given answers."""
 
     name = "c"
 
@@ -36,7 +36,7 @@ class Scripted:
         if isinstance(answer, Exception):
             raise answer
         if answer is SILENCE:
-            raise TimeoutError  # as the world does after `timeout_s`
+            raise TimeoutError  # the world raises this after `timeout_s`
         return answer
 
 
@@ -58,7 +58,7 @@ def outcome(connection: Scripted, f: str = "write", value: Any = 5, *, follows: 
 
 
 LEADER = Answer("not-leader", leader="n3")
-# The answers to the attempts of a write; what becomes of it; what becomes of a read.
+# The answers to the attempts of a write, the outcome of the write, and the outcome of a read.
 CASES: list[tuple[list[Any], Outcome, Outcome]] = [
     ([Answer("ok", 5, 7)], Ok(5, order=7), Ok(5, order=7)),
     ([LEADER], Fail("not-leader: n3 leads"), Fail("not-leader: n3 leads")),
@@ -78,13 +78,13 @@ CASES: list[tuple[list[Any], Outcome, Outcome]] = [
 
 @pytest.mark.parametrize(("answers", "written", "read"), CASES)
 def test_what_becomes_of_an_operation(answers: list[Any], written: Outcome, read: Outcome) -> None:
-    """A refusal is certain only where no earlier attempt can have come to a log."""
+    """A refusal is a fail only if no earlier attempt can have reached a log."""
     assert outcome(Scripted(*answers)) == written
     assert outcome(Scripted(*answers), "read", None) == read
 
 
 def test_repetitions_are_one_request() -> None:
-    """They have one number, and the next operation has another."""
+    """All repetitions have one number, and the next operation has another."""
     connection = Scripted(SILENCE, SILENCE, Answer("ok", 5, 7), Answer("ok", 6, 8))
     one = client(connection)
 
@@ -108,7 +108,7 @@ def test_who_follows_goes_where_the_leader_is() -> None:
 
 
 def test_what_is_sent() -> None:
-    """One object without a key has a name; what a machine cannot take is not sent."""
+    """An object without a key has a fixed name; unsupported requests are not sent."""
     connection = Scripted(Answer("ok"), Answer("ok"))
     one = client(connection)
 
@@ -126,7 +126,7 @@ def test_what_is_sent() -> None:
 
 
 def test_a_lock_client_says_good_bye_to_each_node() -> None:
-    """Whoever leads frees its locks; the others refuse. Other clients say nothing."""
+    """The leader frees its locks; the others refuse. Clients of other workloads send nothing."""
     connection, other = Scripted(LEADER, Broken("n2"), Answer("ok")), Scripted()
     run_virtual(client(connection, closes=True).close())
     run_virtual(client(other).close())

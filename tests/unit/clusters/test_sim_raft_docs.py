@@ -1,4 +1,4 @@
-"""The page on the simulated Raft says what the code says."""
+"""The page on the simulated Raft agrees with the code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PAGE = (Path(__file__).parents[3] / "docs" / "sim-raft.md").read_text(encoding="
 
 
 def needs(planted: Planted) -> str:
-    """Returns what a bug needs to matter, as the page says it."""
+    """Returns the options and nodes that a bug needs, in the page's form."""
     flags = [f"`--{name} {value}`" for name, value in planted.options.items()]
     return ", ".join(flags if planted.nodes == 5 else [*flags, f"`--nodes {planted.nodes}`"])
 
@@ -26,7 +26,7 @@ def row(bug: Bug, planted: Planted) -> str:
 
 
 def test_the_page_has_each_bug_in_order() -> None:
-    """One row a bug, and no other row of a bug."""
+    """The table has one row for each bug, and no other rows."""
     rows = [line for line in PAGE.splitlines() if line.startswith(tuple(f"| `{bug}` |" for bug in Bug))]
     assert [line for line in rows if line.count("|") == 5] == [row(bug, planted) for bug, planted in TABLE.items()]
     assert set(TABLE) == set(Bug) - {Bug.NONE}
@@ -34,7 +34,7 @@ def test_the_page_has_each_bug_in_order() -> None:
 
 
 def test_the_page_has_each_option() -> None:
-    """Options, the ways to read, the codes of answers, and the modules."""
+    """The page names all options, read modes, codes of answers, and modules."""
     for field in fields(SimRaftOptions):
         assert f"| `--{field.name.replace('_', '-')}` |" in PAGE
     for each in Reads:
@@ -45,7 +45,7 @@ def test_the_page_has_each_option() -> None:
 
 
 def test_the_page_types_each_code() -> None:
-    """What is a fail and what is in doubt."""
+    """The page lists which codes are fails and which are info."""
     lines = [line for line in PAGE.splitlines() if "| fail |" in line or "| info |" in line]
     for code, kind in outcomes.OUTCOMES.items():
         (line,) = (line for line in lines if f"`{code}`" in line)

@@ -1,4 +1,4 @@
-"""The state machines of the simulated Raft, and the sessions in front of them."""
+"""The state machines of the simulated Raft, and the sessions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from clusters.systems.sim_raft.messages import Command, Query
 from clusters.systems.sim_raft.service import CLOSE, Service, encoded
 from harness.op import Fail, Info
 
-# Workload: commands of one client in their order, each with its code and value; then what a read answers.
+# For each workload: commands of one client with code and value, and then the result of a read.
 SCRIPTS: dict[str, tuple[list[tuple[str, Any, str, Any]], Any, Any]] = {
     "register": (
         [
@@ -34,7 +34,7 @@ SCRIPTS: dict[str, tuple[list[tuple[str, Any, str, Any]], Any, Any]] = {
 
 @pytest.mark.parametrize("workload", SCRIPTS)
 def test_a_machine_does_what_its_commands_say(workload: str) -> None:
-    """A change has the index of its entry as its order, and a read that of the last change."""
+    """The order of a change is the index of its entry; the order of a read is that of the last change."""
     commands, asked, read = SCRIPTS[workload]
     service = Service(workload, Bug.NONE)
     last = 0
@@ -54,7 +54,7 @@ def test_what_was_never_touched_is_there(workload: str) -> None:
 
 
 def test_a_lock_is_its_holders() -> None:
-    """It can be had once, released by its holder, and becomes free when that is gone."""
+    """Only one client can acquire it; its holder can release it, and closing the holder's session frees it."""
     service = Service("lock", Bug.NONE)
 
     def asked(index: int, session: str, sequence: int, f: str, value: Any = None) -> tuple[str, Any]:
@@ -73,7 +73,7 @@ def test_a_lock_is_its_holders() -> None:
 
 
 def test_a_repeated_request_gets_its_first_answer() -> None:
-    """It takes effect once, wherever its copies are in the log. A copy of an older one gets no answer of the newer one."""
+    """A request takes effect once, for any copies in the log. A copy of an older request does not get the newer answer."""
     service = Service("counter", Bug.NONE)
     first = encoded(Command("c", 1, "add", "k", 5))
     assert service.apply(1, first) == Result("ok", 5, 1)
@@ -85,7 +85,7 @@ def test_a_repeated_request_gets_its_first_answer() -> None:
 
 @pytest.mark.parametrize("workload", MACHINES)
 def test_a_snapshot_has_the_whole_state(workload: str) -> None:
-    """Objects, their orders and the sessions are the same in a replica that was made from one."""
+    """A replica from a snapshot has the same objects, orders and sessions."""
     commands = SCRIPTS[workload][0] if workload in SCRIPTS else [("acquire", None, "ok", 1)]
     service, other = Service(workload, Bug.NONE), Service(workload, Bug.NONE)
     bodies = [encoded(Command("c", number, f, "k", value)) for number, (f, value, _, _) in enumerate(commands, 1)]
@@ -98,7 +98,7 @@ def test_a_snapshot_has_the_whole_state(workload: str) -> None:
 
 
 def test_a_leaders_first_entry_changes_nothing() -> None:
-    """It has no body."""
+    """A leader's first entry has no body, and changes nothing."""
     service = Service("register", Bug.NONE)
     before = service.saved()
     assert service.apply(1, b"") == Result("ok")
@@ -106,7 +106,7 @@ def test_a_leaders_first_entry_changes_nothing() -> None:
 
 
 def test_a_fail_is_certain() -> None:
-    """A command fails only by a code that is given before it comes to a log, or by the state machine's own word."""
+    """A command is a fail only with a code from before the log, or with the state machine's own answer."""
     certain = {code for code, kind in outcomes.OUTCOMES.items() if kind is Fail}
     assert certain == {*outcomes.ANSWERS, *outcomes.REFUSED, outcomes.UNSUPPORTED}
     assert outcomes.outcome("of no table", "", is_read=False) == Info("of no table")

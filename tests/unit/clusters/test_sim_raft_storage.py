@@ -1,4 +1,4 @@
-"""What a node of the simulated Raft finds on its disk after a restart, whole or damaged."""
+"""The state of a node of the simulated Raft after a restart, from a whole or a damaged disk."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from clusters.systems.sim_raft.storage import LOG, PROMISES, SNAPSHOT, DamagedDi
 
 
 def started(disk: SimDisk, bug: Bug = Bug.NONE) -> Storage:
-    """Returns what a process finds that starts on a disk."""
+    """Returns the storage of a process that starts on this disk."""
     storage = Storage(disk, bug)
     storage.load()
     return storage
 
 
 def entries(*terms: int) -> tuple[Entry, ...]:
-    """Returns entries of these terms, with contents that tell them apart."""
+    """Returns entries of these terms, with different contents."""
     return tuple(Entry(term, f"body {place} of {term}".encode()) for place, term in enumerate(terms))
 
 
@@ -52,7 +52,7 @@ def test_everything_outlives_a_power_loss() -> None:
 
 
 def test_a_cut_outlives_a_power_loss() -> None:
-    """What was dropped does not come back, and the log goes on behind it."""
+    """Dropped entries do not come back, and the log continues after the cut."""
     disk = SimDisk("n1")
     storage = filled(disk)
     storage.cut(4)
@@ -63,7 +63,7 @@ def test_a_cut_outlives_a_power_loss() -> None:
 
 
 def test_a_torn_end_is_cut_off() -> None:
-    """A record that was being written when the power went is dropped; nobody relied on it."""
+    """An incomplete last record is dropped, since it was never acknowledged."""
     disk = SimDisk("n1")
     filled(disk)
     disk.append(LOG, disk.read(LOG)[-30:-10])
@@ -76,7 +76,7 @@ def test_a_torn_end_is_cut_off() -> None:
 
 @pytest.mark.parametrize("cut", [1, 20, 60, 100, 10_000])
 def test_a_log_that_lost_its_end_is_noticed(cut: int) -> None:
-    """A node that has lost what it acknowledged repairs its log first, also after one more restart."""
+    """A node that has lost acknowledged entries repairs its log first, also after another restart."""
     disk = SimDisk("n1")
     filled(disk)
     disk.cut_end(pattern=LOG, pick=0.0, amount=cut)
@@ -87,7 +87,7 @@ def test_a_log_that_lost_its_end_is_noticed(cut: int) -> None:
 
 
 def test_a_flipped_bit_is_noticed_wherever_it_is() -> None:
-    """Records are taken up to the damaged one; the others are to come from a leader again."""
+    """The node keeps the records before the damaged one; a leader must send the others again."""
     whole = SimDisk("n1")
     filled(whole)
     content = whole.read(LOG)
@@ -101,7 +101,7 @@ def test_a_flipped_bit_is_noticed_wherever_it_is() -> None:
 
 
 def test_the_repair_ends_when_all_is_there_and_committed() -> None:
-    """From then on a restart finds nothing missing."""
+    """After the repair, a restart finds nothing missing."""
     disk = SimDisk("n1")
     filled(disk)
     disk.cut_end(pattern=LOG, pick=0.0, amount=50)
@@ -124,7 +124,7 @@ def test_one_copy_of_the_promises_is_enough(name: str, left: int) -> None:
 
 
 def test_without_its_promises_a_node_does_not_act() -> None:
-    """It may have voted, and does not know for whom."""
+    """The node does not start, since it may have voted for an unknown node."""
     disk = SimDisk("n1")
     filled(disk)
     for name in PROMISES:
@@ -134,7 +134,7 @@ def test_without_its_promises_a_node_does_not_act() -> None:
 
 
 def test_a_snapshot_cuts_the_log_behind_it() -> None:
-    """The log keeps the entries behind the snapshot, and some in front of its end."""
+    """The log keeps the entries after the snapshot's end, and some before it."""
     disk = SimDisk("n1")
     storage = filled(disk)
     storage.keep_snapshot(Snapshot(4, 2, b'"state"'), trailing=2)
@@ -147,7 +147,7 @@ def test_a_snapshot_cuts_the_log_behind_it() -> None:
 
 @pytest.mark.parametrize("term", [2, 7])
 def test_a_snapshot_of_another_history_drops_the_log(term: int) -> None:
-    """Entries behind it stay only if the log has the entry at its end."""
+    """Entries after the snapshot stay only if the log has the entry at its end."""
     disk = SimDisk("n1")
     storage = filled(disk)
     storage.keep_snapshot(Snapshot(4, term, b"{}"), trailing=0)
@@ -157,7 +157,7 @@ def test_a_snapshot_of_another_history_drops_the_log(term: int) -> None:
 
 
 def test_a_snapshot_that_is_damaged_is_a_log_without_beginning() -> None:
-    """The node has nothing then, and repairs up to its mark."""
+    """The node then has no state, and repairs up to its mark."""
     disk = SimDisk("n1")
     storage = filled(disk)
     storage.keep_snapshot(Snapshot(4, 2, b"{}"), trailing=0)
@@ -167,7 +167,7 @@ def test_a_snapshot_that_is_damaged_is_a_log_without_beginning() -> None:
 
 
 def test_power_may_go_between_the_snapshot_and_the_cut() -> None:
-    """Old entries behind a new snapshot are cut at the next start."""
+    """The next start cuts old entries after a new snapshot."""
     disk = SimDisk("n1")
     filled(disk)
     log = disk.read(LOG)
@@ -180,7 +180,7 @@ def test_power_may_go_between_the_snapshot_and_the_cut() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_restart_finds_what_was_there(seed: int) -> None:
-    """Random changes, with a power loss after each: the log in memory and the log on the disk are the same."""
+    """After random changes, each with a power loss, the logs in memory and on disk are equal."""
     random = Random(seed)
     disk = SimDisk("n1")
     storage = started(disk)

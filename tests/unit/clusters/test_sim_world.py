@@ -23,7 +23,7 @@ EVEN = 6  # a seed whose links are all fast
 
 
 class Echo:
-    """Answers requests with their body, passes texts on to the next node, and counts its timer."""
+    """Answers requests with their body, forwards texts to the next node, and counts timers."""
 
     def __init__(self, host: Host) -> None:
         self.host = host
@@ -31,16 +31,16 @@ class Echo:
         self.ticks = 0
 
     def start(self) -> None:
-        """Ticks each tenth of a second."""
+        """Starts a timer that fires each tenth of a second."""
         self.host.after(100 * NS_PER_MS, self.tick)
 
     def tick(self) -> None:
-        """Ticks again."""
+        """Counts, and sets the timer again."""
         self.ticks += 1
         self.start()
 
     def receive(self, sender: str, message: Any) -> None:
-        """Answers, keeps, or dies."""
+        """Answers, ignores the message, or raises."""
         if not isinstance(message, Request):
             self.heard.append((sender, message))
         elif message.body == "die":
@@ -50,7 +50,7 @@ class Echo:
 
 
 def lived(story: Callable[[SimWorld, dict[str, Echo]], Coroutine[Any, Any, None]]) -> SimWorld:
-    """Lets a story happen in a world of three nodes that echo."""
+    """Runs a coroutine in a world of three echoing nodes."""
     world, echoes = SimWorld(("n1", "n2", "n3"), seed=EVEN), {}
     for name, machine in world.machines.items():
 
@@ -64,7 +64,7 @@ def lived(story: Callable[[SimWorld, dict[str, Echo]], Coroutine[Any, Any, None]
 
 
 def test_a_request_is_answered_after_two_ways() -> None:
-    """Time passes only while the client waits, and by no more than the network takes."""
+    """Time passes only while the client waits, and only for the latency of the network."""
 
     async def story(world: SimWorld, echoes: dict[str, Echo]) -> None:
         assert await world.ask("c", "n1", Request(1, "hello")) == "hello"
@@ -75,7 +75,7 @@ def test_a_request_is_answered_after_two_ways() -> None:
 
 
 def test_a_dead_process_refuses_and_one_that_dies_breaks_off() -> None:
-    """`Refused` says that nothing happened; `Broken` that nobody knows. Its log has the traceback."""
+    """`Refused` means no effect, `Broken` an unknown effect. The node's log has the traceback."""
 
     async def story(world: SimWorld, echoes: dict[str, Echo]) -> None:
         with pytest.raises(Broken, match="n1"):
@@ -92,7 +92,7 @@ def test_a_dead_process_refuses_and_one_that_dies_breaks_off() -> None:
 
 
 def test_a_killed_process_takes_its_requests_and_timers_with_it() -> None:
-    """A request that a process had when it was killed breaks off; a new process begins with nothing."""
+    """An unanswered request fails with `Broken` when the process is killed; a new process has no memory."""
 
     async def story(world: SimWorld, echoes: dict[str, Echo]) -> None:
         waiting = asyncio.create_task(world.ask("c", "n2", Request(1, "silence")))
@@ -109,7 +109,7 @@ def test_a_killed_process_takes_its_requests_and_timers_with_it() -> None:
 
 
 def test_what_reaches_a_paused_process_waits_in_order() -> None:
-    """Messages and due timers come after the pause, and nothing is handled meanwhile."""
+    """A paused process handles nothing; messages and due timers come after the pause."""
 
     async def story(world: SimWorld, echoes: dict[str, Echo]) -> None:
         machine = world.machines["n1"]
@@ -128,7 +128,7 @@ def test_what_reaches_a_paused_process_waits_in_order() -> None:
 
 
 def test_a_cut_works_in_the_direction_of_its_grudge() -> None:
-    """n1 drops what n2 sends, and n2 still hears n1; `mend` ends it, and the dropped are counted."""
+    """n1 drops packets of n2, and n2 still receives those of n1; `mend` ends the cut, and drops are counted."""
 
     async def story(world: SimWorld, echoes: dict[str, Echo]) -> None:
         world.cut(0, {"n1": frozenset({"n2"}), "n2": frozenset(), "n3": frozenset()})
@@ -154,7 +154,7 @@ def test_a_cut_works_in_the_direction_of_its_grudge() -> None:
     ],
 )
 def test_disturbed_packets(how: Disturbance, expected: list[str]) -> None:
-    """A packet is lost, doubled, dropped by its checksum, or late; client traffic is not touched."""
+    """Packets are lost, doubled, damaged or late; traffic of clients is not affected."""
 
     async def story(world: SimWorld, echoes: dict[str, Echo]) -> None:
         world.disturb(0, "n1", how, arriving=False)
@@ -168,7 +168,7 @@ def test_disturbed_packets(how: Disturbance, expected: list[str]) -> None:
 
 
 def test_wall_clocks_are_set_aside_and_to_and_fro() -> None:
-    """The wall clock follows a fault, the monotonic one does not; `heal` sets it right."""
+    """A fault changes the wall clock and not the monotonic one; `heal` corrects the wall clock."""
 
     async def story(world: SimWorld, echoes: dict[str, Echo]) -> None:
         host = echoes["n1"].host
@@ -187,7 +187,7 @@ def test_wall_clocks_are_set_aside_and_to_and_fro() -> None:
 
 
 def test_a_world_where_nothing_can_happen_says_so() -> None:
-    """A task that waits for what never comes is an error, not a hang."""
+    """A task that would wait for ever is an error."""
 
     async def story() -> None:
         await asyncio.get_running_loop().create_future()

@@ -1,4 +1,4 @@
-"""What Vagrant and the Vagrantfile say is read exactly, or refused."""
+"""Output of Vagrant and the Vagrantfile is parsed exactly, or is an error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HOST_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEXAMPLEEXAMPLEEXAMPLE"
 
 
 def test_the_vagrantfile_says_where_nodes_are() -> None:
-    """The constants of our own Vagrantfile are found, and count the addresses up."""
+    """The constants of the project's Vagrantfile give the addresses of the nodes."""
     layout = read_layout(VAGRANTFILE, {})
 
     assert [node.name for node in layout.members()] == ["n1", "n2", "n3", "n4", "n5"]
@@ -23,7 +23,7 @@ def test_the_vagrantfile_says_where_nodes_are() -> None:
 
 
 def test_variables_replace_constants() -> None:
-    """The variables that the Vagrantfile names replace its constants, as they do for Vagrant."""
+    """The environment variables in the Vagrantfile replace its constants."""
     assert read_layout(VAGRANTFILE, {"LABRYS_VM_SUBNET": "10.9.8", "LABRYS_VM_NODES": "3"}) == Layout(
         nodes=3, subnet="10.9.8"
     )
@@ -39,13 +39,13 @@ def test_variables_replace_constants() -> None:
     ],
 )
 def test_variables_that_make_no_sense(variables: dict[str, str], complaint: str) -> None:
-    """A subnet or a number of nodes that cannot be is refused."""
+    """An impossible subnet or number of nodes is an error."""
     with pytest.raises(InputError, match=complaint):
         read_layout(VAGRANTFILE, variables)
 
 
 def test_a_directory_without_our_vagrantfile(tmp_path: Path) -> None:
-    """No Vagrantfile, or somebody else's, is an error that says what was expected."""
+    """A missing or foreign Vagrantfile is an error with the expected content."""
     with pytest.raises(InputError, match="works where it lies"):
         read_layout(tmp_path / "Vagrantfile", {})
     (tmp_path / "Vagrantfile").write_text('Vagrant.configure("2") {}')
@@ -54,7 +54,7 @@ def test_a_directory_without_our_vagrantfile(tmp_path: Path) -> None:
 
 
 def entry(name: str, key: Path, port: str = "2222") -> str:
-    """An entry as `vagrant ssh-config` writes it."""
+    """An entry in the format of `vagrant ssh-config`."""
     return (
         f"Host {name}\n  HostName 127.0.0.1\n  User vagrant\n  Port {port}\n  UserKnownHostsFile /dev/null\n"
         f'  StrictHostKeyChecking no\n  PasswordAuthentication no\n  IdentityFile "{key}"\n'
@@ -72,7 +72,7 @@ def key(tmp_path: Path) -> Path:
 
 
 def test_ssh_config_tells_how_nodes_are_reached(key: Path) -> None:
-    """SSH goes to the forwarded port, with Vagrant's login and key and our host key; faults act on the cluster's address."""
+    """SSH uses the forwarded port, Vagrant's login and key, and our host key; faults use the cluster's address."""
     nodes = Layout(nodes=2, subnet="192.168.56").members()
     one, two = parse_ssh_config(entry("n1", key, "2200") + entry("n2", key, "2201"), nodes, host_key=HOST_KEY)
 
@@ -82,7 +82,7 @@ def test_ssh_config_tells_how_nodes_are_reached(key: Path) -> None:
 
 
 def test_ssh_config_that_lacks_a_node_or_is_none(key: Path) -> None:
-    """A node that is not named, a port that is none and a key that is gone are errors, never a smaller cluster."""
+    """A missing node, a bad port and a missing key are errors."""
     nodes = Layout(nodes=2, subnet="192.168.56").members()
     with pytest.raises(ClusterError, match="does not have n2"):
         parse_ssh_config(entry("n1", key), nodes, host_key=HOST_KEY)

@@ -1,4 +1,4 @@
-"""The options of the command line about faults, and the plan they make."""
+"""The command line's options about faults, and the plan from them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ DEFAULTS: dict[str, Any] = {
 
 
 def poor(*available: str) -> dict[str, Capabilities]:
-    """Returns five nodes that can do this alone."""
+    """Returns five nodes with only these capabilities."""
     missing = {name: "not there" for name in NAMES if name not in available}
     return dict.fromkeys(NODES, Capabilities(available=frozenset(available), missing=missing))
 
@@ -63,21 +63,21 @@ def make(capabilities: dict[str, Capabilities] | None = None, **changes: Any) ->
 
 @pytest.mark.parametrize("nothing", ["", "none"])
 def test_without_faults_the_plan_is_empty(nothing: str) -> None:
-    """No `--nemesis`, or `none`: no fault."""
+    """Without `--nemesis`, or with `none`, there is no fault."""
     assert make(nemesis=nothing).faults == ()
 
 
 def test_none_stands_alone() -> None:
-    """`none` beside a kind is a contradiction."""
+    """`none` together with a kind is an error."""
     with pytest.raises(InputError, match="excludes all others"):
         make(nemesis="kill,none")
 
 
 def test_all_that_draws_is_known_as_such() -> None:
-    """Every option about faults draws a plan, but for the one that gives a plan."""
+    """Every option about faults is one for drawing a plan, except the one that gives a plan file."""
 
     def command() -> None:
-        """Takes the options."""
+        """A command with all options."""
 
     for option in OPTIONS:
         command = option(command)
@@ -85,7 +85,7 @@ def test_all_that_draws_is_known_as_such() -> None:
 
 
 def test_a_kind_can_have_a_rhythm_of_its_own() -> None:
-    """Ranges for one kind, by its name or an alias, beside those of all others."""
+    """A kind can have its own range, by its name or an alias."""
     plan = make(nemesis="kill,hammer-time", fault_on="8-9, pause=0.2-0.5", fault_off="suspend=1,5-6")
     lasted = {(fault.kind, round(fault.end_s - fault.start_s, 3)) for fault in plan.faults}
     assert all(8 <= seconds <= 9 for kind, seconds in lasted if kind == "kill")
@@ -109,13 +109,13 @@ def test_a_kind_can_have_a_rhythm_of_its_own() -> None:
     ],
 )
 def test_a_range_that_cannot_be_is_refused(text: str, message: str) -> None:
-    """What a range lacks is said."""
+    """The error has the expected form of a range."""
     with pytest.raises(InputError, match=message):
         make(fault_on=text)
 
 
 def test_a_plan_has_a_bounded_number_of_faults() -> None:
-    """What would not end in a lifetime is refused with what to change."""
+    """A duration that is too long is an error with a fix."""
     with pytest.raises(InputError, match="room for more than 100 faults; give less time"):
         draw_plan(
             choose_all(["kill"], NODES),
@@ -128,7 +128,7 @@ def test_a_plan_has_a_bounded_number_of_faults() -> None:
 
 
 def test_options_reach_their_kind() -> None:
-    """Numbers are numbers, words are words, aliases are understood."""
+    """Values are JSON or texts, and aliases of kinds work."""
     plan = make(
         nemesis="packet-loss,leader-partition", fault_options="loss.probability=0.5, partition-leader.side=alone"
     )
@@ -146,19 +146,19 @@ def test_options_reach_their_kind() -> None:
     ],
 )
 def test_a_malformed_option_is_refused(text: str, message: str) -> None:
-    """The form is named, with an example."""
+    """The error has the form and an example."""
     with pytest.raises(InputError, match=message):
         parse_options(text)
 
 
 def test_options_of_other_kinds_are_refused() -> None:
-    """An option that would do nothing is a mistake."""
+    """An option without effect is an error."""
     with pytest.raises(InputError, match="--nemesis does not have"):
         make(fault_options="packet-loss.probability=0.5")
 
 
 def test_a_plan_file_is_carried_out_as_it_is(tmp_path: Path) -> None:
-    """Its mistakes are named with the file."""
+    """Errors in a plan file have the file's name."""
     path = tmp_path / "plan.json"
     drawn = make(nemesis="kill,bridge")
     path.write_text(to_json(drawn), encoding="utf-8")
@@ -169,7 +169,7 @@ def test_a_plan_file_is_carried_out_as_it_is(tmp_path: Path) -> None:
 
 
 def test_a_fault_that_ends_after_the_run_is_refused(tmp_path: Path) -> None:
-    """Both times are named, and the way out; a fault may last until the end of the run."""
+    """The error has both times and a fix; a fault may last until the end of the run."""
     path = tmp_path / "plan.json"
     fault = {"kind": "kill", "target": ["n1"], "start_s": 5, "end_s": 60}
     path.write_text(json.dumps({"faults": [fault]}))
@@ -180,13 +180,13 @@ def test_a_fault_that_ends_after_the_run_is_refused(tmp_path: Path) -> None:
 
 
 def follow(plan: Plan, given: dict[str, Origin], **values: Any) -> tuple[dict[str, Any], list[str]]:
-    """Follows a plan; returns the options after it, and the lines."""
+    """Follows a plan. Returns the changed options and the lines."""
     options = DEFAULTS | {"plan_file": Path("p.json")} | values
     return options, follow_plan(plan, options, given=given, built_in=DEFAULTS)
 
 
 def test_a_plan_brings_its_seed_and_its_time_limit() -> None:
-    """Where nobody gave another, the plan's hold, and nothing is said."""
+    """Without other values, those of the plan apply, without a line."""
     plan = Plan(nodes=tuple(NODES), seed=4, time_limit_s=20.0, faults=())
     options, lines = follow(plan, {})
     assert (options["seed"], options["time_limit"], lines) == (4, 20.0, [])
@@ -195,7 +195,7 @@ def test_a_plan_brings_its_seed_and_its_time_limit() -> None:
 
 
 def test_what_overrides_a_plan_is_told() -> None:
-    """A value from anywhere wins over the plan's, and a line says so; the same value says nothing."""
+    """A value from any origin wins over the plan's, with a line; an equal value has no line."""
     plan = Plan(nodes=tuple(NODES), seed=4, time_limit_s=20.0, faults=())
     given = {
         "seed": Origin(words="--seed 5", typed=True),
@@ -208,7 +208,7 @@ def test_what_overrides_a_plan_is_told() -> None:
 
 
 def test_a_plan_excludes_options_that_draw_one() -> None:
-    """On the command line they are refused; as a default of elsewhere they are not used, and a line says so."""
+    """On the command line, options for drawing are an error; from elsewhere, they have no effect, with a line."""
     plan = Plan(nodes=tuple(NODES), seed=4, time_limit_s=20.0, faults=())
     for name, value in (("nemesis", "kill"), ("fault_on", "3"), ("in_turn", True)):
         typed = {name: Origin(words=f"--{name}", typed=True), "plan_file": Origin(words="--plan p.json", typed=True)}
@@ -221,7 +221,7 @@ def test_a_plan_excludes_options_that_draw_one() -> None:
 
 
 def test_the_plan_says_what_all_left_out() -> None:
-    """Kinds that the nodes cannot take, and kinds that found no room beside the others; each has its reason."""
+    """The plan has the kinds that the nodes do not support, and those that did not fit, each with a reason."""
     plan = make(nemesis="all", capabilities=poor("root"))
     left = {item.kind: item.reason for item in plan.left_out}
     assert left["bridge"] == "n1, n2, n3, n4, n5 lack iptables (not there)"
@@ -236,7 +236,7 @@ def test_the_plan_says_what_all_left_out() -> None:
 
 
 def test_what_is_asked_for_by_name_beside_all_is_not_left_out() -> None:
-    """A kind that its own name asks for has a turn, or the plan is refused."""
+    """A kind that is requested by name must fit into the plan, or there is an error."""
     left = {item.kind for item in make(nemesis="all", fault_on="24").left_out}
     assert "pause" in left
     with pytest.raises(InputError, match="pause does not fit into 60 s with the other faults"):
@@ -244,14 +244,14 @@ def test_what_is_asked_for_by_name_beside_all_is_not_left_out() -> None:
 
 
 def test_all_on_nodes_that_can_take_nothing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run without a fault must not look like one that was tested with all of them."""
-    monkeypatch.setattr(Transfer, "NEEDS", frozenset({"root"}))  # the one kind that needs nothing
+    """If `all` leaves out every kind, there is an error, since the run would have no fault."""
+    monkeypatch.setattr(Transfer, "NEEDS", frozenset({"root"}))  # the only kind that needs no capability
     with pytest.raises(InputError, match="these nodes support none:\n  partition-random-node: n1, n2, n3, n4, n5 lack"):
         make(nemesis="all", capabilities=poor())
 
 
 def test_impossible_faults_are_refused_before_anything_starts() -> None:
-    """Every kind and node is named, with what the node lacks."""
+    """The error has every kind and node, and the missing capability."""
     nodes = [Node(name=name, address=f"10.0.0.{index}") for index, name in enumerate(NODES, 1)]
     can = {
         name: Capabilities(available=frozenset(NAMES) - {"netem"}, missing={"netem": "no such qdisc"}) for name in NODES

@@ -16,19 +16,19 @@ orders = st.integers(3, 9).flatmap(lambda count: st.permutations(NAMES[:count]))
 
 
 def is_symmetric(grudge: grudges.Grudge) -> bool:
-    """Says whether each drop is mutual."""
+    """Returns whether each drop is mutual."""
     return all(node in grudge[other] for node, dropped in grudge.items() for other in dropped)
 
 
 def assert_sane(grudge: grudges.Grudge, order: list[str]) -> None:
-    """Every node is a key; nobody drops itself or strangers."""
+    """Every node is a key; no node drops its own packets or those of unknown nodes."""
     assert set(grudge) == set(order)
     assert all(node not in dropped and dropped <= set(order) for node, dropped in grudge.items())
 
 
 @given(orders)
 def test_halves_are_halves(order: list[str]) -> None:
-    """The halves are disjoint, cover all nodes, differ by at most one in size, and nothing crosses between them."""
+    """The halves are disjoint, cover all nodes, differ by at most one in size, and exchange no packets."""
     small, large = grudges.halves(order)
     assert [*small, *large] == order
     assert 0 <= len(large) - len(small) <= 1
@@ -41,7 +41,7 @@ def test_halves_are_halves(order: list[str]) -> None:
 
 @given(orders)
 def test_a_bridge_keeps_exactly_one_node_in_touch_with_both_sides(order: list[str]) -> None:
-    """One node talks to all; the rest falls into two groups of almost the same size without it."""
+    """One node reaches all; without it, the rest splits into two groups of almost the same size."""
     grudge = grudges.bridge(order)
     assert_sane(grudge, order)
     assert is_symmetric(grudge)
@@ -57,7 +57,7 @@ def test_a_bridge_keeps_exactly_one_node_in_touch_with_both_sides(order: list[st
 
 @given(st.integers(3, 31).flatmap(lambda count: st.permutations([f"n{i}" for i in range(count)])))
 def test_a_majorities_ring_gives_each_node_its_own_majority(order: list[str]) -> None:
-    """Symmetric, every node sees a majority, no two the same one, and not more than one node sees more than it needs."""
+    """It is symmetric; every node reaches a majority, no two the same, and at most one node reaches more than needed."""
     grudge = grudges.majorities_ring(order)
     assert_sane(grudge, order)
     assert is_symmetric(grudge)
@@ -78,7 +78,7 @@ def test_a_ring_of_three_is_the_bridge() -> None:
 
 @given(orders, st.data())
 def test_a_split_cuts_both_ways_and_a_one_way_cut_only_one(order: list[str], data: st.DataObject) -> None:
-    """Both cut the same links; the one-way cut leaves the muted nodes hearing everyone."""
+    """Both cut the same links; in the one-way cut, the muted nodes still receive all packets."""
     side = data.draw(st.lists(st.sampled_from(order), min_size=1, max_size=len(order) - 1, unique=True))
     both = grudges.split(order, side)
     one = grudges.one_way(order, side)
@@ -100,7 +100,7 @@ def test_sizes_of_minority_and_majority_are_exact(order: list[str]) -> None:
 
 @given(orders, st.data())
 def test_a_quorum_is_a_node_in_touch_with_a_majority(order: list[str], data: st.DataObject) -> None:
-    """Compared with a search over all sets of nodes in touch with one node, for random drops and dead nodes."""
+    """It agrees with a search over all sets of nodes, for random drops and dead nodes."""
     pairs = [(a, b) for a in order for b in order if a != b]
     dropped = data.draw(st.sets(st.sampled_from(pairs)))
     down = data.draw(st.sets(st.sampled_from(order)))
@@ -127,13 +127,13 @@ def test_a_union_drops_what_either_drops() -> None:
 
 @pytest.mark.parametrize("make", [grudges.bridge, grudges.majorities_ring])
 def test_too_few_nodes_are_refused(make: object) -> None:
-    """Two nodes have neither bridge nor ring, and the error says so."""
+    """Two nodes have neither a bridge nor a ring; the error has the required number."""
     with pytest.raises(PlanError, match="needs at least 3 nodes, and the cluster has 2"):
         make(["n1", "n2"])  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("side", [[], ["n1", "n2"], ["n9"]])
 def test_a_split_needs_both_sides(side: list[str]) -> None:
-    """An empty side or a stranger is an error, never a partition without effect."""
+    """An empty side or an unknown node is an error."""
     with pytest.raises(PlanError):
         grudges.split(["n1", "n2"], side)

@@ -27,7 +27,7 @@ ABLE = Capabilities(available=frozenset(NAMES))
 
 
 def without(*names: str) -> Capabilities:
-    """Returns a node that lacks some capabilities."""
+    """Returns the capabilities of a node that lacks some."""
     return Capabilities(available=frozenset(NAMES) - set(names), missing=dict.fromkeys(names, "kernel says no"))
 
 
@@ -68,20 +68,20 @@ def test_names_of_jepsen_and_openchaos_are_understood(alias: str, kind: str, tar
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_a_suggestion(text: str, message: str) -> None:
-    """Before anything runs."""
+    """An unknown kind, target or option is an error before a run."""
     with pytest.raises(PlanError, match=message):
         choose(text, NODES)
 
 
 def test_no_alias_hides_a_kind() -> None:
-    """Every name means one thing."""
+    """Every name and alias is unique."""
     assert not set(registry().aliases) & set(all_kinds())
     assert len(registry().aliases) == sum(len(kind.aliases) for kind in all_kinds().values())
     assert all(find_kind(name).name == name for name in all_kinds())
 
 
 def test_kinds_are_described() -> None:
-    """Every kind says what it does and how that is proved."""
+    """Every kind has a summary and a description of its proof."""
     for kind in all_kinds().values():
         assert kind.fault.SUMMARY.endswith(".")
         assert kind.fault.PROOF
@@ -89,7 +89,7 @@ def test_kinds_are_described() -> None:
 
 
 def test_lists_and_repetitions() -> None:
-    """Commas and repeated options mean the same; the same fault twice is a mistake, with another target it is not."""
+    """Commas and repeated options mean the same; the same fault twice is an error, except with another target."""
     names = [choice.label for choice in choose_all(["kill, pause", "kill:leader"], NODES)]
     assert names == ["kill", "pause", "kill:leader"]
     with pytest.raises(PlanError, match="--nemesis has the fault 'kill' twice"):
@@ -97,7 +97,7 @@ def test_lists_and_repetitions() -> None:
 
 
 def test_all_means_all_that_these_nodes_can_have() -> None:
-    """What is left out for want of a capability is told with the reason."""
+    """A kind that is left out for a missing capability has the reason."""
     able = dict.fromkeys(NODES, ABLE)
     every = {choice.kind.name for choice in choose_all(["all"], NODES, capabilities=able)}
     assert every == {kind.name for kind in all_kinds().values() if kind.in_all}
@@ -111,7 +111,7 @@ def test_all_means_all_that_these_nodes_can_have() -> None:
 
 
 def test_what_is_left_out_names_each_node_and_each_reason_once() -> None:
-    """Nodes with one reason share it; other reasons name their nodes; what would do instead is told too."""
+    """A common reason occurs once; different reasons have their nodes; the alternative capability is named too."""
     other = Capabilities(available=frozenset(NAMES) - {"netem"}, missing={"netem": "no tc"})
     reasons = {left.kind: left.reason for left in left_out({"n1": without("netem"), "n2": other, "n3": ABLE})}
     assert reasons["packet-delay"] == "n1, n2 lack netem (n1: kernel says no; n2: no tc)"
@@ -133,7 +133,7 @@ def test_options_belong_to_a_kind_that_is_asked_for() -> None:
 
 
 def test_missing_capabilities_name_the_node_and_the_thing() -> None:
-    """One sentence for each kind and node; IPv6 nodes need the tables of their family."""
+    """There is one sentence for each kind and node; IPv6 nodes need ip6tables."""
     can = {"n1": ABLE, "n2": without("iptables"), "n3": without("ip6tables")}
     four = [Node(name=name, address=f"10.0.0.{index}") for index, name in enumerate(can)]
     six = [Node(name=name, address=f"fd00::{index}") for index, name in enumerate(can)]
@@ -146,7 +146,7 @@ def test_missing_capabilities_name_the_node_and_the_thing() -> None:
 
 
 def test_the_documentation_names_every_kind_alias_and_option() -> None:
-    """docs/faults.md has all that there are."""
+    """docs/faults.md has all kinds and options."""
     text = (Path(__file__).parents[3] / "docs" / "faults.md").read_text(encoding="utf-8")
     names = {
         *all_kinds(),

@@ -1,4 +1,4 @@
-"""What is read from nodes: packet counters, probes, listening sockets; and what is concluded from them."""
+"""Measurements on nodes (packet counters, probes, listening sockets) and the conclusions from them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def evidence(
     blurred: frozenset[str] = frozenset(),
     also_cut: Grudge = NOTHING,
 ) -> Evidence:
-    """Returns what a perfect partition would show, with changes."""
+    """Returns the evidence of a perfect partition, with changes."""
     perfect = {(a, b): Answer.OPEN if b in grudges.talks(grudge, a) else Answer.SILENT for a, b in PAIRS}
     probes = {
         (a, b): Probe(source=a, target=b, answer=answer) for (a, b), answer in (perfect | (answers or {})).items()
@@ -47,14 +47,14 @@ def evidence(
 
 
 def test_a_perfect_partition_is_effective() -> None:
-    """All cut pairs silent, all whole ones answer, all directions counted."""
+    """All cut pairs are silent, all others answer, and all directions are counted."""
     proof = judge(ALONE, evidence(), {})
     assert proof.effective
     assert proof.reason == "All 4 cut pairs were silent (16 packets dropped), all 2 whole ones answered."
 
 
 def test_a_one_way_cut_is_judged_by_its_counters() -> None:
-    """TCP is silent both ways; the direction that works is seen by the packets that passed."""
+    """TCP is silent both ways; the counters show the direction that works."""
     one_way = grudges.one_way(NODES, ["n1"])
     assert judge(one_way, evidence(grudge=one_way), {}).effective
     both_dead = evidence(grudge=one_way, counts={("n2", "n1"): 0})
@@ -72,7 +72,7 @@ def test_a_one_way_cut_is_judged_by_its_counters() -> None:
     ],
 )
 def test_what_contradicts_the_grudge_is_named(seen: Evidence, reason: str) -> None:
-    """A leak, a link that is too dead, and a rule that counts nothing each make the fault ineffective."""
+    """A leak, a silent pair that is not cut, and a rule without a count each make the fault ineffective."""
     proof = judge(ALONE, seen, {})
     assert not proof.effective
     assert proof.reason == reason
@@ -87,12 +87,12 @@ def test_what_contradicts_the_grudge_is_named(seen: Evidence, reason: str) -> No
     ],
 )
 def test_what_another_fault_explains_is_no_contradiction(seen: Evidence) -> None:
-    """Silence where another fault cuts, stops or loses packets says nothing about this one."""
+    """Silence because of another fault proves nothing about this one."""
     assert judge(ALONE, seen, {}).effective
 
 
 def test_without_any_probe_nothing_is_claimed() -> None:
-    """A partition that nobody could look at is not effective, and the problem is told."""
+    """A partition without measurements is not effective, and the reason has the problem."""
     blind = Evidence(probes={}, dropped={}, passed={}, counted=frozenset(), blurred=frozenset(), also_cut=NOTHING)
     proof = judge(ALONE, blind, {"n1": "probing failed: gone"})
     assert not proof.effective
@@ -100,7 +100,7 @@ def test_without_any_probe_nothing_is_claimed() -> None:
 
 
 def test_counters_are_read_from_both_families() -> None:
-    """Addresses are normalized, rules without a target count what passed, other lines are skipped."""
+    """Addresses are normalized, rules without a target count accepted packets, and other lines are skipped."""
     text = """\
 -N LABRYS-3
 -A LABRYS-3 -s 10.0.0.1/32 -c 12 720 -j DROP
@@ -119,7 +119,7 @@ def test_counters_are_read_from_both_families() -> None:
 
 
 def test_rules_go_to_the_tables_of_their_family_and_are_hooked_in_last() -> None:
-    """IPv4 and IPv6 neighbours get their own program; nothing of a chain takes effect before all of it is there."""
+    """IPv4 and IPv6 nodes use their own program; a chain takes effect only when it is complete."""
     four, six = Node(name="n1", address="10.0.0.1"), Node(name="n2", address="fd00::2")
     script = rules.insert(5, [rules.Rule(sources=[four, six])]).splitlines()
     assert "iptables -w 5 -A LABRYS-5 -s 10.0.0.1 -j DROP" in script
@@ -130,13 +130,13 @@ def test_rules_go_to_the_tables_of_their_family_and_are_hooked_in_last() -> None
 
 
 def test_a_name_is_no_address() -> None:
-    """A host name would be resolved by each node on its own; it is refused with what to do."""
+    """A host name is an error with a fix, since each node could resolve it differently."""
     with pytest.raises(FaultError, match=r"'db1\.example' is no IP address; put the address into the inventory"):
         rules.tool(Node(name="n1", address="db1.example"))
 
 
 def test_probes_are_told_apart() -> None:
-    """Open and refused both mean that packets went there and came back."""
+    """Open and refused both mean that packets passed in both directions."""
     text = """\
 n3 124
 n2 0
@@ -151,7 +151,7 @@ n6 1 bash: connect: Connection timed out
 
 
 def test_a_look_tells_ports_and_the_processes_behind_them() -> None:
-    """Ports are read as hexadecimal, states as letters; a port without a visible process is still a port."""
+    """Ports are hexadecimal, states are letters; a port without a visible process still counts as a port."""
     look = parse_look("port 1B58 1234\nport 1F90 1235\nheld 1234 77 T\nheld 1234 78 S\n")
     assert look.ports == {7000, 8080}
     assert look.states == {77: "T", 78: "S"}

@@ -1,4 +1,4 @@
-"""Drawing plans: reproducible, rhythmic, and never more than what was allowed."""
+"""Drawing plans: reproducibility, rhythms, and limits."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def plan(kinds: list[str], *, seed: int = 1, time_limit_s: float = 60.0, **more:
 
 
 def possible(fault: PlannedFault) -> list[Impact]:
-    """Returns what a fault may take away, for each node that may lead."""
+    """Returns the impact of a fault, for each possible leader."""
     cls = find_kind(fault.kind).fault
     order = fault.options.get("order", NODES)
     leaders = NODES if targets.by_leader(fault.target) else [None]
@@ -46,12 +46,12 @@ def possible(fault: PlannedFault) -> list[Impact]:
 
 @given(st.integers(0, 2**63 - 1))
 def test_the_same_seed_gives_the_same_plan(seed: int) -> None:
-    """Two draws from one seed are equal, times and targets and all."""
+    """Two draws from one seed are equal, including times and targets."""
     assert plan(THREE, seed=seed) == plan(THREE, seed=seed)
 
 
 def test_another_interpreter_draws_the_same_plan() -> None:
-    """Nothing depends on the hashes of one process."""
+    """A plan does not depend on the hash seed of the process."""
     script = (
         "from nemesis.kinds import choose_all\nfrom nemesis.plan import draw_plan\nn=['n1','n2','n3','n4','n5']\n"
         f"print(draw_plan(choose_all({THREE!r}, n), n, seed=7, time_limit_s=60))"
@@ -62,7 +62,7 @@ def test_another_interpreter_draws_the_same_plan() -> None:
 
 @given(st.integers(0, 10_000))
 def test_another_kind_does_not_shift_a_plan(seed: int) -> None:
-    """A kind draws the same faults whether or not others are drawn beside it."""
+    """A kind draws the same faults with and without other kinds."""
     alone = [(f.target, f.start_s, f.end_s) for f in plan(["partition-random-halves"], seed=seed)]
     beside = [
         (f.target, f.start_s, f.end_s)
@@ -74,7 +74,7 @@ def test_another_kind_does_not_shift_a_plan(seed: int) -> None:
 
 @given(st.integers(0, 10_000), st.sampled_from(EVERY), st.floats(30, 300))
 def test_faults_keep_the_rhythm(seed: int, kind: str, limit_s: float) -> None:
-    """Quiet at the start and at the end, durations and pauses within their ranges, at least one fault."""
+    """Start and end are quiet, durations and pauses are within their ranges, and there is at least one fault."""
     rhythm = Rhythm()
     faults = plan([kind], seed=seed, time_limit_s=limit_s)
     assert faults
@@ -89,7 +89,7 @@ def test_faults_keep_the_rhythm(seed: int, kind: str, limit_s: float) -> None:
 
 @given(st.integers(0, 10_000))
 def test_faults_of_one_group_never_share_a_node(seed: int) -> None:
-    """A process that is paused is not killed meanwhile, as far as names are known when the plan is drawn."""
+    """A paused process is not killed meanwhile, as far as the drawing knows the names."""
     faults = plan(["kill", "pause", "minor-kill", "crash:one"], seed=seed, time_limit_s=200, each_at_least_once=False)
     for one, other in itertools.combinations(faults, 2):
         if other.start_s < one.end_s + LET_GO_S - 0.002:
@@ -116,7 +116,7 @@ PROCESS_KINDS = [
     st.sampled_from([60.0, 120.0]),
 )
 def test_a_process_fault_always_finds_a_free_node(seed: int, count: int, kinds: list[str], limit_s: float) -> None:
-    """Whoever leads among those that are up, some target of each fault is held by no other fault when it begins."""
+    """For every possible leader, each fault has a target that no other fault affects at its start."""
     nodes = [f"n{i}" for i in range(1, count + 1)]
     faults = draw_plan(
         choose_all(kinds, nodes), nodes, seed=seed, time_limit_s=limit_s, each_at_least_once=limit_s > 100
@@ -133,7 +133,7 @@ def test_a_process_fault_always_finds_a_free_node(seed: int, count: int, kinds: 
 
 @given(st.integers(0, 2**63 - 1), st.integers(3, 9))
 def test_two_kinds_that_choose_leave_each_other_a_node(seed: int, count: int) -> None:
-    """A node of each kill was not held by the pause before it, nor the other way round: a slow restart stops neither."""
+    """Each kill has a node that the pause before it did not affect, and vice versa, so a slow restart stops neither."""
     nodes = [f"n{i}" for i in range(1, count + 1)]
     kinds = ["partition-random-halves", "kill", "pause"]
     faults = draw_plan(choose_all(kinds, nodes), nodes, seed=seed, time_limit_s=60)
@@ -148,7 +148,7 @@ def test_two_kinds_that_choose_leave_each_other_a_node(seed: int, count: int) ->
 @settings(max_examples=60)
 @given(st.integers(0, 10_000))
 def test_a_majority_is_kept_whoever_leads(seed: int) -> None:
-    """At every moment, for every leader of each fault, some node can talk to a majority that is up."""
+    """At every moment, for every leader of each fault, a node reaches a running majority."""
     kinds = ["partition-random-halves", "kill", "pause:one", "leader-kill", "bridge", "partition-leader"]
     faults = plan(kinds, seed=seed, time_limit_s=240, keep_majority=True, each_at_least_once=False)
     for fault in faults:
@@ -159,7 +159,7 @@ def test_a_majority_is_kept_whoever_leads(seed: int) -> None:
 
 
 def test_without_the_promise_a_majority_can_be_taken_away() -> None:
-    """The opposite of keeping the majority happens too, or the property above would say nothing."""
+    """Without the option, a plan can take the majority away, so the property above is not trivial."""
     plans = [plan(THREE, seed=seed, time_limit_s=120) for seed in range(20)]
     assert any(len(fault.target) > 2 for faults in plans for fault in faults if fault.kind == "kill")
 
@@ -167,7 +167,7 @@ def test_without_the_promise_a_majority_can_be_taken_away() -> None:
 @settings(max_examples=30)
 @given(st.integers(0, 10_000))
 def test_a_majority_is_taken_away_whoever_leads(seed: int) -> None:
-    """While a fault is on, no node can talk to a majority that is up, for every leader of it."""
+    """While a fault is on, no node reaches a running majority, for every leader of it."""
     kinds = ["kill", "pause:followers", "crash:majority"]
     faults = plan(kinds, seed=seed, time_limit_s=240, take_majority=True, each_at_least_once=False)
     assert faults
@@ -177,7 +177,7 @@ def test_a_majority_is_taken_away_whoever_leads(seed: int) -> None:
 
 @pytest.mark.parametrize("kind", ["leader-kill", "bridge", "leadership-transfer", "pause:minority"])
 def test_what_never_takes_the_majority_away_is_refused_where_it_must(kind: str) -> None:
-    """The sentence says so, and keeping and taking exclude each other."""
+    """The error has this reason; keeping and taking the majority exclude each other."""
     with pytest.raises(PlanError, match="never takes the majority away"):
         plan([kind], take_majority=True)
     with pytest.raises(PlanError, match="both kept and taken"):
@@ -185,7 +185,7 @@ def test_what_never_takes_the_majority_away_is_refused_where_it_must(kind: str) 
 
 
 def test_a_healed_node_counts_as_down_until_it_can_have_caught_up() -> None:
-    """With the majority kept, the next node is not killed while the one before may still be catching up."""
+    """With `keep_majority`, no node is killed while the node before it may still be catching up."""
     faults = plan(["kill:minority", "pause:minority"], seed=3, time_limit_s=300, keep_majority=True)
     for one, other in itertools.pairwise(faults):
         overlap = other.start_s < one.end_s + RECOVERY_S - 0.002
@@ -194,7 +194,7 @@ def test_a_healed_node_counts_as_down_until_it_can_have_caught_up() -> None:
 
 @pytest.mark.parametrize("kind", ["kill:majority", "major-pause", "kill:all", "kill:followers"])
 def test_what_always_takes_the_majority_away_is_refused_where_it_must_be_kept(kind: str) -> None:
-    """The sentence says so; the fault is not silently made smaller."""
+    """There is an error, instead of a smaller fault."""
     with pytest.raises(PlanError, match="always takes the majority away"):
         plan([kind], keep_majority=True)
 
@@ -208,7 +208,7 @@ def test_halves_of_four_cannot_keep_a_majority() -> None:
 
 @given(st.integers(0, 10_000), st.lists(st.sampled_from(EVERY), min_size=1, max_size=8, unique=True))
 def test_in_turn_each_kind_comes_once_and_alone(seed: int, kinds: list[str]) -> None:
-    """In the order in which they were asked for, with the least pause between two; without room for all, refused."""
+    """The kinds come in the requested order, with the minimum pause; if they do not fit, there is an error."""
     faults = plan(kinds, seed=seed, time_limit_s=200, in_turn=True)
     assert [fault.kind for fault in faults] == kinds
     for one, other in itertools.pairwise(faults):
@@ -218,20 +218,20 @@ def test_in_turn_each_kind_comes_once_and_alone(seed: int, kinds: list[str]) -> 
 
 
 def test_too_short_a_time_is_refused() -> None:
-    """A run without room for its fault is refused, not run without it."""
+    """A run that is too short for its fault is an error."""
     with pytest.raises(PlanError, match=r"does not fit into 15 s.*need 21 s"):
         plan(["kill"], time_limit_s=15)
 
 
 def test_a_kind_that_gets_no_turn_is_refused_or_left_out() -> None:
-    """Two faults that hold all nodes cannot both have a turn in a short time."""
+    """Two faults on all nodes do not fit into a short run."""
     with pytest.raises(PlanError, match="does not fit into"):
         plan(["kill:all", "pause:all"], time_limit_s=21)
     assert len(plan(["kill:all", "pause:all"], time_limit_s=21, each_at_least_once=False)) == 1
 
 
 def test_roles_stay_roles_with_an_order() -> None:
-    """A leader fault names no node, but an order from which its company follows."""
+    """A fault of the leader has no names, but an order, which determines the other nodes on its side."""
     fault = plan(["partition-leader"], seed=5)[0]
     assert fault.target == "leader"
     assert sorted(fault.options["order"]) == NODES
@@ -239,7 +239,7 @@ def test_roles_stay_roles_with_an_order() -> None:
 
 
 def test_ranges_are_options() -> None:
-    """A rhythm around the election time-out can be asked for, by kind too."""
+    """A rhythm around the election time-out is possible, also for single kinds."""
     short = Rhythm(on_s=(0.5, 1.0), off_s=(0.5, 1.0), quiet_s=1.0, tail_s=2.0)
     faults = plan(["kill", "pause"], rhythms={"pause": short})
     pauses = [fault for fault in faults if fault.kind == "pause"]

@@ -1,4 +1,4 @@
-"""Plans as JSON: the way there and back, and what is refused."""
+"""Plans as JSON: writing, reading, and errors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LEFT = {"kind": "packet-delay", "nodes": ["n1"], "missing": "netem (no such qdis
 
 
 def left(**changes: object) -> str:
-    """Returns a plan that left out one kind, with changes to what it says of it."""
+    """Returns a plan that left out one kind, with changes to this entry."""
     return json.dumps(
         {"faults": [], "left_out": [{key: value for key, value in (LEFT | changes).items() if value is not ...}]}
     )
@@ -52,7 +52,7 @@ def test_a_plan_comes_back_as_it_went(kinds: set[str], seed: int) -> None:
 
 
 def test_what_was_left_out_comes_back() -> None:
-    """A plan holds it, and a plan that left out nothing does not speak of it."""
+    """A plan has the kinds that were left out; without any, it has no such key."""
     plan = replace(drawn(["kill"], 4), left_out=(LeftOut(kind="crash", nodes=("n4",), missing="drop-caches (no)"),))
     text = to_json(plan)
     back = from_json(text, nodes=NODES, source="plan.json")
@@ -62,13 +62,13 @@ def test_what_was_left_out_comes_back() -> None:
 
 
 def test_a_list_of_one_role_is_the_role() -> None:
-    """Unless a node is called like that."""
+    """A list with one spec is the spec, unless a node has this name."""
     assert from_json(edited(target=["leader"]), nodes=NODES, source="p").faults[0].target == "leader"
     assert from_json(edited(target=["leader"]), nodes=["leader", "n2"], source="p").faults[0].target == ("leader",)
 
 
 def test_what_the_command_prints_is_read_too() -> None:
-    """`labrys plan` puts the plan beside the line that reproduces it."""
+    """The output of `labrys plan` has the plan and the reproduce line."""
     plan = drawn(["kill"], 4)
     printed = json.dumps({"reproduce": "labrys test", "plan": json.loads(to_json(plan))}, indent=2)
     assert from_json(printed, nodes=NODES, source="plan.json") == plan
@@ -137,19 +137,19 @@ def test_faults_can_be_taken_out_by_hand() -> None:
             edited(kind="partition-leader", target="leader", options={"side": "left"}),
             "one of alone, minority, majority",
         ),
-        (edited(kind="partition-fixed", target="all"), "needs to know what to cut"),
+        (edited(kind="partition-fixed", target="all"), "lacks the nodes to cut off"),
         (edited(kind="partition-halves", target=NODES), "needs nodes on both sides"),
     ],
 )
 def test_what_cannot_be_carried_out_is_refused(text: str, message: str) -> None:
-    """Each mistake is named with its place before any node is touched."""
+    """Each mistake is an error with its place, before any node is changed."""
     with pytest.raises(PlanError, match=message) as caught:
         from_json(text, nodes=NODES, source="plan.json")
     assert str(caught.value).startswith("plan.json")
 
 
 def test_two_faults_of_one_process_are_refused() -> None:
-    """A kill and a pause of one node at the same time would heal each other."""
+    """A kill and a pause of one node must not overlap, since they would heal each other."""
     kill = {"kind": "kill", "target": ["n1", "n2"], "start_s": 5, "end_s": 9}
     pause = {"kind": "hammer-time", "target": ["n2"], "start_s": 8, "end_s": 12}
     with pytest.raises(PlanError, match="both hold n2"):
@@ -157,7 +157,7 @@ def test_two_faults_of_one_process_are_refused() -> None:
 
 
 def test_fixed_partitions_take_components_or_a_grudge() -> None:
-    """Both ways of saying what to cut are accepted, strangers are not."""
+    """Components and a grudge are accepted; unknown nodes are not."""
     cut = {"kind": "partition-fixed", "target": "all", "start_s": 5, "end_s": 9}
     good: list[dict[str, object]] = [{"components": [["n1", "n2"], ["n3"]]}, {"grudge": {"n1": ["n2"]}}]
     for options in good:
@@ -174,7 +174,7 @@ def test_fixed_partitions_take_components_or_a_grudge() -> None:
 
 
 def test_roles_become_the_names_that_were_hit() -> None:
-    """A replay by name hits the nodes of the record; a fault that never began keeps its role."""
+    """A replay by name affects the recorded nodes; a fault that never began keeps its target."""
     faults = drawn(["leader-kill"], 1).faults
     first = FaultRecord(planned=faults[0], targets=("n4",), start_ns=0, end_ns=1, proof=None)
     replayed = by_name(faults, [first])
@@ -183,14 +183,14 @@ def test_roles_become_the_names_that_were_hit() -> None:
 
 
 def test_hostile_files_are_refused_quickly() -> None:
-    """Depth and size of a file cannot take the tool down."""
+    """A file that is too deep or too large is an error."""
     for text in ("[" * 100_000, "x" * 10_000_001):
         with pytest.raises(PlanError):
             from_json(text, nodes=NODES, source="plan.json")
 
 
 def test_a_written_plan_is_readable_line_by_line() -> None:
-    """One fault a line, so that an edit or a diff is easy."""
+    """Each fault has one line, for easy edits and diffs."""
     fault = PlannedFault(id=0, kind="kill", target=("n1",), start_s=5.0, end_s=9.0)
     text = to_json(Plan(nodes=tuple(NODES), seed=None, time_limit_s=None, faults=(fault,)))
     assert '    {"id": 0, "kind": "kill", "target": ["n1"], "start_s": 5.0, "end_s": 9.0, "options": {}}\n' in text

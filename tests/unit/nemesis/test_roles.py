@@ -1,4 +1,4 @@
-"""Faults aim at roles: how that is said, what is drawn, what a plan holds, and who stands in whose way."""
+"""Faults with roles as targets: syntax, drawing, plans, and conflicts."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ ABLE = Capabilities(available=frozenset(NAMES))
     ],
 )
 def test_what_can_be_said(text: str, role: str | None, target: object, label: str) -> None:
-    """A role, a role and a target among its nodes, or a target; the plural of a role is understood."""
+    """A target is a role, a role with a target among its nodes, or a target; plurals of roles work."""
     choice = choose(text, NODES, roles=ROLES)
     assert (choice.role, choice.target, choice.label) == (role, target, label)
 
@@ -75,14 +75,14 @@ def test_what_can_be_said(text: str, role: str | None, target: object, label: st
     ],
 )  # fmt: skip
 def test_what_cannot_be_meant_names_the_way_out(text: str, message: str) -> None:
-    """A role that is not there, a node without it, a kind that acts on whole nodes."""
+    """An unknown role, a node without it, and a kind that acts on whole nodes are errors."""
     with pytest.raises(PlanError) as raised:
         choose(text, NODES, roles=ROLES)
     assert message in str(raised.value)
 
 
 def test_a_word_with_two_meanings_is_refused() -> None:
-    """No one can tell whether `store` is the node or the process."""
+    """`store` is ambiguous: a node and a role."""
     with pytest.raises(PlanError, match="'store' is the name of a node, and it means a role of the system too"):
         choose("kill:store", ["store", "n2"], roles={"store": ["n2"]})
     with pytest.raises(PlanError, match="'leader' is a target, and it means a role"):
@@ -96,7 +96,7 @@ def drawn(text: str, **options: Any) -> tuple[PlannedFault, ...]:
 
 
 def test_faults_at_a_role_hit_its_nodes_and_say_so() -> None:
-    """Sizes count the nodes that have the role, and the plan carries the role."""
+    """Sizes count the nodes with the role, and the plan has the role."""
     plan = drawn("kill:broker,pause:controller+minority,bridge:broker,partition:controller")
     assert {fault.options["role"] for fault in plan} == {"broker", "controller"}
     for fault in plan:
@@ -108,20 +108,20 @@ def test_faults_at_a_role_hit_its_nodes_and_say_so() -> None:
 
 
 def test_an_order_of_a_role_has_its_nodes_only() -> None:
-    """The company of a role's leader is taken from the nodes that run the role."""
+    """The other nodes on the side of a role's leader run the role too."""
     for fault in drawn("kill:controller+leader+minority"):
         assert sorted(fault.options["order"]) == sorted(ROLES["controller"])
 
 
 def test_a_plan_without_roles_is_what_it_was() -> None:
-    """That a system names its roles changes no draw of a fault that is aimed at nodes."""
+    """Roles of a system do not change the draws of faults on whole nodes."""
     plain = draw_plan(choose_all(["kill,pause"], NODES), NODES, seed=8, time_limit_s=300.0)
     named = draw_plan(choose_all(["kill,pause"], NODES), NODES, seed=8, time_limit_s=300.0, roles={"node": NODES})
     assert plain == named
 
 
 def overlaps(plan: Sequence[PlannedFault], one: str, other: str) -> bool:
-    """Says whether a fault of one kind and one of another are on at one time on one node."""
+    """Returns whether faults of two kinds affect a node at the same time."""
     return any(
         a.start_s < b.end_s and b.start_s < a.end_s and set(a.target) & set(b.target)
         for a in plan
@@ -132,7 +132,7 @@ def overlaps(plan: Sequence[PlannedFault], one: str, other: str) -> bool:
 
 
 def test_two_roles_of_a_node_do_not_exclude_each_other() -> None:
-    """The broker of a node may be paused while its controller is dead; two faults of one process never meet."""
+    """A node's broker can be paused while its controller is dead; two faults of one process never overlap."""
     assert overlaps(drawn("kill:controller,pause:broker"), "kill", "pause")
     assert not overlaps(drawn("kill:broker,pause:broker"), "kill", "pause")
     assert not overlaps(drawn("kill:controller,pause"), "kill", "pause")
@@ -143,7 +143,7 @@ def test_two_roles_of_a_node_do_not_exclude_each_other() -> None:
     st.sampled_from(["kill:broker,pause,crash:controller", "disk-full:broker,power-loss,kill:broker"]),
 )
 def test_faults_that_hold_the_same_never_share_a_node(seed: int, text: str) -> None:
-    """Whatever is drawn."""
+    """Every drawn plan can be read again."""
     plan = drawn(text, seed=seed)
     kinds = {choice.kind.name: choice.kind.fault for choice in choose_all([text], NODES, roles=ROLES)}
     for place, one in enumerate(plan):
@@ -154,7 +154,7 @@ def test_faults_that_hold_the_same_never_share_a_node(seed: int, text: str) -> N
 
 
 def test_the_majority_of_each_role_is_kept() -> None:
-    """A kill of brokers keeps two of three controllers whoever they are, and a majority of the brokers."""
+    """A kill of brokers keeps two of three controllers, and a majority of the brokers."""
     with pytest.raises(PlanError, match="always takes the majority away from 1 nodes, and it must be kept"):
         drawn("kill:namesrv", keep_majority=True)
     for fault in drawn("kill:broker,pause:controller", keep_majority=True):
@@ -167,7 +167,7 @@ def test_the_majority_of_each_role_is_kept() -> None:
 
 
 def test_files_are_damaged_on_a_minority_of_each_role() -> None:
-    """A role of three keeps two whole copies, whatever the others do."""
+    """A role with three nodes keeps two undamaged copies."""
     plan = drawn("file-truncate:broker,file-bitflip:controller,file-bitflip:broker")
     hit: dict[str, set[str]] = {}
     for fault in plan:
@@ -186,13 +186,13 @@ def test_a_plan_comes_back_from_its_file() -> None:
     text = to_json(plan)
     again = from_json(text, nodes=NODES, source="plan.json", roles=ROLES)
     assert again == plan
-    assert from_json(text, nodes=NODES, source="plan.json") == plan  # the file says itself which roles there were
+    assert from_json(text, nodes=NODES, source="plan.json") == plan  # the file has its own roles
     assert to_json(again) == text
     assert '"role": "broker"' in text
 
 
 def test_a_plan_without_faults_at_roles_says_nothing_of_roles() -> None:
-    """A file that needs no roles is read wherever there are such nodes."""
+    """A file without roles works on any cluster with these nodes."""
     plan = Plan(nodes=NODES, seed=3, time_limit_s=60.0, faults=drawn("kill", time_limit_s=60.0), roles=ROLES)
     assert "role" not in to_json(plan)
     assert from_json(to_json(plan), nodes=NODES, source="plan.json").faults == plan.faults
@@ -205,7 +205,7 @@ def entry(**changes: Any) -> str:
 
 
 def test_a_role_may_stand_in_the_target_of_a_file() -> None:
-    """As on the command line."""
+    """A target in a plan has the form of the command line."""
     read = from_json(entry(target="controllers+leader", options={}), nodes=NODES, source="plan.json", roles=ROLES)
     assert read.faults[0].target == "leader"
     assert read.faults[0].options == {"role": "controller", "order": ["n1", "n2", "n3"]}
@@ -242,14 +242,14 @@ def test_a_role_may_stand_in_the_target_of_a_file() -> None:
     ],
 )  # fmt: skip
 def test_a_plan_that_cannot_be_carried_out_is_refused(text: str, message: str) -> None:
-    """With the roles that there are, before any node is touched."""
+    """The error has the known roles, before any node is changed."""
     with pytest.raises(PlanError) as raised:
         from_json(text, nodes=NODES, source="plan.json", roles=ROLES)
     assert message in str(raised.value)
 
 
 def test_two_roles_of_a_node_may_be_hit_together_by_a_file() -> None:
-    """They are two processes."""
+    """Faults on two roles can share a node, since they affect two processes."""
     both = [
         {"kind": "kill", "target": "all", "start_s": 5, "end_s": 9, "options": {"role": "broker"}},
         {"kind": "pause", "target": "all", "start_s": 6, "end_s": 9, "options": {"role": "controller"}},
@@ -258,7 +258,7 @@ def test_two_roles_of_a_node_may_be_hit_together_by_a_file() -> None:
 
 
 def test_without_roles_none_can_be_aimed_at() -> None:
-    """The sentence says that the system names none."""
+    """The error has this reason."""
     with pytest.raises(PlanError, match="unknown role 'broker'; the system names no roles"):
         from_json(entry(), nodes=NODES, source="plan.json")
 
@@ -269,7 +269,7 @@ class Two:
     name = "two"
 
     def processes(self, node: Node) -> Sequence[Daemon]:
-        """Returns both."""
+        """Returns both processes."""
         return [
             Daemon(role=role, argv=(role,), pattern=f"^{role}", ports=(port,), data_dir=f"/{role}", log_files=("/log",))
             for role, port in (("front", 1), ("back", 2))
@@ -280,11 +280,11 @@ class Two:
         return {"front": (1,), "back": (2,)}.get(role or "", (1, 2))
 
     async def status(self, node: Node, timeout_s: float) -> NodeStatus:
-        """Says what the front says."""
+        """Returns the status of the front."""
         return (await self.statuses(node, timeout_s))[0]
 
     async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
-        """Lets n1 lead the fronts and n2 the backs, after a while."""
+        """n1 leads the fronts and n2 the backs, after some requests."""
         await asyncio.sleep(0.1)
         leads = {"front": "n1", "back": "n2"}
         return [
@@ -294,18 +294,18 @@ class Two:
 
 
 class Held(Fault):
-    """Holds the process and does nothing else."""
+    """A fault in the group of processes, without an effect."""
 
     GROUPS = frozenset({"process"})
     NEEDS = frozenset()
     WHOLE_NODE = None
 
     async def begin(self) -> Begun:
-        """Begins."""
+        """Does nothing."""
         return Begun(targets=self.targets, details={"members": list(self.members), "port": self.port()})
 
     async def prove(self) -> Proof:
-        """Claims nothing."""
+        """Returns a proof without an effect."""
         return Proof(effective=False, reason="not looked at")
 
     async def end(self) -> None:
@@ -331,7 +331,7 @@ def conductor(monkeypatch: pytest.MonkeyPatch) -> Conductor:
 
 
 def test_each_role_has_a_leader_of_its_own(conductor: Conductor) -> None:
-    """A node that runs two processes may lead with one of them only."""
+    """A node with two processes can lead with only one of them."""
 
     async def hit() -> list[Begun]:
         return [
@@ -345,7 +345,7 @@ def test_each_role_has_a_leader_of_its_own(conductor: Conductor) -> None:
 
 
 def test_processes_are_held_one_by_one(conductor: Conductor) -> None:
-    """Two faults at two roles of a node go together; a third one, at the whole node, finds it held."""
+    """Faults on two roles of a node can overlap; a third one on the whole node has no free target."""
 
     async def hit() -> Begun:
         await conductor.begin(planned(1, ["n1"], "front"))
@@ -361,10 +361,10 @@ def test_processes_are_held_one_by_one(conductor: Conductor) -> None:
 
 
 def test_a_role_without_a_leader_is_named(conductor: Conductor, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody who leads as a back is not the same as nobody who leads."""
+    """A fault on the leading back needs a leader among the backs."""
 
     async def silent(self: Two, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
-        return [NodeStatus(node=node.name, role="leader")]  # which of its processes leads, it does not say
+        return [NodeStatus(node=node.name, role="leader")]  # the status does not name the process
 
     monkeypatch.setattr(Two, "statuses", silent)
     with pytest.raises(FaultError, match="1-held needs a leader, and within 3 s no back reported that it leads"):

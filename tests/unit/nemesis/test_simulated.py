@@ -1,4 +1,4 @@
-"""Every kind of fault has an effect in a simulated world, proves it there, and leaves nothing behind."""
+"""The kinds of faults in a simulated world: effect, proof and healing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nemesis.kinds import left_out
 from tests.trials import TOY, trial
 
 WITHOUT_EFFECT = {"packet-rate"}
-UNSUITED = {"leadership-transfer", "leaders-kill"}  # n1 always leads the toy
+UNSUITED = {"leadership-transfer", "leaders-kill"}  # n1 is always the leader
 NAMED = {
     "file-bitflip": "n1",
     "file-truncate": "n1",
@@ -23,7 +23,7 @@ NAMED = {
 
 
 def test_kinds_without_a_simulated_effect_are_left_out_with_a_reason() -> None:
-    """`all` leaves out what has no effect in the simulator, and nothing else."""
+    """`all` leaves out exactly the kinds without an effect in the simulator."""
     found = left_out({"n1": Capabilities(available=frozenset({SIMULATED}))})
     assert {left.kind for left in found} == WITHOUT_EFFECT
     assert all("has no effect in the simulator" in left.reason for left in found)
@@ -31,7 +31,7 @@ def test_kinds_without_a_simulated_effect_are_left_out_with_a_reason() -> None:
 
 @pytest.mark.parametrize("kind", sorted({kind.name for kind in KINDS} - WITHOUT_EFFECT - UNSUITED))
 def test_a_kind_takes_effect_and_heals(kind: str) -> None:
-    """Each fault is seen to take effect, no error is recorded, and the system works afterwards."""
+    """Each fault is effective, there is no error, and the system works afterwards."""
     aim = f"{kind}:{NAMED[kind]}" if kind in NAMED else kind
     found = trial(*TOY, "--nemesis", aim, "--in-turn", "--fault-on", "2-3", "--fault-off", "1-2")
     (record,) = found.result.faults
@@ -43,6 +43,6 @@ def test_a_kind_takes_effect_and_heals(kind: str) -> None:
 
 
 def test_a_kind_without_an_effect_is_refused_by_name() -> None:
-    """Asking for it is an error that says what it lacks, before the run."""
+    """Such a kind is an error before the run, with the missing effect."""
     with pytest.raises(Exception, match="packet-rate has no effect in the simulator"):
         trial(*TOY, "--nemesis", "packet-rate", "--fault-on", "1-2")

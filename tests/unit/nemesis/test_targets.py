@@ -16,7 +16,7 @@ NODES = [f"n{i}" for i in range(1, 10)]
 
 @given(st.integers(1, 9), st.integers())
 def test_counted_targets_have_exact_sizes(count: int, seed: int) -> None:
-    """One is one, all are all, a majority is more than half by the least, random is anything but nothing."""
+    """The sizes of all specs; a majority is the smallest one, and `random` is never empty."""
     nodes = NODES[:count]
     rng = random.Random(seed)
     assert len(targets.draw(targets.ONE, nodes, rng)) == 1
@@ -28,19 +28,19 @@ def test_counted_targets_have_exact_sizes(count: int, seed: int) -> None:
 
 @pytest.mark.parametrize(("count", "size"), [(3, 1), (4, 1), (5, 2), (6, 2), (7, 3)])
 def test_a_minority_is_less_than_half(count: int, size: int) -> None:
-    """Two of four are no minority."""
+    """Two of four nodes are not a minority."""
     assert len(targets.draw(targets.MINORITY, NODES[:count], random.Random(1))) == size
 
 
 def test_two_nodes_have_no_minority() -> None:
-    """A target that would hit nothing is an error, not a fault without effect."""
+    """A target without nodes is an error."""
     with pytest.raises(PlanError, match="2 nodes have no minority"):
         targets.draw(targets.MINORITY, NODES[:2], random.Random(1))
 
 
 @given(st.integers(2, 9), st.data())
 def test_roles_follow_from_the_leader_and_the_order(count: int, data: st.DataObject) -> None:
-    """Same order and same leader give the same nodes; the leader is in or out as the role says."""
+    """The same order and leader give the same nodes; the spec determines whether the leader is among them."""
     nodes = NODES[:count]
     order = data.draw(st.permutations(nodes))
     leader = data.draw(st.sampled_from(nodes))
@@ -55,7 +55,7 @@ def test_roles_follow_from_the_leader_and_the_order(count: int, data: st.DataObj
 
 
 def test_a_role_without_a_leader_is_an_error() -> None:
-    """Nobody is hit in the leader's place."""
+    """Without a leader there is an error, and no other node is the target."""
     with pytest.raises(PlanError, match="needs a leader"):
         targets.resolve("leader", NODES[:3], order=NODES[:3], leader=None)
 
@@ -78,6 +78,6 @@ def test_a_target_is_a_spec_or_names(text: str, expected: object) -> None:
     ],
 )
 def test_unknown_targets_are_refused_with_a_suggestion(text: str, message: str) -> None:
-    """A misspelled target is never taken for another one."""
+    """A misspelled target is an error with a suggestion."""
     with pytest.raises(PlanError, match=message):
         targets.parse_target(text, NODES[:3])

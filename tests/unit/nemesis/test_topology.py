@@ -1,4 +1,4 @@
-"""What is said about a grudge."""
+"""The description of a grudge."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ NODES = ["n1", "n2", "n3", "n4", "n5"]
 
 
 def test_halves_are_shown_side_by_side() -> None:
-    """A partition into whole components reads as the components."""
+    """The text of a partition into fully connected components is the list of components."""
     told = describe(grudges.split(NODES, ["n2", "n4"]))
     assert told["sentence"] == "n1 n3 n5 | n2 n4"
     assert told["components"] == [["n1", "n3", "n5"], ["n2", "n4"]]
@@ -17,7 +17,7 @@ def test_halves_are_shown_side_by_side() -> None:
 
 
 def test_a_bridge_is_named() -> None:
-    """The node without which the network falls apart is the bridge."""
+    """The bridge is the articulation point of the network."""
     told = describe(grudges.bridge(NODES))
     assert told["bridges"] == ["n3"]
     assert told["components"] == [NODES]
@@ -25,7 +25,7 @@ def test_a_bridge_is_named() -> None:
 
 
 def test_one_way_links_are_told_with_their_direction() -> None:
-    """A muted node hears the others and is not heard."""
+    """A muted node receives packets of the others, but they do not receive its packets."""
     told = describe(grudges.one_way(NODES[:3], ["n1"]))
     assert told["one_way"] == [["n2", "n1"], ["n3", "n1"]]
     assert told["sentence"] == "n2 n3 | n1; one way only: n2 to n1, n3 to n1"

@@ -1,4 +1,4 @@
-"""Small histories of workloads, made by hand or by chance."""
+"""Small histories of workloads, written by hand or random."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def done(  # noqa: PLR0917 - a table of operations is read line by line
     key: str | None = None,
     phase: str | None = None,
 ) -> Operation:
-    """Returns an operation between two events, each in the millisecond of its index; without an end it is an info."""
+    """Returns an operation between two events; the index is the time in milliseconds. Without an end it is an info."""
     kind = OpType.INFO if end is None else kind
     return Operation(
         process=process, f=f, value=value, result=result if kind is OpType.OK else None, type=kind, start_ns=start * MS,
@@ -47,14 +47,14 @@ def chance(
     *,
     processes: int = 3,
 ) -> Sequence[Operation]:
-    """Returns operations of sequential processes whose beginnings and ends come in a random order.
+    """Returns operations of sequential processes, with random starts and ends.
 
     Args:
-        draws: Where chance comes from.
-        count: How many operations there are.
-        call: Says what a process asks next.
-        answer: Says what becomes of it, at its end; after an info the process is replaced by another.
-        processes: How many work at a time.
+        draws: The random numbers.
+        count: The number of operations.
+        call: Returns the next request of a process.
+        answer: Returns the outcome, at the end; after an info, another process takes the process' place.
+        processes: The number of concurrent processes.
     """
     operations = []
     idle = list(range(processes))

@@ -1,4 +1,4 @@
-"""Histories of logs for tests, and the rules of a log said again by brute force."""
+"""Histories of logs for tests, and a brute-force check of the rules of a log."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NEVER = 2**62
 
 @dataclass
 class Script:
-    """Operations, written down as intervals of event indexes."""
+    """Operations as intervals of event indexes."""
 
     operations: list[Operation] = field(default_factory=list)
 
@@ -55,19 +55,19 @@ class Script:
         )
 
     def judged(self) -> Judgement:
-        """Returns what the judge says of the operations in the order of their invokes."""
+        """Returns the judgement of the operations, in the order of their invokes."""
         return judged(self.operations)
 
 
 def judged(operations: list[Operation], *, linearizable: bool = True) -> Judgement:
-    """Returns what the judge says."""
+    """Returns the judgement."""
     return LogWorkload(LogOptions(linearizable=linearizable)).judge(
         of_operations(sorted(operations, key=lambda op: op.invoke_index))
     )
 
 
 def of_keys(histories: list[list[Operation]]) -> Columns:
-    """Returns histories as the keys of one; each has its own events."""
+    """Joins histories into one with a key for each; each has its own events."""
     together = [
         replace(op, key=f"k{place}")
         for place, operations in enumerate(histories)
@@ -82,7 +82,7 @@ def found(judgement: Judgement) -> set[tuple[str, str]]:
 
 
 def in_turn(*operations: tuple[Any, ...]) -> list[Operation]:
-    """Returns operations one after the other: function, value, result and, if it is not ok, type."""
+    """Returns sequential operations from function, value, result and, if it is not ok, type."""
     script = Script()
     for place, (f, value, result, *kind) in enumerate(operations):
         script.add(f, value, result, 2 * place, 2 * place + 1, kind=kind[0] if kind else OpType.OK)
@@ -95,11 +95,11 @@ def text(value: Any) -> str:
 
 
 class Brute:
-    """Applies each rule of a log by itself, by comparing everything with everything.
+    """Checks each rule of a log by comparing all pairs of operations.
 
     Attributes:
-        kinds: The kinds and subjects of what is wrong.
-        counts: What `Judgement.counts` has.
+        kinds: The kinds and subjects of the anomalies.
+        counts: The expected `Judgement.counts`.
     """
 
     def __init__(self, operations: list[Operation]) -> None:
@@ -149,7 +149,7 @@ class Brute:
                 yield offset
 
     def _differing(self) -> Iterator[tuple[tuple[Operation, int, str], tuple[Operation, int, str]]]:
-        """Yields pairs of reads that have different values at one offset."""
+        """Yields pairs of reads with different values at one offset."""
         for one, other in itertools.combinations(self.of_read, 2):
             if one[1] == other[1] and one[2] != other[2]:
                 yield one, other
@@ -168,7 +168,7 @@ class Brute:
         return any(text(op.value) == value and op.invoke_index < before for op in self.tried)
 
     def _placed(self, op: Operation) -> tuple[Operation, int, int] | None:
-        """Returns where the entry of an append is, and since when it is known; None where that is not known."""
+        """Returns the offset of an append's entry and the event from which it is known; None if unknown."""
         value, settled = text(op.value), end(op)
         single = self.times[value] == 1 and len(self.where.get(value, ())) == 1
         if single:
@@ -218,7 +218,7 @@ def end(op: Operation) -> int:
 
 
 def covers(read: Operation, offset: int) -> bool:
-    """Says whether a read asked for an offset."""
+    """Returns whether a read covers an offset."""
     first, last = read.value if isinstance(read.value, list) else (read.value, read.value)
     return bool(first <= offset <= last)
 
@@ -235,11 +235,11 @@ def at_random(draws: random.Random, *, values: list[Any], answers: bool, faulty:
 
     Args:
         draws: Where chance comes from.
-        values: What is appended, in turn.
-        answers: Whether appends answer offsets.
-        faulty: How often an operation is wrong.
+        values: The values of the appends, in order.
+        answers: Whether appends return offsets.
+        faulty: The probability that an operation is wrong.
     """
-    # What each process does is an interval with one moment at which it takes effect.
+    # Each operation is an interval with one moment at which it takes effect.
     count = len(values) * 2
     ends = draws.sample(range(4 * count), 2 * count)
     spans = sorted((min(pair), max(pair)) for pair in zip(ends[::2], ends[1::2], strict=True))

@@ -1,4 +1,4 @@
-"""Small random histories of one object, honest or nearly so."""
+"""Small random histories of one object, correct or with a few wrong results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def operation(  # noqa: PLR0917 - as one says it: when, what, with which answer
     kind: OpType = OpType.OK,
     process: int = 0,
 ) -> Operation:
-    """Returns an operation from event `begin` to event `end`; an event happens at as many milliseconds as its index says."""
+    """Returns an operation from event `begin` to event `end`; the index of an event is its time in milliseconds."""
     return Operation(
         process=process, f=f, value=value, result=result if kind is OpType.OK else None, type=kind,
         start_ns=begin * MS, end_ns=None if end is None else end * MS, invoke_index=begin,
@@ -41,11 +41,11 @@ def random_history(
     """Returns the operations of a few processes, in the order of their invokes.
 
     Args:
-        random: Where chance comes from.
-        size: How many operations.
+        random: The random numbers.
+        size: The number of operations.
         call: Returns the function and the argument of the n-th operation.
-        apply: Lets an operation take effect and returns its result.
-        spoil: Returns the result that is recorded, perhaps a wrong one.
+        apply: Applies an operation and returns its result.
+        spoil: Returns the recorded result, which can be wrong.
     """
     idle = list(range(3))
     running: dict[int, list[Any]] = {}
@@ -64,9 +64,7 @@ def random_history(
             running[process][3:] = [apply(f, value), True]
             continue
         chance = random.random()
-        if (
-            not done
-        ):  # it fails, or nothing is known of it; it may take effect for all that, which is a bug if it failed
+        if not done:  # a fail or an info; it can still take effect, which is a bug for a fail
             kind = OpType.FAIL if chance < 0.5 else OpType.INFO
             if random.random() < 0.1:
                 apply(f, value)

@@ -1,4 +1,4 @@
-"""The specification of a broker group, rule by rule; and the model that holds answers against it."""
+"""The specification of a broker group, rule by rule, and the model that compares answers with it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def heartbeat(broker: int, *, epoch: int = 0, max_offset: int = 0, priority: int
 
 
 def clean(*ids: int, living: bool = False) -> Request:
-    """A clean-up."""
+    """A clean request."""
     return "clean", {"ids": list(ids), "living": living}
 
 
@@ -75,7 +75,7 @@ STATE: Request = ("state", None)
 
 
 def test_an_absent_group() -> None:
-    """It proposes the id 1, and gives out no other; all else is refused."""
+    """An absent group proposes and gives only the id 1; it refuses all else."""
     assert answer(NEXT) == {"code": 0, "next": 1}
     assert answer(apply(2)) == {"code": 2014}
     assert answer(apply(1)) == {"code": 0}
@@ -88,27 +88,27 @@ def test_an_absent_group() -> None:
 
 
 def test_one_owner_of_an_id() -> None:
-    """An id is given once; its owner may ask again, with the same check code."""
+    """An id is given once; its owner can apply again with the same check code."""
     assert answer(apply(1, "a;1"), apply(1, "b;1")) == {"code": 2014}
     assert answer(apply(1, "a;1"), apply(1, "a;1")) == {"code": 0}
     assert answer(apply(1, "a;1"), apply(1, "a;2")) == {"code": 2014}
 
 
 def test_next_is_a_count() -> None:
-    """It is one more than the ids that were given out, and may be an id that is taken."""
+    """The next id is one more than the number of given ids, and can be taken already."""
     assert answer(apply(1), apply(5), NEXT) == {"code": 0, "next": 3}
     assert answer(apply(1), apply(5), apply(3), NEXT) == {"code": 0, "next": 4}
     assert answer(apply(1), apply(1), NEXT) == {"code": 0, "next": 2}
 
 
 def test_a_group_without_a_master() -> None:
-    """A read says so by leaving the master out; 2004 is no answer of it."""
+    """Without a master, a read omits it; it does not answer 2004."""
     assert answer(*REGISTERED, READ) == {"code": 0, "master_epoch": 0, "sync_set": [], "sync_epoch": 0}
 
 
 @pytest.mark.parametrize("broker", [2, 9])
 def test_the_first_election(broker: int) -> None:
-    """Whoever asks becomes the first master: a dead broker, and an id that nobody has, whose address is missing."""
+    """The first candidate becomes master, even a dead broker or an unknown id, whose address is missing."""
     found = answer(*REGISTERED, elect(broker))
     address = {"address": "b:1"} if broker == 2 else {}
     members = [[1, "a:1"], [2, "b:1"], [3, "c:1"]]
@@ -125,7 +125,7 @@ def test_the_first_election(broker: int) -> None:
 
 @pytest.mark.parametrize("designate", [False, True])
 def test_any_broker_at_the_first_election(designate: bool) -> None:
-    """The id -1 is no id: the policy decides, and finds nobody. That is refused, and raises the epoch."""
+    """With the id -1 the policy chooses the master. If it finds none, the request is refused, and the epoch rises."""
     before = (*REGISTERED, elect(-1, designate=designate))
     assert answer(*before) == {"code": 2004}
     assert answer(*before, READ) == {"code": 0, "master_epoch": 1, "sync_set": [], "sync_epoch": 0}
@@ -140,19 +140,19 @@ def test_any_broker_designated_removes_a_living_master() -> None:
 
 
 def test_any_broker_with_a_living_master() -> None:
-    """The master stays."""
+    """Another election does not change the first master."""
     assert answer(*IN_SYNC, elect(-1))["code"] == 2011
 
 
 def test_a_master_that_is_still_there() -> None:
-    """2011 names it, with its sync set."""
+    """The answer 2011 has the master and the sync set."""
     expected = {"code": 2011, "master": 1, "address": "a:1", "master_epoch": 1, "sync_set": [1, 2, 3], "sync_epoch": 2}
     assert answer(*IN_SYNC, elect(2)) == expected
     assert answer(*IN_SYNC, elect(1, designate=True)) == expected
 
 
 def test_a_designated_election() -> None:
-    """A living member of the sync set becomes master, alone in its set; nobody else does."""
+    """Only a living member of the sync set becomes master, and its sync set has only itself."""
     assert after(*IN_SYNC, elect(3, designate=True))[0].sync == Sync(3, 2, (3,), 3)
     assert answer(*LED, elect(2, designate=True)) == {"code": 2012}
     assert answer(*IN_SYNC, elect(9, designate=True)) == {"code": 2012}
@@ -165,7 +165,7 @@ def test_a_designated_election() -> None:
         ([heartbeat(1, max_offset=3), heartbeat(2, max_offset=5), heartbeat(3, max_offset=9)], 3),
         ([heartbeat(1, priority=3), heartbeat(2, priority=2), heartbeat(3, priority=2)], 2),
         ([heartbeat(1), heartbeat(2), heartbeat(3)], 1),
-        # What a broker said before holds where it said more; its priority is the last one.
+        # Larger earlier values of a broker stay; its priority is the latest one.
         ([heartbeat(3, epoch=1), heartbeat(2, max_offset=9), heartbeat(3, max_offset=1)], 3),
         (
             [
@@ -178,14 +178,14 @@ def test_a_designated_election() -> None:
     ],
 )
 def test_the_policy(beats: Sequence[Request], best: int) -> None:
-    """Without a master the best member is chosen, whoever asks: by epoch, offset, priority, id."""
+    """Without a master, the best member by epoch, offset, priority and id wins, for any requester."""
     group, _ = after(*IN_SYNC, elect(-1, designate=True), *beats, elect(2))
     assert group.sync is not None
     assert group.sync.master == best
 
 
 def test_a_dead_master_is_replaced() -> None:
-    """A living member takes its place, though another one asks."""
+    """A living member replaces a dead master, although another broker requests the election."""
     dead = Group(
         replicas=(Replica(1, "a", "a"), Replica(2, "b", "b")), next_id=3, sync=Sync(1, 1, (1, 2), 2), live=(Live(2),)
     )
@@ -195,7 +195,7 @@ def test_a_dead_master_is_replaced() -> None:
 
 
 def test_register() -> None:
-    """It answers the master only while that is alive, with the address from before this request; the sync set always."""
+    """The answer has a living master, with the address from before the request, and always the sync set."""
     assert answer(*REGISTERED, register(9, "z")) == {"code": 2010}
     assert answer(*REGISTERED, elect(1), register(2, "z")) == {"code": 0, "sync_set": [1], "sync_epoch": 1}
     expected = {"code": 0, "master": 1, "address": "a:1", "master_epoch": 1, "sync_set": [1], "sync_epoch": 1}
@@ -205,7 +205,7 @@ def test_register() -> None:
 
 
 def test_alter_in_the_order_of_its_tests() -> None:
-    """Each refusal comes before those that follow."""
+    """The refusals have this precedence."""
     assert answer(*LED, alter(9, 9, [1], 9)) == {"code": 2013}
     assert answer(*LED, alter(9, 9, [9], 9)) == {"code": 2002}
     assert answer(*LED, alter(1, 9, [9], 9)) == {"code": 2000}
@@ -218,7 +218,7 @@ def test_alter_in_the_order_of_its_tests() -> None:
 
 @pytest.mark.parametrize(("ids", "code"), [([1, 3, 9], 2006), ([1, 9], 2003), ([0, 1, 3], 2003)])
 def test_alter_stops_at_the_first_bad_member(ids: Sequence[int], code: int) -> None:
-    """Members are tested in ascending order: a dead one before an unknown one makes it 2006."""
+    """Members are checked in ascending order: a dead one before an unknown one gives 2006."""
     assert answer(*REGISTERED, heartbeat(1), elect(1), alter(1, 1, ids, 1)) == {"code": code}
 
 
@@ -230,7 +230,7 @@ def test_clean_of_living_brokers_takes_the_whole_group() -> None:
 
 
 def test_clean_of_dead_brokers() -> None:
-    """A group with a master is not removed, and no living broker is; the rest is."""
+    """A group with a master and living brokers cannot be removed; others can."""
     assert answer(*IN_SYNC, clean()) == {"code": 2009}
     assert answer(*IN_SYNC, clean(2)) == {"code": 2009}
     assert answer(*REGISTERED, clean()) == {"code": 0}
@@ -241,7 +241,7 @@ def test_clean_of_dead_brokers() -> None:
 
 
 def test_clean_leaves_a_group_without_a_sync_set() -> None:
-    """A group that never had a master loses its empty sync set with any of its brokers; an apply then begins anew."""
+    """A group without a master loses its empty sync set with any broker; the next apply starts a new group."""
     half = (*REGISTERED, clean(2))
     assert answer(*half, READ) == {"code": 2008}
     assert answer(*half, NEXT) == {"code": 0, "next": 4}
@@ -250,7 +250,7 @@ def test_clean_leaves_a_group_without_a_sync_set() -> None:
 
 
 def test_the_whole_state() -> None:
-    """1006 tells every replica, who is in sync and who is alive."""
+    """The answer to 1006 has every replica, and whether it is in sync and alive."""
     found = answer(*REGISTERED, heartbeat(1), heartbeat(2), elect(1), alter(1, 1, [1, 2], 1), STATE)
     assert found == {
         "code": 0,
@@ -265,7 +265,7 @@ def test_the_whole_state() -> None:
 
 
 def requests(draws: random.Random) -> Request:
-    """A request at random, on three or four ids and few epochs."""
+    """A random request, with few ids and epochs."""
     some = draws.choice([-1, 1, 2, 3, 4])
     members = draws.sample([1, 2, 3, 4], draws.randint(1, 3))
     return draws.choice(
@@ -285,7 +285,7 @@ def requests(draws: random.Random) -> Request:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_refusals_and_reads_change_nothing(seed: int) -> None:
-    """Whatever the model calls an observer leaves the state as it is."""
+    """An operation that observes leaves the state unchanged."""
     draws, group, model = random.Random(seed), Group(), BrokerGroup()
     for place in range(300):
         f, argument = requests(draws)
@@ -306,7 +306,7 @@ def operation_of(place: int, f: str, argument: Any, result: Any, kind: OpType = 
 
 
 def history(seed: int, count: int = 40) -> list[Operation]:
-    """A history whose operations took effect one after the other; an eighth of them did not return."""
+    """A history whose operations took effect sequentially; an eighth have no answer."""
     draws, group, operations = random.Random(seed), Group(), []
     for place in range(count):
         f, argument = requests(draws)
@@ -320,13 +320,13 @@ def history(seed: int, count: int = 40) -> list[Operation]:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_legal_histories_are_valid(seed: int) -> None:
-    """What the specification answers is linearizable, also with operations that did not return."""
+    """Answers of the specification are linearizable, also with unanswered operations."""
     assert analysis(BrokerGroup(), history(seed), time_limit=20).valid is Verdict.VALID
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_every_algorithm_says_what_the_brute_force_says(seed: int) -> None:
-    """On short histories, half of which have an answer from elsewhere."""
+    """For short histories, half of which have a wrong answer."""
     draws, seen = random.Random(seed), set[Verdict]()
     for number in range(40):
         operations = history(1000 * seed + number, count=6)
@@ -344,7 +344,7 @@ def test_every_algorithm_says_what_the_brute_force_says(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_a_wrong_answer_is_found(seed: int) -> None:
-    """A next id that never was."""
+    """A wrong next id is invalid."""
     operations = history(seed)
     operations.append(operation_of(len(operations) + 2, "next", None, {"code": 0, "next": 999}))
     found = analysis(BrokerGroup(), operations, time_limit=20)
@@ -353,7 +353,7 @@ def test_a_wrong_answer_is_found(seed: int) -> None:
 
 
 def test_two_owners_of_an_id_are_explained() -> None:
-    """The explanation names the state that refuses."""
+    """The explanation has the state and its answer."""
     first = operation_of(0, *apply(1, "a;1"), {"code": 0})
     second = operation_of(9, *apply(1, "b;1"), {"code": 0})
     found = analysis(BrokerGroup(), [first, second])
@@ -377,13 +377,13 @@ def test_two_owners_of_an_id_are_explained() -> None:
     ],
 )
 def test_foreign_operations_are_refused(f: str, argument: Any) -> None:
-    """The message says what was expected; there is no traceback."""
+    """A bad operation is an error with the expected form."""
     with pytest.raises(ModelError, match="model broker-group: expected"):
         analysis(BrokerGroup(), [operation_of(0, f, argument, {"code": 0})])
 
 
 def test_every_function_has_a_rule() -> None:
-    """Each function answers on an absent group."""
+    """Each function has an answer for an absent group."""
     some: dict[type, Any] = {int: 1, str: "a", bool: False, list: [1]}
     for f, fields in FUNCTIONS.items():
         _, said = respond(Group(), f, {name: some[kind] for name, kind in fields.items()} or None)

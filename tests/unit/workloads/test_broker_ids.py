@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def test_the_streams_of_a_seed() -> None:
-    """The same seed draws the same; streams meet in groups, with check codes of their own; groups come one after the other."""
+    """The same seed gives the same operations; streams share groups, with different check codes; groups come in sequence."""
     workload = BrokerIdWorkload(BrokerIdOptions(ops_per_group=50))
     said: Any = workload.describe_streams(seed=7, streams=5, count=60)
     assert said == workload.describe_streams(seed=7, streams=5, count=60)
@@ -42,7 +42,7 @@ def test_the_streams_of_a_seed() -> None:
 
 
 def test_the_streams_of_elections() -> None:
-    """A stream asks for its own id when it comes to a group, and stands with it."""
+    """A stream first requests its own id in a group, and then runs for master with it."""
     workload = ElectWorkload(ElectOptions(brokers=3, ops_per_group=50))
     said: Any = workload.describe_streams(seed=7, streams=5, count=60)
     assert said == workload.describe_streams(seed=7, streams=5, count=60)
@@ -73,7 +73,7 @@ def apply(index: int, broker: int, check: str, code: int) -> Operation:
 
 @pytest.mark.parametrize("workload", [SyncStateSetWorkload(), ControllerWorkload()])
 def test_the_streams_of_members(workload: MemberWorkload) -> None:
-    """A member asks for its id, and lives; what an alter expects is what anyone saw last, and until then it reads."""
+    """A member requests its id and sends a heartbeat; an alter expects the latest answer, and until then it reads."""
     said: Any = workload.describe_streams(seed=7, streams=5, count=100)
     assert said == workload.describe_streams(seed=7, streams=5, count=100)
     operations = said[1]["operations"]
@@ -103,7 +103,7 @@ def test_the_streams_of_members(workload: MemberWorkload) -> None:
 
 
 def test_shares_that_leave_nothing() -> None:
-    """The error says what they add up to, and which options they are."""
+    """The error has the sum and the options."""
     with pytest.raises(InputError, match=r"= 1.2; lower one of --heartbeat-share, --leave-share"):
         SyncStateSetOptions(heartbeat_share=0.8)
 
@@ -149,7 +149,7 @@ JUDGES: list[tuple[Callable[[list[Operation]], Part], list[Operation], Verdict]]
 def test_the_rules_without_a_search(
     judge: Callable[[list[Operation]], Part], operations: list[Operation], verdict: Verdict
 ) -> None:
-    """A run that gave no id, or where nobody contended, tested nothing."""
+    """A run without a given id, or without contention, tested nothing."""
     part = judge(operations)
     assert part.verdict is verdict
     if verdict is Verdict.INVALID:

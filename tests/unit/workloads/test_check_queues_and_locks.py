@@ -35,7 +35,7 @@ LOCK = [
 def decide(
     path: Path, operations: Sequence[Operation], capsys: pytest.CaptureFixture[str], *arguments: str
 ) -> dict[str, Any]:
-    """Returns what `labrys check` says about a history in EDN."""
+    """Returns the output of `labrys check` for a history in EDN."""
     write_history(path / "history.edn", events_of(operations))
     found = [str(path / "history.edn"), "--format", "json", *arguments]
     check.main(found, standalone_mode=False)
@@ -66,7 +66,7 @@ def test_a_history_from_elsewhere_is_decided(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """By the judge of the workload that is named, with the options that a verdict depends on."""
+    """The judge of the named workload decides, with its judging options."""
     options = [word for setting in settings for word in ("--workload-option", setting)]
     said = decide(tmp_path, operations, capsys, "--workload", workload, *options)
     valid = {None: True, "unknown": "unknown"}.get(kind, False)
@@ -76,6 +76,6 @@ def test_a_history_from_elsewhere_is_decided(
 
 
 def test_what_is_no_history_of_a_queue_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The sentence names the event and what was expected."""
+    """The error has the event and the expected form."""
     with pytest.raises(InputError, match="event 0: expected the function enqueue, dequeue or drain, found 'acquire'"):
         decide(tmp_path, LOCK, capsys, "--workload", "queue")

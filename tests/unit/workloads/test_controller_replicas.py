@@ -1,4 +1,4 @@
-"""Whether controllers hold the same groups, by what each answered while it led."""
+"""Comparison of the groups of all controllers, by their answers to the final reads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ABSENT = {"code": 0, "known": False}
 
 
 def state(master: int | None, epoch: int, in_sync: list[int], sync_epoch: int, **more: Any) -> dict[str, Any]:
-    """A group of the brokers 1 and 2, as 1006 tells it."""
+    """A group of the brokers 1 and 2, in the form of the answer to 1006."""
     told = {id_: [id_, f"broker-{id_}:1", False] for id_ in (1, 2)}
     found = {
         "code": 0, "known": True, "master_epoch": epoch, "sync_epoch": sync_epoch,
@@ -50,29 +50,29 @@ ONE = state(1, 1, [1, 2], 2)
         (reads(ONE, ONE), Verdict.VALID),
         (reads(ONE, ABSENT), Verdict.INVALID),
         (reads({"code": 0, "next": 2}, {"code": 0, "next": 1}, "next"), Verdict.INVALID),
-        # Without heartbeats nobody elects, and with them an election raises the epoch.
+        # Without heartbeats there are no elections; with them, an election raises the epoch.
         (reads(ONE, state(2, 2, [2], 3)), Verdict.INVALID),
         ([BEAT, *reads(ONE, state(2, 2, [2], 3))], Verdict.VALID),
         ([BEAT, *reads(ONE, state(None, 2, [1, 2], 2))], Verdict.VALID),
         ([BEAT, *reads(state(2, 2, [2], 3), ONE)], Verdict.INVALID),
         ([BEAT, *reads(ONE, state(2, 1, [1, 2], 2))], Verdict.INVALID),
         ([BEAT, *reads(state(1, 1, [1], 1), state(2, 2, [2], 2))], Verdict.INVALID),  # 2 was not in sync
-        # Nobody alive: the same group.
+        # No living broker: the same group.
         ([BEAT, *reads(ONE, {**ONE, "in_sync": [[1, "broker-1:2", False], [2, "broker-2:1", False]]})], Verdict.INVALID),
-        # A change that may take effect in between.
+        # A change that can take effect in between.
         ([OPEN, *reads(ONE, ABSENT)], Verdict.UNKNOWN),
         (reads(ONE, ONE)[:1], Verdict.UNKNOWN),
         ([], Verdict.UNKNOWN),
     ],
 )  # fmt: skip
 def test_two_controllers(operations: list[Operation], verdict: Verdict) -> None:
-    """They hold the same, or what elections made of it."""
+    """The controllers have the same group, or one that elections of their own can lead to."""
     part = replicas_equal(operations, ALL)
     assert part.verdict is verdict, part.reason
 
 
 def test_a_controller_that_never_led() -> None:
-    """The others are compared, and the part stays unknown; a difference among them counts."""
+    """The others are compared; the part is unknown without a difference, and invalid with one."""
     reached = FinalReads(through=("n1", "n2"), left_out={"n3": "did not become leader in 15 s"})
     part = replicas_equal(reads(ONE, ONE), reached)
     assert part.verdict is Verdict.UNKNOWN
@@ -84,13 +84,13 @@ def test_a_controller_that_never_led() -> None:
 
 
 def test_without_final_reads() -> None:
-    """The part says why there were none."""
+    """The part has the reason."""
     part = replicas_equal([], FinalReads(missing="The system did not work again, so its keys were not read."))
     assert part.verdict is Verdict.UNKNOWN
     assert "did not work again" in part.reason
 
 
 def test_the_last_answer_of_a_controller_counts() -> None:
-    """It may have been asked again."""
+    """Of several reads through one controller, the last one counts."""
     again = [read(1, "n1", ABSENT), read(2, "n1", ONE), read(3, "n2", ONE)]
     assert replicas_equal(again, ALL).verdict is Verdict.VALID

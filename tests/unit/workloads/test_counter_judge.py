@@ -1,4 +1,4 @@
-"""The judge of counters: its bounds, its verdict, and what it says."""
+"""The judge of counters: bounds, verdicts and reasons."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def read(begin: int, end: int, count: Any) -> Operation:
 
 
 def bounds(one: Operation, operations: list[Operation]) -> tuple[int, int]:
-    """Returns the bounds of a read by the words of the judge's docstring, with no regard to speed."""
+    """Returns the bounds of a read, directly by the judge's docstring."""
     low = high = 0
     for each in operations:
         if each.f != "add" or each.type is OpType.FAIL or each.invoke_index > (one.complete_index or 0):
@@ -73,7 +73,7 @@ def drawn(seed: int) -> list[Operation]:
 
 
 def test_bounds_are_those_of_the_definition() -> None:
-    """Each read is in or out of bounds as its definition says; what is out of bounds is never linearizable."""
+    """Each read is in or out of bounds by the definition; a history with a read out of bounds is never linearizable."""
     seen: Counter[tuple[Verdict, bool]] = Counter()
     for seed in range(700):
         operations = drawn(seed)
@@ -110,14 +110,14 @@ def test_bounds_are_those_of_the_definition() -> None:
     ],
 )
 def test_what_it_cannot_see_is_what_it_says(operations: list[Operation]) -> None:
-    """Sums that nothing adds up to, and counts that go back, are between the bounds, but not linearizable."""
+    """Impossible sums and decreasing counts can be within the bounds, but are not linearizable."""
     assert judged(operations).verdict is not Verdict.INVALID
     assert not judged(operations).counts["out-of-bounds"]
     assert not brute(model("counter"), operations)
 
 
 def test_a_read_out_of_bounds_says_by_how_much() -> None:
-    """The sentence has the interval and the distance; the operations are the read and what may have counted."""
+    """The explanation has the interval and the distance; the operations are the read and the adds that may count."""
     found = judged([add(0, 1, 5), add(2, 9, 3, OpType.INFO), add(3, 8, -2), read(4, 5, 9), read(10, 11, 2)])
     assert found.verdict is Verdict.INVALID
     first, second = found.anomalies
@@ -146,14 +146,14 @@ def test_a_read_out_of_bounds_says_by_how_much() -> None:
     ],
 )
 def test_a_counter_that_was_not_read_after_an_add_is_unknown(operations: list[Operation]) -> None:
-    """Where no read could have shown a loss, nothing was tested."""
+    """If no read could show a loss, nothing was tested."""
     found = judged(operations)
     assert found.verdict is Verdict.UNKNOWN
     assert "nothing was tested" in found.reason
 
 
 def test_adds_after_the_last_read_are_said() -> None:
-    """The sentence of a valid counter says what no read could have shown."""
+    """The reason of a valid counter has the number of adds after the last read."""
     found = judged([add(0, 1, 5), read(2, 3, 5), add(4, 5, 1), add(6, 7, 1)])
     assert found.verdict is Verdict.VALID
     assert found.reason.endswith("2 adds ended after the last read began, so a loss of them was not seen.")
@@ -174,6 +174,6 @@ def test_adds_after_the_last_read_are_said() -> None:
     ],
 )
 def test_what_is_no_counter_is_refused(operations: list[Operation], message: str) -> None:
-    """The message names the event, and says what was expected and what came."""
+    """The error has the event, the expected and the actual value."""
     with pytest.raises(InputError, match=message):
         judged(operations)

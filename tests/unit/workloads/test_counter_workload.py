@@ -1,4 +1,4 @@
-"""What the counter workload asks, and the parts of its verdict."""
+"""The operations of the counter workload, and the parts of its verdict."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def drawn(number: int, count: int, options: CounterOptions | None = None) -> lis
 
 
 def test_the_nth_operation_depends_on_seed_stream_and_n_alone() -> None:
-    """Whatever other streams do, and however many operations are wanted."""
+    """The n-th operation of a stream does not depend on other streams or on the number of operations."""
     generator = CounterWorkload().generator(seed=1, streams=2)
     askers = [Asker(number, number, "n1", 0, idle=True, workers=frozenset(range(2))) for number in range(2)]
     turns = [(generator.ask(askers[0]), generator.ask(askers[1])) for _ in range(200)]
@@ -41,7 +41,7 @@ def test_the_nth_operation_depends_on_seed_stream_and_n_alone() -> None:
 
 
 def test_operations_are_those_of_the_options() -> None:
-    """Shares of reads and of negative amounts, the largest amount, and the counters."""
+    """The options determine the shares of reads and of negative amounts, the largest amount, and the counters."""
     options = CounterOptions(keys=3, read_share=0.3, negative_share=0.4, largest=4)
     draws = drawn(0, 5000, options)
     adds = [each.value for each in draws if each.f == "add"]
@@ -94,7 +94,7 @@ def test_a_correct_system_is_valid_with_its_final_reads(keys: int) -> None:
 
 
 def test_streams_are_described_as_they_are_drawn() -> None:
-    """`labrys plan` shows what will be asked."""
+    """`labrys plan` shows the operations."""
     described = CounterWorkload().describe_streams(seed=1, streams=2, count=5)
     asked = [(each["f"], each["value"]) for each in described[1]["operations"]]
     assert asked == [(each.f, each.value) for each in drawn(1, 5)]

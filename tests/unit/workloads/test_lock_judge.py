@@ -1,4 +1,4 @@
-"""Two holders at once and tokens that do not grow are found; and nothing else is said to be."""
+"""The judge of locks: it finds exactly the violations, compared with a brute force."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def judge(operations: Sequence[Operation], **options: Any) -> Judgement:
 
 
 def wrong(found: Judgement) -> dict[str, int]:
-    """Returns how many anomalies there are of each kind; the counts and those that are told agree."""
+    """Returns the number of anomalies of each kind, and checks that the counts agree."""
     told = dict(Counter(anomaly.kind for anomaly in found.anomalies))
     assert told == {kind: found.counts[kind] for kind in KINDS if found.counts[kind]}
     assert (found.verdict is Verdict.INVALID) == bool(told)
@@ -54,7 +54,7 @@ def release(start: int, end: int | None, process: int, token: Value = None, kind
 
 
 def test_one_after_the_other_is_fine() -> None:
-    """The second one asked while the first one held the lock, and got it after the release had begun."""
+    """The second process requested the held lock, and acquired it after the release had begun."""
     found = judge([acquire(0, 1, 0, 7), acquire(2, 5, 1, 8), release(3, 4, 0, 7), release(6, 7, 1, 8)])
     assert (found.verdict, wrong(found)) == (Verdict.VALID, {})
     assert (found.counts["acquired"], found.counts["released"], found.counts["contended"]) == (2, 2, 1)
@@ -62,7 +62,7 @@ def test_one_after_the_other_is_fine() -> None:
 
 
 def test_two_holders_are_told_with_their_operations() -> None:
-    """The acquire that could not have been, the one before it, and what its process did next."""
+    """The anomaly has the impossible acquire, the one before it, and the next operation of that process."""
     (anomaly,) = judge([acquire(0, 1, 0), acquire(2, 3, 1), release(4, 5, 0)]).anomalies
     assert (anomaly.kind, anomaly.subject, anomaly.rows, anomaly.decisive) == ("two-holders", 1, (0, 1, 2), 1)
     assert anomaly.explanation == (
@@ -72,11 +72,11 @@ def test_two_holders_are_told_with_their_operations() -> None:
 
 
 HOLDERS: list[tuple[list[Operation], int]] = [
-    ([acquire(0, 1, 0), acquire(2, 3, 1), release(4, None, 0)], 1),  # whatever becomes of the release
+    ([acquire(0, 1, 0), acquire(2, 3, 1), release(4, None, 0)], 1),  # for any outcome of the release
     ([acquire(0, 1, 0), acquire(2, 3, 1), release(4, 5, 0, kind=FAIL)], 1),
-    ([acquire(0, 1, 0), release(2, None, 0), acquire(3, 4, 1)], 0),  # it may take effect at once
+    ([acquire(0, 1, 0), release(2, None, 0), acquire(3, 4, 1)], 0),  # the release may take effect at once
     ([acquire(0, 1, 0), release(2, 3, 0, kind=FAIL), acquire(4, 5, 1)], 0),
-    ([acquire(0, None, 0), acquire(2, 3, 1)], 0),  # who got no answer holds nothing for certain
+    ([acquire(0, None, 0), acquire(2, 3, 1)], 0),  # without an answer, a process certainly holds nothing
     ([acquire(0, 1, 0), acquire(2, None, 1), release(3, 4, 0)], 0),
     ([acquire(0, 1, 0), acquire(2, 3, 1, kind=FAIL), release(4, 5, 0)], 0),
     ([acquire(0, 1, 0), acquire(2, 3, 0), release(4, 5, 0)], 0),  # one process
@@ -87,7 +87,7 @@ HOLDERS: list[tuple[list[Operation], int]] = [
 
 @pytest.mark.parametrize(("history", "holders"), HOLDERS)
 def test_two_holders_are_accused_only_where_both_are_certain(history: list[Operation], holders: int) -> None:
-    """From the end of an acquire that succeeded to the beginning of the next operation of its process."""
+    """A certain hold lasts from the end of a successful acquire to the start of the process' next operation."""
     assert wrong(judge(history)).get("two-holders", 0) == holders
 
 
@@ -101,19 +101,19 @@ def test_a_client_that_is_gone_holds_nothing_where_there_are_sessions() -> None:
 
 
 def test_a_client_that_got_the_lock_last_held_it_then() -> None:
-    """It had just been told so."""
+    """A client that may be dead holds the lock at the end of its acquire."""
     assert wrong(judge([acquire(0, 1, 0), acquire(2, 3, 1), release(4, 5, 0)])) == {"two-holders": 1}
 
 
 @pytest.mark.parametrize(("lease_s", "holders"), [(None, 1), (0.020, 1), (0.0101, 1), (0.010, 0), (0.001, 0)])
 def test_a_lease_ends_a_hold(lease_s: float | None, holders: int) -> None:
-    """So long after the request was sent: process 0 asked at 0 ms, and process 1 got the lock at 10 ms."""
+    """The lease counts from the request: process 0 sends it at 0 ms, and process 1 acquires the lock at 10 ms."""
     history = [acquire(0, 1, 0), acquire(2, 10, 1), release(40, 41, 0), release(42, 43, 1)]
     assert wrong(judge(history, lease_s=lease_s)).get("two-holders", 0) == holders
 
 
 def test_a_lease_that_ended_before_the_answer_is_no_hold() -> None:
-    """The process was told so too late."""
+    """An answer after the end of the lease does not count."""
     history = [acquire(0, 30, 0), acquire(2, 35, 1), release(40, 41, 0), release(42, 43, 1)]
     assert wrong(judge(history, lease_s=0.02)) == {}
     assert wrong(judge(history, lease_s=0.04)) == {"two-holders": 1}
@@ -123,7 +123,7 @@ TOKENS: list[tuple[list[Operation], dict[str, int]]] = [
     ([acquire(0, 1, 0, 5), release(2, 3, 0), acquire(4, 5, 1, 4)], {"token-not-growing": 1}),
     ([acquire(0, 1, 0, 5), release(2, 3, 0), acquire(4, 5, 1, 5)], {"token-twice": 1}),
     ([acquire(0, 1, 0, 5), release(2, 3, 0), acquire(4, 5, 0, 5)], {"token-twice": 1}),
-    ([acquire(0, 1, 0, 5), acquire(2, 3, 0, 5)], {}),  # it has the lock already
+    ([acquire(0, 1, 0, 5), acquire(2, 3, 0, 5)], {}),  # it holds the lock already
     ([acquire(0, 1, 0, 5), acquire(2, 3, 0, 4)], {"token-not-growing": 1}),
     ([acquire(0, 3, 0, 5), acquire(1, 4, 1, None), acquire(2, 6, 2, 4)], {}),  # they overlap
     ([acquire(0, 1, 0, 10**18), release(2, 3, 0), acquire(4, 5, 1, 10**18 - 1)], {"token-not-growing": 1}),
@@ -135,7 +135,7 @@ TOKENS: list[tuple[list[Operation], dict[str, int]]] = [
 
 @pytest.mark.parametrize(("history", "expected"), TOKENS)
 def test_tokens_grow(history: list[Operation], expected: dict[str, int]) -> None:
-    """From one acquire to the next in real time; none is given twice."""
+    """Tokens grow from one acquire to the next in real time, and none occurs twice."""
     assert wrong(judge(history)) == expected
 
 
@@ -146,7 +146,7 @@ RELEASES: list[tuple[list[Operation], int]] = [
     ([acquire(0, 1, 0), acquire(2, 3, 0), release(4, 5, 0), release(6, 7, 0)], 0),  # entered twice
     ([release(0, 1, 0), acquire(2, 3, 0), release(4, 5, 0)], 1),
     ([acquire(0, 1, 0), release(2, 3, 1, kind=FAIL), release(4, None, 1)], 0),
-    ([acquire(0, 1, 0, 7), release(2, 3, 1, 7)], 0),  # by its token
+    ([acquire(0, 1, 0, 7), release(2, 3, 1, 7)], 0),  # released by its token
     ([acquire(0, 1, 0, 7), release(2, 3, 1, 8)], 1),
     ([acquire(0, None, 0), acquire(2, 3, 2, 7), release(4, 5, 1, 8)], 0),  # the token may be that of process 0
 ]
@@ -154,7 +154,7 @@ RELEASES: list[tuple[list[Operation], int]] = [
 
 @pytest.mark.parametrize(("history", "wrongs"), RELEASES)
 def test_only_who_has_a_lock_may_release_it(history: list[Operation], wrongs: int) -> None:
-    """Nobody is accused who may have it."""
+    """A process that may hold the lock is not an anomaly."""
     assert judge(history).counts["released-by-other"] == wrongs
     assert wrong(judge(history)).get("released-by-other", 0) == wrongs
 
@@ -164,12 +164,12 @@ def test_only_who_has_a_lock_may_release_it(history: list[Operation], wrongs: in
     [
         ([], "No acquire succeeded"),
         ([acquire(0, None, 0), acquire(1, 2, 1, kind=FAIL)], "No acquire succeeded"),
-        ([acquire(0, 1, 0), release(2, 3, 0), acquire(4, 5, 1)], "No process asked for the lock while another"),
-        ([acquire(0, 1, 0), acquire(2, None, 1), release(3, 4, 0)], "No process asked for the lock while another"),
+        ([acquire(0, 1, 0), release(2, 3, 0), acquire(4, 5, 1)], "No process requested the lock while another"),
+        ([acquire(0, 1, 0), acquire(2, None, 1), release(3, 4, 0)], "No process requested the lock while another"),
     ],
 )
 def test_nothing_tested_is_unknown(history: list[Operation], reason: str) -> None:
-    """A lock that nobody asked for while it was held was not tested."""
+    """Without a request for a held lock, nothing was tested."""
     found = judge(history)
     assert found.verdict is Verdict.UNKNOWN
     assert found.reason.startswith(reason)
@@ -186,16 +186,16 @@ def test_nothing_tested_is_unknown(history: list[Operation], reason: str) -> Non
     ],
 )
 def test_what_is_no_lock_is_refused(operation: Operation, expected: str) -> None:
-    """The sentence names the operation and what was expected."""
+    """The error has the operation and the expected form."""
     with pytest.raises(InputError, match=expected):
         judge([acquire(0, 1, 0), operation])
 
 
-# A brute force: all pairs of operations.
+# The brute force compares all pairs of operations.
 
 
 def random_history(seed: int, *, sane: bool) -> Sequence[Operation]:
-    """Returns a history of a lock that does anything; sane processes acquire and release in turns."""
+    """Returns a history of a lock with random results; sane processes acquire and release in turns."""
     draws = random.Random(seed)
     holds: set[int] = set()
     tokens = itertools.count(1)
@@ -226,7 +226,7 @@ def ends(operation: Operation) -> int:
 
 
 def brute_force(history: Sequence[Operation], lease_ms: int | None, *, sessions: bool) -> dict[str, int]:
-    """Returns the counts, by looking at all pairs."""
+    """Returns the counts, by comparing all pairs."""
     holds = []
     for a in history:
         if a.f == "acquire" and a.type is OK:
@@ -262,7 +262,7 @@ def brute_force(history: Sequence[Operation], lease_ms: int | None, *, sessions:
 @pytest.mark.parametrize("sessions", [True, False])
 @pytest.mark.parametrize("lease_ms", [None, 6])
 def test_the_judge_agrees_with_a_brute_force(lease_ms: int | None, sessions: bool) -> None:
-    """Every count of small histories is that of looking at all pairs."""
+    """The counts of small histories equal those of the brute force."""
     seen: Counter[str] = Counter()
     for seed in range(200):
         history = random_history(seed, sane=seed % 4 == 0)
@@ -275,7 +275,7 @@ def test_the_judge_agrees_with_a_brute_force(lease_ms: int | None, sessions: boo
 
 
 def test_the_judge_agrees_with_a_search_for_linearizations() -> None:
-    """Where processes acquire and release in turns and nobody is gone without a trace, two holders are all there is."""
+    """If processes acquire and release in turns and none vanishes, two holders are equivalent to a failed search."""
     seen: Counter[bool] = Counter()
     for seed in range(200):
         history = random_history(seed, sane=True)
@@ -287,7 +287,7 @@ def test_the_judge_agrees_with_a_search_for_linearizations() -> None:
 
 
 def test_a_clock_that_went_back_shortens_leases_at_most() -> None:
-    """A history of others is not trusted to have times that grow."""
+    """In a foreign history, times can decrease."""
     history = [acquire(0, 1, 0), acquire(2, 10, 1), release(40, 41, 0), release(42, 43, 1)]
     odd = [history[0], replace(history[1], start_ns=10**15), *history[2:]]
     assert wrong(judge(history, lease_s=5)) == {"two-holders": 1}

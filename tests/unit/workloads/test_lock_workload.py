@@ -1,4 +1,4 @@
-"""What the lock workload asks, and the parts of its verdict."""
+"""The operations of the lock workload, and the parts of its verdict."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NS_PER_MS = 1_000_000
 
 
 class Locks:
-    """Locks that are correct, with tokens; sometimes an answer is lost."""
+    """Correct locks with tokens; sometimes an answer is lost."""
 
     def __init__(self, lost: int = 10**9) -> None:
         self.holders: dict[str | None, int] = {}
@@ -62,7 +62,7 @@ def turns(number: int, count: int, options: LockOptions | None = None, *, stream
 
 
 def test_the_nth_turn_depends_on_seed_stream_and_n_alone() -> None:
-    """Whatever other streams do, and however many turns there are."""
+    """The n-th turn of a stream does not depend on other streams or on the number of turns."""
     both = [Stream(LockOptions(), seed=1, number=number, streams=4) for number in (0, 1)]
     drawn = [(both[0].next(), both[1].next()) for _ in range(100)]
     assert [one for one, _ in drawn] == turns(0, 200)[:100]
@@ -71,7 +71,7 @@ def test_the_nth_turn_depends_on_seed_stream_and_n_alone() -> None:
 
 
 def test_locks_and_holds_are_those_of_the_options() -> None:
-    """Locks are used evenly, and held as long as was asked for on average."""
+    """Locks are used evenly, and held for the requested time on average."""
     drawn = turns(0, 4000, LockOptions(locks=4, hold_ms=50, stray_share=0.1))
     assert sorted(Counter(turn.key for turn in drawn)) == ["l0", "l1", "l2", "l3"]
     assert sum(turn.hold_ms for turn in drawn) / 4000 == pytest.approx(50, abs=2)
@@ -79,7 +79,7 @@ def test_locks_and_holds_are_those_of_the_options() -> None:
 
 
 def test_locks_that_nobody_frees_are_left() -> None:
-    """All streams together ask for each about as often as the option says, and then for others."""
+    """All streams together use each lock about as often as the option requests, and then other locks."""
     options = LockOptions(locks=2, ops_per_lock=50)
     keys = Counter(turn.key for number in range(4) for turn in turns(number, 100, options))
     assert set(keys) == {f"l{number}" for number in range(8)}
@@ -88,13 +88,13 @@ def test_locks_that_nobody_frees_are_left() -> None:
 
 
 def test_a_preview_is_what_will_be_asked() -> None:
-    """Byte for byte the same each time; releases of what was acquired are known in the run alone."""
+    """The description is always the same; only the run knows the releases of acquired locks."""
     workload = LockWorkload(LockOptions(stray_share=0.2))
     first, second = (json.dumps(workload.describe_streams(seed=1, streams=3, count=30)) for _ in range(2))
     assert first == second
     ops = simulate(workload.generator(seed=1, streams=3), load=ClosedLoop(concurrency=3), respond=Locks(), stop_s=3)
     for stream in json.loads(first):
-        # The locks here give tokens, so a release without one is stray.
+        # The locks here have tokens, so a release without one is stray.
         asked = [
             (op.f, op.key)
             for op in ops
@@ -115,7 +115,7 @@ def by_process(ops: list[Op]) -> Iterator[list[Op]]:
 
 @pytest.mark.parametrize("load", LOADS.values(), ids=LOADS)
 def test_who_acquired_releases_after_a_while(load: Load) -> None:
-    """The same process, with the token, and nothing in between; until the run ends or the process is gone."""
+    """The acquiring process releases with the token, and does nothing else in between, until the run or the process ends."""
     workload = LockWorkload(LockOptions(hold_ms=30))
     generator = workload.generator(seed=1, streams=load.streams(3))
     ops = simulate(generator, load=load, respond=Locks(lost=40), stop_s=10, seed=1)
@@ -149,7 +149,7 @@ def test_many_ask_while_one_holds(load: Load) -> None:
 
 
 def test_a_release_that_failed_is_asked_again_some_times() -> None:
-    """Then the process goes on, since it may have lost the lock."""
+    """After the attempts the process continues, since it may have lost the lock."""
 
     def respond(process: int, invocation: Invocation) -> Outcome:
         return Ok(1) if invocation.f == "acquire" else Fail("not-leader")
@@ -161,7 +161,7 @@ def test_a_release_that_failed_is_asked_again_some_times() -> None:
 
 
 def test_each_lock_is_acquired_and_released_once_in_the_end() -> None:
-    """After a pause a lock is asked for again that could not be had; its release is of the same process."""
+    """A failed acquire is repeated after a pause; the same process releases the lock."""
     history = simulate(LockWorkload().generator(seed=1, streams=3), respond=Locks(), stop_s=2)
     locks = Locks()
     refusals: Iterator[Outcome] = iter([Fail("held"), Info("timeout"), Fail("held")])
@@ -180,7 +180,7 @@ def test_each_lock_is_acquired_and_released_once_in_the_end() -> None:
 
 
 def test_a_lock_that_cannot_be_had_does_not_hold_up_the_end() -> None:
-    """It is asked for a few times, over longer than the lease, and left then."""
+    """The attempts take longer than the lease, and then end."""
     history = simulate(LockWorkload().generator(seed=1, streams=3), respond=Locks(), stop_s=2)
 
     def respond(process: int, invocation: Invocation) -> Outcome:
@@ -192,7 +192,7 @@ def test_a_lock_that_cannot_be_had_does_not_hold_up_the_end() -> None:
 
 
 def test_locks_that_could_not_be_had_make_the_run_unknown() -> None:
-    """The part says which; it is the one that other workloads have for their final reads."""
+    """The part `final-reads` has the locks that could not be acquired."""
     operations = [
         done(0, 1, 0, "acquire", None, 1, key="a"),
         done(2, 3, 0, "acquire", None, 2, key="b"),
@@ -212,7 +212,7 @@ def test_locks_that_could_not_be_had_make_the_run_unknown() -> None:
 
 
 def test_options_come_from_the_command_line() -> None:
-    """Those that judge are the lease and the sessions."""
+    """The judging options are the lease and the sessions."""
     options = build(LockOptions, {"lease_s": 2.5, "sessions": False, "locks": 2, "hold_ms": 5.0})
     assert options == LockOptions(lease_s=2.5, sessions=False, locks=2, hold_ms=5)
     assert [option.name for option in click_options(LockOptions, judging=True)] == ["lease_s", "sessions"]
@@ -222,6 +222,6 @@ def test_options_come_from_the_command_line() -> None:
     "options", [{"locks": 0}, {"ops_per_lock": 0}, {"hold_ms": -1}, {"stray_share": 1}, {"lease_s": 0}]
 )
 def test_options_that_make_no_sense_are_refused(options: dict[str, float]) -> None:
-    """The sentence says what was expected."""
+    """The error has the expected values."""
     with pytest.raises(InputError, match="expected"):
         LockOptions(**options)  # type: ignore[arg-type]

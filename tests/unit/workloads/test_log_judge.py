@@ -1,4 +1,4 @@
-"""The judge of logs: each rule by a small example, and all of them beside a brute force."""
+"""The judge of logs: each rule by a small example, and all rules compared with a brute force."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ALWAYS = ("lost", "stale", "changed", "unexpected", "valid", "invalid")
 def test_the_judge_finds_what_a_brute_force_finds(
     values: list[Any], answers: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same anomalies and counts on small histories, right and wrong; a correct log is never accused."""
+    """Judge and brute force agree on small histories, right and wrong; a correct log has no anomaly."""
     seen: Counter[str] = Counter()
     draws = [random.Random(f"{seed}/{answers}") for seed in range(HISTORIES)]
     faults = [each.choice([0, 0.1, 0.3, 0.3]) for each in draws]
@@ -83,7 +83,7 @@ def test_an_entry_that_was_read_once_must_stay() -> None:
 
 
 def test_a_stale_read_says_for_how_long() -> None:
-    """From the moment at which the offset held the entry until the last read that lacks it began."""
+    """The time lasts from the moment at which the entry was known to the start of the last read that lacks it."""
     judgement = judged(in_turn(("append", 5, 0), ("read", 0, None), ("read", [0, 9], []), ("read", 0, 5)))
     assert found(judgement) == {("stale", "0")}
     assert judgement.anomalies[0].rows == (0, 2, 3)
@@ -92,7 +92,7 @@ def test_a_stale_read_says_for_how_long() -> None:
 
 
 def test_a_stale_read_is_counted_where_reads_need_not_be_linearizable() -> None:
-    """It is no anomaly then; an entry that never comes back is still lost."""
+    """A stale entry is then not an anomaly; an entry that never comes back is still lost."""
     stale = [("append", 5, 0), ("append", 6, 1), ("read", 0, None), ("read", 0, 5)]
     judgement = judged(in_turn(*stale), linearizable=False)
     assert judgement.verdict is Verdict.VALID
@@ -114,7 +114,7 @@ def test_a_read_that_overlaps_says_nothing_of_what_is_missing() -> None:
 
 @pytest.mark.parametrize("kind", [FAIL, INFO])
 def test_a_read_without_an_answer_says_nothing(kind: OpType) -> None:
-    """It neither shows a loss nor tests anything."""
+    """Such a read neither shows a loss nor tests anything."""
     judgement = judged(in_turn(("append", 5, 0), ("read", 0, None, kind)))
     assert judgement.verdict is Verdict.UNKNOWN
     assert judgement.counts["never-read"] == 1
@@ -122,7 +122,7 @@ def test_a_read_without_an_answer_says_nothing(kind: OpType) -> None:
 
 
 def test_two_values_at_one_offset_are_a_conflict() -> None:
-    """Between two answers, an answer and a read, and two reads that overlap."""
+    """Conflicts exist between two answers, an answer and a read, and two overlapping reads."""
     assert found(judged(in_turn(("append", 5, 0), ("append", 6, 0)))) == {("conflict", "0")}
     assert ("conflict", "0") in found(judged(in_turn(("append", 5, 0), ("append", 6, None), ("read", 0, 6))))
     script = Script()
@@ -134,7 +134,7 @@ def test_two_values_at_one_offset_are_a_conflict() -> None:
 
 
 def test_a_value_that_changes_between_reads_is_named_changed() -> None:
-    """Whatever the appends were answered."""
+    """The answers of the appends do not matter."""
     judgement = judged(
         in_turn(("append", 5, None, INFO), ("append", 6, None, INFO), ("read", 0, 5), ("read", [0, 1], [[0, 6]]))
     )
@@ -143,7 +143,7 @@ def test_a_value_that_changes_between_reads_is_named_changed() -> None:
 
 
 def test_a_value_at_two_offsets_is_duplicated() -> None:
-    """Unless it was appended twice; a failed append is none."""
+    """A value at two offsets is duplicated, unless it was appended twice; a failed append does not count."""
     twice = ("read", [0, 1], [[0, 5], [1, 5]])
     assert found(judged(in_turn(("append", 5, 0), twice))) == {("duplicated", "5")}
     assert judged(in_turn(("append", 5, 0), ("append", 5, 1), twice)).verdict is Verdict.VALID
@@ -152,7 +152,7 @@ def test_a_value_at_two_offsets_is_duplicated() -> None:
 
 
 def test_a_value_that_nobody_appended_is_unexpected() -> None:
-    """Nor whose append failed, nor whose append began only after the read had ended."""
+    """The same holds for a failed append, and for an append that began after the read."""
     for operations, why in (
         ([("read", 0, 7)], "which nobody appended"),
         ([("append", 7, None, FAIL), ("read", 0, 7)], "the append of it by process 0 failed"),
@@ -164,7 +164,7 @@ def test_a_value_that_nobody_appended_is_unexpected() -> None:
 
 
 def test_offsets_follow_real_time() -> None:
-    """Also of an append without an answer, from the first read that has its entry."""
+    """This includes an append without an answer, from the first read with its entry."""
     assert found(judged(in_turn(("append", 5, 8), ("append", 6, 3)))) == {("reordered", "3")}
     judgement = judged(
         in_turn(("append", 5, None, INFO), ("read", 8, 5), ("append", 6, None, INFO), ("read", [3, 3], [[3, 6]]))
@@ -178,7 +178,7 @@ def test_offsets_follow_real_time() -> None:
 
 
 def test_offsets_need_not_be_dense() -> None:
-    """An offset that holds no entry of a client is no hole."""
+    """An offset without an entry of a client is not a loss."""
     assert (
         judged(in_turn(("append", 5, 3), ("append", 6, 9), ("read", [0, 20], [[3, 5], [9, 6]]))).verdict
         is Verdict.VALID
@@ -186,7 +186,7 @@ def test_offsets_need_not_be_dense() -> None:
 
 
 def test_an_append_without_an_offset_is_judged_by_reads() -> None:
-    """It is lost if later reads cover every offset between its neighbours and have it nowhere; else nothing is known."""
+    """It is lost if later reads cover every offset between its neighbours and lack it; otherwise it is unknown."""
     before, lost, after = ("append", 1, 0), ("append", 2, None), ("append", 3, 5)
     judgement = judged(in_turn(before, lost, after, ("read", [0, 3], [[0, 1]]), ("read", 4, None), ("read", 5, 3)))
     assert found(judgement) == {("lost", "2")}
@@ -200,14 +200,14 @@ def test_an_append_without_an_offset_is_judged_by_reads() -> None:
 
 
 def test_values_that_were_appended_more_than_once_are_named() -> None:
-    """The reason says how many there are, since less is known of them."""
+    """The reason has the number of repeated values."""
     judgement = judged(in_turn(("append", 1, None), ("append", 1, None), ("read", [0, 5], [[2, 1]])))
     assert judgement.verdict is Verdict.VALID
     assert "1 values were appended more than once; only answers" in judgement.reason
 
 
 def test_what_was_never_read_is_unknown() -> None:
-    """A history without operations, without reads, or with reads elsewhere tested nothing."""
+    """A history without operations, without reads, or with reads of other offsets tested nothing."""
     for operations in ([], [("append", 5, 0)], [("append", 5, 0), ("read", 7, None)], [("append", 5, None, FAIL)]):
         judgement = judged(in_turn(*operations))
         assert judgement.verdict is Verdict.UNKNOWN
@@ -215,7 +215,7 @@ def test_what_was_never_read_is_unknown() -> None:
 
 
 def test_anomalies_are_bounded_and_counts_are_not() -> None:
-    """Of thousands, a hundred are told in full, of every kind."""
+    """Of thousands of anomalies, a hundred are reported, with all kinds."""
     values = range(3000)
     lost = judged(in_turn(*(("append", value, value) for value in values), ("read", [0, 3000], []), ("read", 3001, 9)))
     assert lost.counts["lost"] == len(values)
@@ -246,7 +246,7 @@ def test_anomalies_are_bounded_and_counts_are_not() -> None:
     ],
 )
 def test_an_operation_of_another_shape_is_refused(operation: tuple[Any, ...], expected: str) -> None:
-    """The error names the event and what was expected."""
+    """The error has the event and the expected form."""
     with pytest.raises(InputError) as error:
         judged(in_turn(("append", 5, 0), operation))
     assert str(error.value).startswith("event 2: ")
@@ -258,7 +258,7 @@ def test_an_operation_of_another_shape_is_refused(operation: tuple[Any, ...], ex
     [(10**17, -(10**17), -5), (10**30, -5, -6), (7 * 10**18, -(10**18), "a\u00e9\n"), (5, -(10**30), -6)],
 )
 def test_ranges_are_read_alike_in_bulk_and_one_by_one(big: int, low: int, text: int | str) -> None:
-    """Integers that no column holds as integers, and values of other kinds, are the same values in a range as elsewhere."""
+    """Large integers and values of other types in a range equal those elsewhere."""
     pairs: list[list[Any]] = [[0, -1], [1, big], [2, text], [3, 7], [4, low]]
     singles = [("append", value, offset) for offset, value in pairs]
     reads = [("read", [0, 4], pairs), *(("read", offset, value) for offset, value in pairs)]

@@ -38,7 +38,7 @@ RANGED = LogOptions(read_share=0.9, range_share=1, range_length=5, recent=10)
 
 
 class Logs:
-    """Correct logs in memory; answers at the end of an operation, when it takes effect."""
+    """Correct logs in memory; an operation takes effect and is answered at its end."""
 
     def __init__(self, *, offsets: bool = True, first: int = 0) -> None:
         self.logs: dict[str | None, dict[int, Any]] = {}
@@ -46,7 +46,7 @@ class Logs:
         self.first = first
 
     def __call__(self, _: int, invocation: Invocation) -> Outcome:
-        """Does an operation."""
+        """Carries out an operation."""
         log = self.logs.setdefault(invocation.key, {})
         value = invocation.value
         if invocation.f == "append":
@@ -67,13 +67,13 @@ def draws(options: LogOptions, number: int, count: int, *, streams: int = 5, see
 def told(
     generator: LogGenerator | WholeLogs | Offsets, f: str, value: Any, result: Any, *, key: str | None = None
 ) -> None:
-    """Tells of an operation that succeeded."""
+    """Returns the events of a successful operation."""
     generator.told(Op(0, 0, OpType.INVOKE, 9, f, value, key))
     generator.told(Op(1, 1, OpType.OK, 9, f, result, key))
 
 
 def reads(generator: LogGenerator, count: int = 50) -> list[Invocation]:
-    """Asks until there are some reads."""
+    """Requests operations until there are some reads."""
     found: list[Invocation] = []
     while len(found) < count:
         answer = generator.ask(Asker(0, 0, "n1", 0, idle=True, workers=frozenset({0})))
@@ -83,7 +83,7 @@ def reads(generator: LogGenerator, count: int = 50) -> list[Invocation]:
 
 
 def test_the_nth_operation_depends_on_seed_stream_and_n_alone() -> None:
-    """Asked together, in turns or alone, each stream gives the same; another seed or stream gives something else."""
+    """Together, in turns or alone, each stream gives the same operations; another seed or stream gives others."""
     options = LogOptions(keys=3)
     alone = [draws(options, number, 200) for number in range(3)]
     together = [Stream(options, seed=1, number=number, streams=5) for number in range(3)]
@@ -132,18 +132,18 @@ def test_the_options_say_how_many_reads_there_are_and_of_what() -> None:
     [{"read_share": 1}, {"read_share": -0.1}, {"range_share": 2}, {"range_length": 0}, {"recent": 0}, {"keys": 0}],
 )
 def test_options_that_test_nothing_are_refused(values: dict[str, Any]) -> None:
-    """By the command line and by the dataclass."""
+    """The command line and the dataclass both refuse them."""
     with pytest.raises(InputError, match=r"expected|read share"):
         build(LogOptions, values)
 
 
 def test_what_a_verdict_depends_on_is_an_option_of_the_judge() -> None:
-    """Whether reads are linearizable, and nothing else."""
+    """The only judging option is `linearizable`."""
     assert [option.name for option in click_options(LogOptions, judging=True)] == ["linearizable"]
 
 
 def test_streams_are_described_the_same_for_the_same_seed() -> None:
-    """What depends on the run is counted back from the highest offset."""
+    """Offsets that depend on the run are relative to the highest one."""
     workload = LogWorkload(LogOptions(read_share=0.8, range_length=4, recent=3))
     described = workload.describe_streams(seed=3, streams=2, count=40)
     assert json.dumps(described) == json.dumps(workload.describe_streams(seed=3, streams=2, count=40))
@@ -153,7 +153,7 @@ def test_streams_are_described_the_same_for_the_same_seed() -> None:
 
 
 def test_a_read_begins_near_the_highest_offset_that_is_known() -> None:
-    """From answers of appends, from reads of an offset that has a value, and from ranges."""
+    """Offsets come from answers of appends, from reads of an offset with a value, and from ranges."""
     generator = LogGenerator(SINGLE, seed=1, streams=1)
     assert {read.value for read in reads(generator)} == {0}
     for f, value, result, highest in (
@@ -172,7 +172,7 @@ def test_a_read_begins_near_the_highest_offset_that_is_known() -> None:
 
 
 def test_a_range_may_end_above_what_is_known() -> None:
-    """What is appended at that time is read at once."""
+    """Reads also cover entries that are appended at that time."""
     generator = LogGenerator(RANGED, seed=1, streams=1)
     told(generator, "append", 7, 500)
     some = reads(generator, 200)
@@ -181,7 +181,7 @@ def test_a_range_may_end_above_what_is_known() -> None:
 
 
 def test_reads_follow_a_log_whose_appends_answer_no_offset() -> None:
-    """What reads find and the number of acknowledged appends say how long it is, whatever offsets the system takes itself."""
+    """Reads and acknowledged appends determine the length, with any offsets of the system's own entries."""
     service = Logs(offsets=False, first=30)
     workload = LogWorkload(LogOptions(read_share=0.5))
     ops = simulate(time_limit(5, workload.generator(seed=4, streams=3)), respond=service)
@@ -191,7 +191,7 @@ def test_reads_follow_a_log_whose_appends_answer_no_offset() -> None:
 
 @pytest.mark.parametrize("result", ["a", True, 1.5, -1, 10**18, {"a": 1}, [1], [["a", 1]], [[]], [[-1, 2]], [None]])
 def test_an_answer_of_any_shape_does_no_harm(result: Any) -> None:
-    """What a client says is foreign; what is no offset is not read later."""
+    """Results that are not offsets are ignored."""
     generator = LogGenerator(SINGLE, seed=1, streams=1)
     told(generator, "append", 1, result)
     told(generator, "read", [0, 5], result)
@@ -200,7 +200,7 @@ def test_an_answer_of_any_shape_does_no_harm(result: Any) -> None:
 
 @pytest.mark.parametrize("service", [Logs(), Logs(offsets=False), Logs(first=7)])
 def test_a_correct_log_is_valid_and_was_tested(service: Logs) -> None:
-    """All appends are read in the end, through final reads of bounded length."""
+    """Final reads of limited length read all appends."""
     workload = LogWorkload(LogOptions(keys=2))
     ops = simulate(
         time_limit(5, workload.generator(seed=4, streams=5)), load=ClosedLoop(concurrency=5), respond=service
@@ -221,7 +221,7 @@ def test_a_correct_log_is_valid_and_was_tested(service: Logs) -> None:
 
 
 def invoked(generator: WholeLogs, *, answer: Any = None) -> list[Any]:
-    """Runs a generator of final reads to its end; returns what it asked, in order."""
+    """Runs a generator of final reads to its end. Returns its operations, in order."""
     ops = simulate(generator, respond=answer or (lambda _, __: Ok([])))
     return [(op.key, op.value[0]) if op.key else op.value[0] for op in ops if op.type is OpType.INVOKE]
 
@@ -236,7 +236,7 @@ def history_of(*results: Any, key: str | None = None) -> list[Op]:
 
 
 def test_final_reads_cover_each_log_and_a_little_more() -> None:
-    """In ranges of a thousand offsets, beyond the highest that is known; also a log of which no offset is known."""
+    """Final reads have ranges of a thousand offsets, beyond the highest known one, also for a log without a known offset."""
     assert invoked(WholeLogs(history_of(RANGE - BEYOND - 1), [None])) == [0]
     assert invoked(WholeLogs(history_of(RANGE - BEYOND), [None])) == [0, RANGE]
     assert invoked(WholeLogs(history_of(None), [None])) == [0]
@@ -245,7 +245,7 @@ def test_final_reads_cover_each_log_and_a_little_more() -> None:
 
 
 def test_final_reads_go_on_where_a_log_is_longer_than_was_known() -> None:
-    """Until a read finds nothing near its end."""
+    """Final reads continue until a read finds nothing near its end."""
     length = 2 * RANGE + 950
 
     def answer(_: int, invocation: Invocation) -> Outcome:
@@ -256,13 +256,13 @@ def test_final_reads_go_on_where_a_log_is_longer_than_was_known() -> None:
 
 
 def test_final_reads_of_a_sparse_log_are_bounded() -> None:
-    """Where offsets are far apart, only ranges with a known offset are read."""
+    """If offsets are far apart, final reads cover only ranges with a known offset."""
     far = (MAX_RANGES + 5) * RANGE + 950
     assert invoked(WholeLogs(history_of(3, far, 5_000_000), [None])) == [0, 5_000_000, far - 950, far + 50]
 
 
 def test_a_final_read_that_fails_is_asked_again_and_then_unknown() -> None:
-    """A bounded number of times; the part names the range."""
+    """A failed read is repeated a limited number of times; the part has the range."""
     generator = LogWorkload().final_generator(history=history_of(0), node=NODE)
     ops = simulate(limit(100, generator), respond=lambda _, __: Info("no-answer"))
     assert sum(op.type is OpType.INVOKE for op in ops) == ATTEMPTS
@@ -287,7 +287,7 @@ def test_a_final_read_that_fails_is_asked_again_and_then_unknown() -> None:
 
 
 def test_operations_that_violate_are_named_in_the_part() -> None:
-    """With the operations as the run recorded them, and the picture of the log."""
+    """The part has the recorded operations, and the plot of the log."""
     history: Sequence[tuple[str, Any, Any]] = (("append", 5, 0), ("append", 6, 1), ("read", [0, 1], [[1, 6]]))
     events = [
         Op(

@@ -1,4 +1,4 @@
-"""What a queue lost, gave twice, invented or reordered, is found; and nothing else is said to be."""
+"""The judge of queues: it finds exactly the violations, compared with a brute force."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def judge(operations: Sequence[Operation], **options: Any) -> Judgement:
 
 
 def kinds(found: Judgement) -> Counter[str]:
-    """Returns how many anomalies there are of each kind."""
+    """Returns the number of anomalies of each kind."""
     return Counter(anomaly.kind for anomaly in found.anomalies)
 
 
@@ -52,7 +52,7 @@ def drain(start: int, end: int | None, values: Sequence[Value] = (), process: in
 
 
 def test_what_came_out_is_ok() -> None:
-    """By a dequeue or a drain; a value whose enqueue has no answer is recovered if it came out."""
+    """Values come out by a dequeue or a drain; if the enqueue has no answer, the value is recovered."""
     found = judge([put(0, 1, 1), put(2, 3, 2), put(4, None, 3), take(6, 7, 1), drain(8, 9, [2, 3])])
     assert found.verdict is Verdict.VALID
     assert found.counts == {
@@ -78,11 +78,11 @@ def test_an_acknowledged_value_that_a_drain_did_not_find_is_lost() -> None:
         [put(0, 1, 1), drain(2, 3, [1]), put(4, 5, 2)],  # not drained after it
         [put(0, 1, 1), drain(2, 3, [1]), put(4, 7, 2), drain(6, 8, [])],  # the drain may have been empty before it
         [put(0, 1, 1), put(2, 3, 2), take(4, 5, 1)],  # never drained
-        [put(0, 1, 1), drain(2, None), put(4, 5, 2), drain(6, 7, [1])],  # the unanswered drain may have it
+        [put(0, 1, 1), drain(2, None), put(4, 5, 2), drain(6, 7, [1])],  # the unanswered drain may have taken it
     ],
 )
 def test_a_loss_that_could_not_be_seen_is_unknown(history: Sequence[Operation]) -> None:
-    """No value is lost as long as nobody found the queue empty, and it is not valid either."""
+    """Without a successful drain, no value is lost, and the verdict is not valid either."""
     found = judge(history)
     assert found.verdict is Verdict.UNKNOWN
     assert found.counts["lost"] == 0
@@ -95,7 +95,7 @@ def test_a_queue_of_which_all_came_out_needs_no_drain() -> None:
 
 
 def test_a_dequeue_without_an_answer_excuses_one_missing_value() -> None:
-    """Two are missing and one dequeue is: one value is lost, and the sentence says that it may be either."""
+    """Two values and one dequeue's answer are missing: one value is lost, and the explanation has both possibilities."""
     history = [put(0, 1, 1), put(2, 3, 2), put(4, 5, 3), take(6, None, None), drain(8, 9, [1])]
     found = judge(history)
     assert found.counts["lost"] == 1
@@ -109,13 +109,13 @@ def test_a_dequeue_without_an_answer_excuses_one_missing_value() -> None:
 
 
 def test_a_dequeue_that_began_after_the_drain_excuses_nothing() -> None:
-    """The value was gone before."""
+    """A dequeue that began after the drain does not excuse the value."""
     assert judge([put(0, 1, 1), drain(2, 3, []), take(4, None, None)]).counts["lost"] == 1
     assert judge([put(0, 1, 1), drain(2, 5, []), take(4, None, None, 3)]).counts["lost"] == 0
 
 
 def test_a_value_that_came_out_twice_is_duplicated() -> None:
-    """It is counted, as in Jepsen's total-queue; with exactly-once and at-most-once it is an anomaly."""
+    """Duplicates are counted, as in Jepsen's total-queue; with exactly-once and at-most-once they are anomalies."""
     history = [put(0, 1, "a"), take(2, 3, "a"), take(4, 5, "a"), drain(6, 7, [])]
     found = judge(history)
     assert found.verdict is Verdict.VALID
@@ -131,7 +131,7 @@ def test_a_value_that_came_out_twice_is_duplicated() -> None:
 
 
 def test_at_most_once_may_lose() -> None:
-    """A lost value is counted, and is no anomaly."""
+    """A lost value is counted, and is not an anomaly."""
     found = judge([put(0, 1, 1), put(2, 3, 2), drain(4, 5, [1])], delivery=Delivery.AT_MOST_ONCE)
     assert found.verdict is Verdict.VALID
     assert found.counts["lost"] == 1
@@ -147,7 +147,7 @@ def test_at_most_once_may_lose() -> None:
     ],
 )
 def test_a_value_from_nowhere_is_unexpected(history: Sequence[Operation], why: str) -> None:
-    """It was never put in, its enqueue failed, or it came out before its enqueue began."""
+    """A value is unexpected without an enqueue, with a failed one, or before its enqueue began."""
     found = judge(history)
     assert kinds(found)["unexpected"] == 1
     assert why in found.anomalies[0].explanation
@@ -172,7 +172,7 @@ ORDERED = [
 def test_values_that_come_out_the_other_way_round_are_reordered(
     order: Order, history: Sequence[Operation], reordered: int
 ) -> None:
-    """Of one producer, or of all in real time, as the option says; operations at the same time have no order."""
+    """The option chooses the order of each producer or of all in real time; concurrent operations have no order."""
     found = judge(history, order=order)
     assert found.counts["reordered"] == kinds(found)["reordered"] == reordered
     assert "reordered" not in judge(history).counts
@@ -180,7 +180,7 @@ def test_values_that_come_out_the_other_way_round_are_reordered(
 
 
 def test_a_reordered_pair_is_told() -> None:
-    """Both enqueues and both dequeues; the decisive one is that of the value that came out too early."""
+    """The anomaly has both enqueues and both dequeues; the decisive one is that of the early value."""
     (anomaly,) = judge(ORDERED[0][1], order=Order.PRODUCER).anomalies
     assert (anomaly.rows, anomaly.decisive) == ((0, 1, 2, 3), 2)
     assert anomaly.explanation == (
@@ -193,14 +193,14 @@ def test_a_reordered_pair_is_told() -> None:
     "history", [[], [put(0, None, 1), drain(2, 3, [1])], [put(0, 1, 1), take(2, None, None), drain(4, 5)]]
 )
 def test_nothing_tested_is_unknown(history: Sequence[Operation]) -> None:
-    """No acknowledged enqueue, or nothing that came out."""
+    """Without an acknowledged enqueue, or without a value that came out, nothing was tested."""
     found = judge(history)
     assert found.verdict is Verdict.UNKNOWN
     assert "nothing was tested" in found.reason
 
 
 def test_an_order_without_two_values_is_unknown() -> None:
-    """Who asks for an order is told that none was tested."""
+    """With an order option, the reason says that no order was tested."""
     assert judge([put(0, 1, 1), drain(2, 3, [1])], order=Order.REALTIME).verdict is Verdict.UNKNOWN
 
 
@@ -211,16 +211,16 @@ def test_an_order_without_two_values_is_unknown() -> None:
         (done(4, 5, 0, "enqueue", None, None), "event 4: expected an enqueue of a value, found null"),
         (
             done(4, 5, 0, "dequeue", None, None),
-            "expected a dequeue to answer a value, or to fail where the queue is empty",
+            "expected a dequeue that returns a value, or fails if the queue is empty",
         ),
-        (done(4, 5, 0, "drain", None, 7), "event 4: expected a drain to answer a list of values"),
-        (done(4, 5, 0, "drain", None, None), "expected a drain to answer a list of values"),
-        (done(4, 5, 0, "drain", None, {"a": 1}), "expected a drain to answer a list of values"),
+        (done(4, 5, 0, "drain", None, 7), "event 4: expected a drain that returns a list of values"),
+        (done(4, 5, 0, "drain", None, None), "expected a drain that returns a list of values"),
+        (done(4, 5, 0, "drain", None, {"a": 1}), "expected a drain that returns a list of values"),
         (done(4, 5, 0, "drain", None, [1, None]), "without null in it"),
     ],
 )
 def test_what_is_no_queue_is_refused(operation: Operation, expected: str) -> None:
-    """The sentence names the operation and what was expected."""
+    """The error has the operation and the expected form."""
     with pytest.raises(InputError, match=expected):
         judge([put(0, 1, 1), operation])
 
@@ -236,7 +236,7 @@ VALUES: dict[str, list[Value]] = {
 
 @pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
 def test_values_may_be_anything(values: list[Value]) -> None:
-    """A value is itself wherever it stands: in an enqueue, a dequeue or a drain of one, two or more values."""
+    """Equal values match in an enqueue, a dequeue, and a drain of one, two or more values."""
     puts = [put(2 * n, 2 * n + 1, value) for n, value in enumerate(values)]
     for cut in range(7):
         rest = values[cut:]
@@ -253,11 +253,11 @@ def test_values_may_be_anything(values: list[Value]) -> None:
             assert subjects["lost"] == rest[-1]
 
 
-# A brute force: every way in which enqueues, answered and unanswered takes can belong to each other.
+# The brute force tries every assignment of takes, answered or not, to enqueues.
 
 
 def random_history(seed: int, *, unique: bool) -> Sequence[Operation]:
-    """Returns a small history of a queue that does anything."""
+    """Returns a small history of a queue with random results."""
     draws = random.Random(seed)
     fresh = itertools.count(1)
 
@@ -281,7 +281,7 @@ def random_history(seed: int, *, unique: bool) -> Sequence[Operation]:
 
 
 def shuffled_history(seed: int) -> Sequence[Operation]:
-    """Returns a history of a queue that gives what is in it in any order, and sometimes twice."""
+    """Returns a history of a queue that returns its values in any order, and sometimes twice."""
     draws = random.Random(seed)
     fresh = itertools.count(1)
     inside: list[int] = []
@@ -325,7 +325,7 @@ def takes_of(operations: Iterable[Operation]) -> list[tuple[Value, Operation, in
 
 
 def most_pairs(edges: Sequence[Sequence[int]]) -> int:
-    """Returns how many of some claims can have a supply of their own, by trying everything."""
+    """Returns the size of a maximum matching of claims and supplies, by exhaustive search."""
     best = 0
     for choice in itertools.product(*([None, *each] for each in edges)):
         used = [supply for supply in choice if supply is not None]
@@ -335,7 +335,7 @@ def most_pairs(edges: Sequence[Sequence[int]]) -> int:
 
 
 def brute(operations: Sequence[Operation]) -> dict[str, int]:
-    """Returns the counts, each by trying everything."""
+    """Returns the counts, each by exhaustive search."""
     puts = [operation for operation in operations if operation.f == "enqueue"]
     takes = takes_of(operations)
     sources = [
@@ -362,7 +362,7 @@ def brute(operations: Sequence[Operation]) -> dict[str, int]:
             ]
             claims.append((p.value, free, lent, n))
     lost = 0 if not claims else NEVER
-    # Which of several puts of one value are missing is not known: the best case counts.
+    # It is unknown which of several puts of one value are missing: the best case counts.
     by_value: dict[Value, list[tuple[Value, bool, list[int], int]]] = defaultdict(list)
     for claim in claims:
         by_value[claim[0]].append(claim)
@@ -396,7 +396,7 @@ def brute_reordered(operations: Sequence[Operation], order: Order) -> set[int]:
 
 @pytest.mark.parametrize("unique", [True, False], ids=["unique", "repeated"])
 def test_the_judge_agrees_with_a_brute_force(unique: bool) -> None:
-    """Every count of small histories is that of trying everything; repeated values included."""
+    """The counts of small histories equal those of the exhaustive search, repeated values included."""
     seen: Counter[str] = Counter()
     for seed in range(250):
         history = random_history(seed, unique=unique)
@@ -411,7 +411,7 @@ def test_the_judge_agrees_with_a_brute_force(unique: bool) -> None:
 
 @pytest.mark.parametrize("order", [Order.PRODUCER, Order.REALTIME])
 def test_the_order_agrees_with_a_brute_force(order: Order) -> None:
-    """The same values are overtaken as when all pairs are compared."""
+    """The overtaken values equal those of a comparison of all pairs."""
     seen = 0
     for seed in range(200):
         history = random_history(seed, unique=True) if seed % 5 == 0 else shuffled_history(seed)

@@ -1,4 +1,4 @@
-"""What the queue workload asks, and the parts of its verdict."""
+"""The operations of the queue workload, and the parts of its verdict."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def drawn(number: int, count: int, options: QueueOptions | None = None, *, strea
 
 
 def test_the_nth_operation_depends_on_seed_stream_and_n_alone() -> None:
-    """Whatever other streams do, and however many operations are wanted."""
+    """The n-th operation of a stream does not depend on other streams or on the number of operations."""
     both = [Stream(QueueOptions(), seed=1, number=number, streams=4) for number in (0, 1)]
     turns = [(both[0].next(), both[1].next()) for _ in range(100)]
     assert [one for one, _ in turns] == drawn(0, 200)[:100]
@@ -44,7 +44,7 @@ def test_the_nth_operation_depends_on_seed_stream_and_n_alone() -> None:
 
 
 def test_no_value_is_put_in_twice() -> None:
-    """Neither into one queue nor into two, by whatever stream."""
+    """All enqueued values are distinct, over all queues and streams."""
     values = [draw.value for number in range(4) for draw in drawn(number, 200) if draw.f == "enqueue"]
     assert len(values) > 300
     assert len(set(values)) == len(values)
@@ -60,7 +60,7 @@ def test_queues_and_the_share_are_those_of_the_options() -> None:
 
 
 def test_a_preview_is_what_will_be_asked() -> None:
-    """Byte for byte the same each time, and what the generator gives."""
+    """The description is always the same, and equals the generator's operations."""
     workload = QueueWorkload()
     first, second = (json.dumps(workload.describe_streams(seed=1, streams=4, count=30)) for _ in range(2))
     assert first == second
@@ -74,12 +74,12 @@ def test_a_preview_is_what_will_be_asked() -> None:
 
 
 def test_the_default_is_what_total_queue_holds_a_queue_to() -> None:
-    """A value that comes out twice is no anomaly, and no order is asked for."""
+    """By default, duplicates are not anomalies, and no order is checked."""
     assert (QueueOptions().delivery, QueueOptions().order) == (Delivery.AT_LEAST_ONCE, Order.NONE)
 
 
 def test_options_come_from_the_command_line() -> None:
-    """Those that judge are the delivery and the order."""
+    """The judging options are the delivery and the order."""
     values = {"delivery": "exactly-once", "order": "realtime", "queues": 2, "enqueue_share": 0.4}
     options = build(QueueOptions, values)
     assert options == QueueOptions(delivery=Delivery.EXACTLY_ONCE, order=Order.REALTIME, queues=2, enqueue_share=0.4)
@@ -94,7 +94,7 @@ def test_options_that_would_test_nothing_are_refused(options: dict[str, float]) 
 
 
 def test_each_queue_that_was_used_is_drained_in_the_end() -> None:
-    """A drain that does not succeed is asked again."""
+    """A drain that does not succeed is repeated."""
     history = simulate(QueueWorkload().generator(seed=1, streams=3), stop_s=1)
     answers: Iterator[Outcome] = iter([Fail("not-leader"), Info("timeout"), Ok([1])])
 
@@ -110,7 +110,7 @@ def test_each_queue_that_was_used_is_drained_in_the_end() -> None:
 
 
 def test_each_queue_is_judged_by_itself() -> None:
-    """One value in two queues is two values; the worst queue decides, and its operations are shown."""
+    """Each queue has its own values; the worst queue decides, and the part has its operations."""
     operations = [
         done(0, 1, 0, "enqueue", 1, 1, key="a"),
         done(2, 3, 0, "enqueue", 1, 1, key="b"),
@@ -127,7 +127,7 @@ def test_each_queue_is_judged_by_itself() -> None:
 
 
 def test_a_run_without_operations_is_unknown() -> None:
-    """Nothing tested is never valid."""
+    """A run that tested nothing is not valid."""
     (part,) = QueueWorkload().check([], Observed())
     assert part.verdict is Verdict.UNKNOWN
 

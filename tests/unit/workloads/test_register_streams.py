@@ -1,4 +1,4 @@
-"""The operations of the register workload: what the seed says, and nothing else."""
+"""The operations of the register workload depend only on the seed and the options."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def draws(options: RegisterOptions, number: int, count: int, *, streams: int = 5
 
 @pytest.mark.parametrize("options", [UNIQUE, SMALL])
 def test_the_nth_operation_depends_on_seed_stream_and_n_alone(options: RegisterOptions) -> None:
-    """Asked together, in turns or alone, each stream gives the same."""
+    """Together, in turns or alone, each stream gives the same operations."""
     alone = [draws(options, number, 200) for number in range(3)]
     together = [Stream(options, seed=1, number=number, streams=5) for number in range(3)]
     turns: list[list[Draw]] = [[], [], []]
@@ -45,7 +45,7 @@ def test_the_nth_operation_depends_on_seed_stream_and_n_alone(options: RegisterO
 
 
 def test_another_seed_gives_other_operations() -> None:
-    """And another stream does as well."""
+    """Another stream also gives other operations."""
     assert draws(UNIQUE, 0, 50, seed=1) != draws(UNIQUE, 0, 50, seed=2)
     assert [draw.f for draw in draws(UNIQUE, 0, 50)] != [draw.f for draw in draws(UNIQUE, 1, 50)]
 
@@ -65,7 +65,7 @@ def test_unique_values_are_unique(streams: int, count: int, seed: int) -> None:
 
 
 def test_small_values_are_all_of_the_domain() -> None:
-    """Written and expected ones, evenly."""
+    """Written and expected values are distributed evenly."""
     some = [draw for draw in draws(SMALL, 0, 8000) if draw.f == "cas"]
     for counts in (Counter(draw.value for draw in some), Counter(draw.expected for draw in some)):
         assert set(counts) == set(range(SMALL_DOMAIN))
@@ -73,7 +73,7 @@ def test_small_values_are_all_of_the_domain() -> None:
 
 
 def test_the_mix_is_that_of_the_options() -> None:
-    """Over 8000 operations the shares are the parts that were asked for."""
+    """Over 8000 operations, the shares agree with the mix."""
     options = RegisterOptions(mix="5:2:1")
     counts = Counter(draw.f for draw in draws(options, 0, 8000))
     assert counts["read"] / 8000 == pytest.approx(5 / 8, abs=0.02)
@@ -81,7 +81,7 @@ def test_the_mix_is_that_of_the_options() -> None:
 
 
 def test_hot_keys_have_their_share_all_the_time() -> None:
-    """Evenly among them, from the beginning to the end."""
+    """Hot keys are used evenly, from the beginning to the end."""
     options = RegisterOptions(hot_keys=3, hot_share=0.3)
     keys = [draw.key for draw in draws(options, 0, 9000)]
     for part in (keys[:3000], keys[6000:]):
@@ -96,14 +96,14 @@ def test_hot_keys_have_their_share_all_the_time() -> None:
     [(RegisterOptions(hot_keys=0), "k"), (RegisterOptions(hot_share=0), "k"), (RegisterOptions(hot_share=1), "h")],
 )
 def test_there_may_be_only_one_sort_of_keys(options: RegisterOptions, prefix: str) -> None:
-    """No hot keys, or nothing else."""
+    """With the extreme shares, there are no hot keys, or only hot keys."""
     assert {draw.key[0] for draw in draws(options, 0, 500)} == {prefix}
 
 
 @settings(deadline=None)
 @given(streams=st.integers(1, 60), ops_per_key=st.integers(1, 150))
 def test_other_keys_live_for_a_limited_number_of_operations(streams: int, ops_per_key: int) -> None:
-    """Never more than the options say over all streams, in the order of their numbers, and left for good."""
+    """Keys have at most the number of operations in the options, come in order, and are not used again."""
     options = RegisterOptions(hot_keys=0, ops_per_key=ops_per_key)
     totals: Counter[str] = Counter()
     for number in range(streams):
@@ -117,7 +117,7 @@ def test_other_keys_live_for_a_limited_number_of_operations(streams: int, ops_pe
 @settings(deadline=None)
 @given(streams=st.integers(1, 60), ops_per_key=st.integers(1, 150))
 def test_as_many_streams_as_a_key_allows_meet_there(streams: int, ops_per_key: int) -> None:
-    """Groups are of neighbours and of even sizes; two groups never share a key, and a stream stays long enough to meet."""
+    """Groups have neighbours and equal sizes; two groups never share a key, and streams of a group overlap."""
     groups = [group_of(number, streams, ops_per_key) for number in range(streams)]
     sizes = Counter(group.number for group in groups)
     assert [group.number for group in groups] == sorted(group.number for group in groups)
@@ -131,7 +131,7 @@ def test_as_many_streams_as_a_key_allows_meet_there(streams: int, ops_per_key: i
 
 
 def test_a_preview_is_the_same_byte_for_byte() -> None:
-    """`labrys plan` prints it; what only the run knows has a name."""
+    """`labrys plan` prints the operations; values that only the run knows have a name."""
     workload = RegisterWorkload()
     first, second = (json.dumps(workload.describe_streams(seed=3, streams=4, count=30)) for _ in range(2))
     assert first == second
@@ -144,7 +144,7 @@ def test_a_preview_is_the_same_byte_for_byte() -> None:
 
 
 def test_a_preview_is_what_will_be_asked() -> None:
-    """The same operations in the same order as the stream gives them."""
+    """The description has the stream's operations in the same order."""
     preview = RegisterWorkload(SMALL).describe_streams(seed=3, streams=4, count=30)
     for stream in preview:
         drawn = draws(SMALL, stream["stream"], 30, streams=4, seed=3)
@@ -157,7 +157,7 @@ def test_a_preview_is_what_will_be_asked() -> None:
 
 @pytest.mark.parametrize("text", ["", "2:1", "1:2:3:4", "a:b:c", "-1:1:1", "1:nan:1", "1e9:1:1"])
 def test_a_mix_that_is_none_is_refused(text: str) -> None:
-    """The message shows what is expected."""
+    """The error has the expected form."""
     with pytest.raises(InputError, match=r"e\.g\. 2:1:1"):
         parse_mix(text)
 
@@ -176,13 +176,13 @@ def test_a_mix_that_is_none_is_refused(text: str) -> None:
     ],
 )
 def test_options_that_would_test_nothing_are_refused(options: dict[str, float | str]) -> None:
-    """A mix without reads, without changes, or of nothing known."""
+    """A mix without reads, without changes, or with another form is an error."""
     with pytest.raises(InputError):
         RegisterOptions(**options)  # type: ignore[arg-type]
 
 
 def test_options_come_from_the_command_line() -> None:
-    """Under the names of its parameters."""
+    """The options have the names of their parameters."""
     values = {"values": "small", "mix": "3:2:1", "hot_keys": 1, "hot_share": 0.25, "ops_per_key": 60, "other": 1}
     options = build(RegisterOptions, values)
     assert options == RegisterOptions(values=Values.SMALL, mix="3:2:1", hot_keys=1, hot_share=0.25, ops_per_key=60)

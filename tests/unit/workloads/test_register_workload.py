@@ -31,13 +31,13 @@ NODE = Node(name="n1", address="10.0.0.1")
 
 
 class Registers:
-    """Correct registers in memory; answers at the end of an operation, when it takes effect."""
+    """Correct registers in memory; an operation takes effect and is answered at its end."""
 
     def __init__(self) -> None:
         self.values: dict[str | None, Any] = {}
 
     def __call__(self, _: int, invocation: Invocation) -> Outcome:
-        """Does an operation."""
+        """Carries out an operation."""
         key, value = invocation.key, invocation.value
         match invocation.f:
             case "read":
@@ -52,12 +52,12 @@ class Registers:
 
 
 def answered(generator: RegisterGenerator, op_type: OpType, f: str, value: Any, key: str = "h0") -> None:
-    """Tells a generator of a completion."""
+    """Gives a completion to a generator."""
     generator.told(Op(0, 0, op_type, 9, f, value, key))
 
 
 def next_cas(generator: RegisterGenerator) -> Invocation | None:
-    """Asks until the next compare-and-set on the hot key; None if reads take its place."""
+    """Returns the next compare-and-set on the hot key; None if reads replace it."""
     for _ in range(200):
         answer = generator.ask(Asker(0, 0, "n1", 0, idle=True, workers=frozenset({0})))
         assert isinstance(answer, Invocation)
@@ -73,7 +73,7 @@ def generator() -> RegisterGenerator:
 
 
 def test_a_cas_expects_what_was_seen_last(generator: RegisterGenerator) -> None:
-    """By a read, a write or a cas of anyone that is known to have happened."""
+    """The latest value comes from any read, write or cas that certainly happened."""
     for f, value, expected in (("read", 5, 5), ("write", 7, 7), ("cas", [7, 9], 9)):
         answered(generator, OpType.OK, f, value)
         cas = next_cas(generator)
@@ -83,7 +83,7 @@ def test_a_cas_expects_what_was_seen_last(generator: RegisterGenerator) -> None:
 
 
 def test_a_cas_without_anything_seen_is_a_read(generator: RegisterGenerator) -> None:
-    """Nothing is known at first, nor after a read of null, nor of other keys, nor from what may not have happened."""
+    """There is no latest value at first, after a read of null, from other keys, or from indeterminate operations."""
     assert next_cas(generator) is None
     answered(generator, OpType.OK, "write", 3, key="k0")
     answered(generator, OpType.INFO, "write", 3)
@@ -98,7 +98,7 @@ def test_a_cas_without_anything_seen_is_a_read(generator: RegisterGenerator) -> 
 
 @pytest.mark.parametrize("value", ["text", [1], {"a": 1}, 1.5, [[], []]])
 def test_an_answer_of_any_shape_does_no_harm(generator: RegisterGenerator, value: Any) -> None:
-    """What a client says is foreign; what is no register's value is not expected later."""
+    """Results that are not values of a register are ignored."""
     for f in ("read", "write", "cas"):
         answered(generator, OpType.OK, f, value)
     assert next_cas(generator) is None
@@ -106,7 +106,7 @@ def test_an_answer_of_any_shape_does_no_harm(generator: RegisterGenerator, value
 
 @pytest.mark.parametrize("values", Values)
 def test_workers_get_their_streams_whatever_the_system_does(values: Values) -> None:
-    """Slow or quick, failing or not: the n-th operation of a worker is the n-th of its stream, but for unseen expectations."""
+    """The n-th operation of a worker is the n-th of its stream, for any answers, except for a cas without a latest value."""
     workload = RegisterWorkload(RegisterOptions(values=values))
     for latency_s, respond in ((0.001, Registers()), (0.05, lambda _, __: Fail("no"))):
         ops = simulate(
@@ -128,7 +128,7 @@ def test_workers_get_their_streams_whatever_the_system_does(values: Values) -> N
 
 @pytest.mark.parametrize("values", Values)
 def test_a_correct_system_is_valid_and_was_tested(values: Values) -> None:
-    """All parts are valid, and compare-and-sets succeed often enough to matter."""
+    """All parts are valid, and enough compare-and-sets succeed."""
     workload = RegisterWorkload(RegisterOptions(values=values))
     ops = simulate(
         time_limit(5, workload.generator(seed=4, streams=5)), load=ClosedLoop(concurrency=5), respond=Registers()
@@ -143,7 +143,7 @@ def test_a_correct_system_is_valid_and_was_tested(values: Values) -> None:
 
 
 def test_every_key_is_read_at_the_end() -> None:
-    """Each once, in the order in which the run touched them, by workers that share them."""
+    """Each key is read once, in the order of its first use; the workers share the keys."""
     workload = RegisterWorkload()
     history = simulate(limit(300, workload.generator(seed=4, streams=3)))
     ops = simulate(workload.final_generator(history=history, node=NODE), load=ClosedLoop(concurrency=5))
@@ -155,7 +155,7 @@ def test_every_key_is_read_at_the_end() -> None:
 
 @pytest.mark.parametrize("outcome", [Fail("not-leader"), Info("timeout")])
 def test_a_final_read_that_did_not_succeed_is_tried_again(outcome: Outcome) -> None:
-    """Until it did, and a bounded number of times; the other keys do not wait for it."""
+    """A failed read is repeated a limited number of times; the other keys do not wait for it."""
     tries: Counter[str | None] = Counter()
 
     def respond(_: int, invocation: Invocation) -> Outcome:
@@ -221,7 +221,7 @@ def test_a_stale_read_is_invalid_with_a_counterexample() -> None:
     ],
 )
 def test_a_run_whose_reads_saw_nothing_of_others_is_unknown(operations: list[Operation]) -> None:
-    """One's own values, null, unanswered reads and other keys prove nothing."""
+    """Own values, null, unanswered reads and other keys do not count."""
     part = reads_saw_writes(operations)
     assert part.verdict is Verdict.UNKNOWN
     assert "nothing was tested" in part.reason
@@ -236,21 +236,21 @@ def test_a_run_whose_reads_saw_nothing_of_others_is_unknown(operations: list[Ope
     ],
 )
 def test_a_read_of_another_process_write_counts(write: Operation) -> None:
-    """By a write or a cas, known to have happened or shown to by the read."""
+    """Writes and compare-and-sets count, also without an answer."""
     part = reads_saw_writes([write, operation(1, 1, "read", 1)])
     assert part.verdict is Verdict.VALID
     assert part.details == {"reads": 1, "of_others": 1}
 
 
 def test_a_result_of_any_shape_is_judged() -> None:
-    """A list where a number belongs is a value that nobody wrote."""
+    """A list instead of a number is a value without a write."""
     operations = [operation(0, 0, "write", 1), operation(1, 1, "read", [1, {"a": []}])]
     assert linearizability("cas-register", operations)[0].verdict is Verdict.INVALID
     assert reads_saw_writes(operations).verdict is Verdict.UNKNOWN
 
 
 def test_final_reads_are_counted_by_key_and_node() -> None:
-    """A key that could not be read is unknown, and named; the sentence names the nodes, and the keys that one lacks."""
+    """An unread key makes the part unknown; the reason has the nodes, and the number of keys through each."""
     written = [operation(0, 0, "write", 1), operation(1, 0, "write", 1, key="k0")]
     through = Outcomes(through=("n2", "n1"), left_out={"n3": "did not become leader in 15 s"})
     first = operation(2, 1, "read", 1, phase=FINAL_PHASE, node="n2")
@@ -275,7 +275,7 @@ def test_final_reads_are_counted_by_key_and_node() -> None:
 
 
 def test_final_reads_that_were_asked_for_are_never_absent() -> None:
-    """What a test should have and could not produce is unknown with the reason; what it does not ask for is left out."""
+    """Missing final reads make the part unknown, with the reason; without final reads in the test, there is no such part."""
     written = [operation(0, 0, "write", 1), operation(1, 1, "read", 1)]
     workload = RegisterWorkload()
     for operations, reads, reason in (

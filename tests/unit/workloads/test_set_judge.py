@@ -1,4 +1,4 @@
-"""The judge of sets: the sort of each element, the verdict, and what it says."""
+"""The judge of sets: the kind of each element, the verdict, and the reasons."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def read(begin: int, end: int, *elements: Any) -> Operation:
 
 
 def sort_of(element: Any, operations: list[Operation]) -> str | None:
-    """Says the sort of an element by the words of the judge's docstring, with no regard to speed."""
+    """Returns the kind of an element, directly by the judge's docstring."""
     same = [each for each in operations if each.f == "add" and identity(each.value) == identity(element)]
     may = [each for each in same if each.type is not OpType.FAIL]
     reads = [each for each in operations if each.f == "read" and each.type is OpType.OK]
@@ -68,7 +68,7 @@ def ended(each: Operation) -> int:
 
 
 def overlapping(source: random.Random) -> list[Operation]:
-    """Returns operations of which many overlap, with reads of anything."""
+    """Returns many overlapping operations, with random reads."""
     size, adds = source.randint(3, 7), source.randint(2, 3)
     begins = [source.uniform(0, 0.5) if place < adds else source.uniform(0.2, 1) for place in range(size)]
     times = [*begins, *(begin + source.uniform(0, 0.7) for begin in begins)]
@@ -119,7 +119,7 @@ def drawn(seed: int) -> list[Operation]:
 
 
 def test_sorts_and_verdicts_are_those_of_a_brute_force() -> None:
-    """Each element has the sort that its definition gives; the verdict is that of the search through all orders."""
+    """Each element has the kind of its definition; the verdict equals that of a search through all orders."""
     verdicts: Counter[tuple[Verdict, bool]] = Counter()
     sorts: Counter[str] = Counter()
     alone = 0
@@ -168,7 +168,7 @@ def test_every_anomaly_shows_a_part_that_is_wrong_by_itself() -> None:
 
 
 def only(each: Operation, elements: set[Any]) -> Operation:
-    """Returns a read as if it were one of some elements."""
+    """Returns a read restricted to some elements."""
     if each.f == "add" or each.type is not OpType.OK:
         return each
     kept = [member for member in each.result if identity(member) in elements]
@@ -176,7 +176,7 @@ def only(each: Operation, elements: set[Any]) -> Operation:
 
 
 def test_a_lost_element_says_since_when() -> None:
-    """The figures and the sentence have the last read with it and the first without."""
+    """Figures and explanation have the last read with the element and the first without it."""
     found = judged([add(0, 1, 5), add(2, 3, 6), read(4, 5, 5, 6), read(10, 11, 6), read(12, 13, 6)])
     assert found.verdict is Verdict.INVALID
     assert found.counts["lost"] == 1
@@ -191,7 +191,7 @@ def test_a_lost_element_says_since_when() -> None:
 
 
 def test_a_stale_element_says_from_when_until_when() -> None:
-    """First missed, last missed, and there again; the worst are listed with their latencies."""
+    """The figures have the first and last miss of the worst elements, with their latencies."""
     history = [add(0, 1, 5), read(2, 3, 5), read(6, 7), read(8, 9, 5), read(20, 21), read(30, 31, 5)]
     found = judged(history)
     (anomaly,) = found.anomalies
@@ -210,7 +210,7 @@ def test_a_stale_element_says_from_when_until_when() -> None:
 
 
 def test_reads_must_fit_together() -> None:
-    """Two reads that saw two adds in different orders, or a read that skips an add before another, are invalid."""
+    """Two reads with different orders of two adds, or a read that skips an earlier add, are invalid."""
     crossed = [add(0, 20, 1), add(1, 21, 2), read(2, 12, 1), operation(3, 13, "read", None, [2], process=3)]
     assert judged([*crossed, read(30, 31, 1, 2)]).anomalies[0].kind == "incomparable"
     skipping = [read(0, 9, 2), add(1, 2, 1), add(3, 4, 2), operation(10, 11, "read", None, [1, 2], process=3)]
@@ -243,19 +243,19 @@ def test_what_was_not_read_is_unknown(operations: list[Operation], reason: str) 
 
 @pytest.mark.parametrize("result", [None, 5, "5", {"5": 1}, True])
 def test_a_read_of_something_else_than_a_list_is_refused(result: Any) -> None:
-    """The message names the event and says what was expected."""
+    """The error has the event and the expected form."""
     with pytest.raises(InputError, match="event 3: expected the list of a set's elements"):
         judged([add(0, 1, 5), operation(2, 3, "read", None, result)])
 
 
 def test_a_function_of_no_set_is_refused() -> None:
-    """A history of another workload is not judged."""
+    """A history of another workload is an error."""
     with pytest.raises(InputError, match="event 2: a set has the functions add and read, found 'write'"):
         judged([add(0, 1, 5), operation(2, 3, "write", 1, 1)])
 
 
 def test_the_order_of_rows_does_not_matter() -> None:
-    """Only indexes count; rows may come in any order."""
+    """Only indexes count; rows can have any order."""
     for seed in range(100):
         operations = drawn(seed)
         shuffled = random.Random(seed).sample(operations, len(operations))

@@ -1,4 +1,4 @@
-"""What the set workload asks, and the parts of its verdict."""
+"""The operations of the set workload, and the parts of its verdict."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Sets:
         self.sets: dict[str | None, list[int]] = {}
 
     def __call__(self, _: int, invocation: Invocation) -> Outcome:
-        """Does an operation."""
+        """Carries out an operation."""
         members = self.sets.setdefault(invocation.key, [])
         if invocation.f == "read":
             return Ok(list(members))
@@ -49,7 +49,7 @@ def drawn(number: int, count: int, options: SetOptions | None = None, *, streams
 
 
 def test_the_nth_operation_depends_on_seed_stream_and_n_alone() -> None:
-    """Whatever other streams do, whatever the answers are, and however many operations are wanted."""
+    """The n-th operation of a stream does not depend on other streams, on answers, or on the number of operations."""
     generator = SetWorkload().generator(seed=1, streams=4)
     askers = [Asker(number, number, "n1", 0, idle=True, workers=frozenset(range(4))) for number in range(4)]
     turns = [(generator.ask(askers[0]), generator.ask(askers[1])) for _ in range(300)]
@@ -59,7 +59,7 @@ def test_the_nth_operation_depends_on_seed_stream_and_n_alone() -> None:
 
 
 def test_no_element_is_added_twice() -> None:
-    """Neither to one set nor to two, by whatever stream."""
+    """All elements are distinct, over all sets and streams."""
     options = SetOptions(keys=3)
     added = [each.value for number in range(4) for each in drawn(number, 300, options) if each.f == "add"]
     assert len(added) > 1000
@@ -68,7 +68,7 @@ def test_no_element_is_added_twice() -> None:
 
 
 def test_reads_are_as_rare_as_the_options_say() -> None:
-    """While a set is small, there is one read for so many adds; then reads return so many elements for each add."""
+    """For a small set, the option gives the adds for each read; for a large one, the returned elements for each add."""
     many = Counter(each.f for each in drawn(0, 20_000, SetOptions(reads_every=20, read_cost=1_000_000)))
     assert many["add"] / many["read"] == pytest.approx(20, rel=0.2)
     large = drawn(0, 100_000, SetOptions(reads_every=1, read_cost=5), streams=1)
@@ -91,7 +91,7 @@ def test_sets_are_used_evenly() -> None:
 
 @pytest.mark.parametrize("wrong", [{"keys": 0}, {"reads_every": 0}, {"read_cost": 0}])
 def test_options_out_of_range_are_refused(wrong: dict[str, Any]) -> None:
-    """The message says what was expected."""
+    """The error has the expected values."""
     with pytest.raises(InputError, match="expected keys, reads-every and read-cost from 1"):
         SetOptions(**wrong)
 
@@ -104,7 +104,7 @@ def test_the_verdict_depends_on_one_option() -> None:
 
 @pytest.mark.parametrize("keys", [1, 3])
 def test_a_correct_system_is_valid_with_its_final_reads(keys: int) -> None:
-    """Every set is read after healing, and then no element is left unread."""
+    """Every set is read after healing, so every element is read."""
     workload, sets = SetWorkload(SetOptions(keys=keys, reads_every=20)), Sets()
     load = ClosedLoop(concurrency=5)
     main = simulate(time_limit(5, workload.generator(seed=4, streams=5)), load=load, respond=sets)
@@ -123,7 +123,7 @@ def test_a_correct_system_is_valid_with_its_final_reads(keys: int) -> None:
 
 
 def test_streams_are_described_as_they_are_drawn() -> None:
-    """`labrys plan` shows what will be asked."""
+    """`labrys plan` shows the operations."""
     described = SetWorkload().describe_streams(seed=1, streams=4, count=5)
     assert [each["stream"] for each in described] == [0, 1, 2, 3]
     asked = [(each["f"], each["value"]) for each in described[2]["operations"]]

@@ -1,4 +1,4 @@
-"""The model of a broker group whose brokers come and go: it allows what a controller may do, and accuses the rest."""
+"""The model of a broker group whose brokers join and leave: it allows exactly the behaviour of a controller."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MODEL = UncertainGroup()
 
 
 def group(sync: Sync, *live: int) -> Group:
-    """A group of three brokers; some of them ever sent a heartbeat."""
+    """A group of three brokers, some of which sent a heartbeat."""
     return Group(REPLICAS, 4, sync, tuple(Live(each) for each in live))
 
 
@@ -26,7 +26,7 @@ LED = group(Sync(1, 2, (1, 2), 5), 1, 2)
 
 
 def subsets(group: Group) -> list[tuple[Live, ...]]:
-    """All choices of who is alive."""
+    """All possible sets of living brokers."""
     return [
         tuple(each for place, each in enumerate(group.live) if chosen >> place & 1)
         for chosen in range(1 << len(group.live))
@@ -34,7 +34,7 @@ def subsets(group: Group) -> list[tuple[Live, ...]]:
 
 
 def elected(group: Group) -> set[Sync]:
-    """Where a controller gets by one election of its own."""
+    """The states that a controller reaches by one election of its own."""
     found = set()
     for live in subsets(group):
         after, _ = respond(group._replace(live=live), "elect", {"id": -1, "designate": False})
@@ -47,7 +47,7 @@ def elected(group: Group) -> set[Sync]:
 @pytest.mark.parametrize("master", [None, 1, 9])
 @pytest.mark.parametrize("members", [(1,), (1, 2, 3)])
 def test_what_elections_of_its_own_lead_to(live: tuple[int, ...], master: int | None, members: tuple[int, ...]) -> None:
-    """Up to four of them lead exactly to the states that `may_reach` says."""
+    """Up to four elections lead exactly to the states that `may_reach` accepts."""
     start = group(Sync(master, 1, members, 1), *live)
     reached = {start.sync}
     for _ in range(4):
@@ -85,7 +85,7 @@ def replica(master: int | None, epoch: int, members: list[int], sync_epoch: int)
 
 
 def won(broker: int, epoch: int, sync_epoch: int) -> dict[str, Any]:
-    """The answer to an election that was won."""
+    """The answer to a successful election."""
     members = [[each.id, "a"] for each in REPLICAS]
     return {
         "code": 0, "master": broker, "address": "a", "master_epoch": epoch, "sync_set": [broker],
@@ -117,7 +117,7 @@ POSSIBLE: list[tuple[Call, Sync]] = [
 
 @pytest.mark.parametrize(("op", "sync"), POSSIBLE)
 def test_what_may_be_answered(op: Call, sync: Sync) -> None:
-    """An answer with the epochs says where the group is; after any other one it is where it was at the earliest."""
+    """An answer with the epochs determines the state; after another answer, the earliest state stays."""
     assert drifts(LED)
     assert MODEL.step(LED, op) == LED._replace(sync=sync)
 
@@ -125,15 +125,15 @@ def test_what_may_be_answered(op: Call, sync: Sync) -> None:
 IMPOSSIBLE = [
     replica(2, 2, [2], 6),  # an epoch with two masters
     replica(1, 1, [1], 4),  # an epoch that went back
-    replica(1, 3, [1, 2], 5),  # a new epoch of the same master, who was not deposed
+    replica(1, 3, [1, 2], 5),  # a new epoch of the same master, which was not deposed
     replica(3, 3, [3], 6),  # a master that was not in sync
-    replica(1, 2, [1], 6),  # a sync set that nobody altered
-    elect(3, won(3, 3, 6)),  # a dead one that is elected
+    replica(1, 2, [1], 6),  # a sync set without an alter
+    elect(3, won(3, 3, 6)),  # a dead broker that is elected
     elect(2, won(2, 2, 6)),
     alter(1, 2, [1, 3], 5, {"code": 0, "sync_epoch": 6}),  # a dead member
     alter(1, 2, [1], 4, {"code": 0, "sync_epoch": 5}),  # a compare-and-set on another epoch
     alter(1, 2, [1], 5, {"code": 2003}),  # the member exists
-    alter(1, 2, [1], 5, {"code": 2000}),  # where the epoch is another one, the set is this one
+    alter(1, 2, [1], 5, {"code": 2000}),  # with another epoch, this is the set
     alter(3, 2, [3], 5, {"code": 2000}),  # it can never be master
     call("next", None, {"code": 0, "next": 3}),
     call("heartbeat", {"id": 1, "epoch": 0, "max_offset": 0, "priority": 0}, {"code": 1}),
@@ -143,12 +143,12 @@ IMPOSSIBLE = [
 
 @pytest.mark.parametrize("op", IMPOSSIBLE)
 def test_what_is_never_answered(op: Call) -> None:
-    """Whoever is alive, and whatever was elected."""
+    """These answers are impossible for all living brokers and elections."""
     assert isinstance(MODEL.step(LED, op), Inconsistent)
 
 
 def test_who_is_certainly_dead() -> None:
-    """A broker that never sent a heartbeat; one that left may be alive to some controller for long."""
+    """A broker without a heartbeat is dead; one that left may stay alive for some controller."""
     beat = call("heartbeat", {"id": 2, "epoch": 0, "max_offset": 0, "priority": 0}, {"code": 0})
     dead = group(Sync(1, 2, (1, 2), 5))
     assert isinstance(MODEL.step(dead, elect(2, won(2, 3, 6))), Inconsistent)
@@ -159,7 +159,7 @@ def test_who_is_certainly_dead() -> None:
 
 
 def test_a_clean_up_is_not_served() -> None:
-    """The error names the model that serves it."""
+    """The error names the right model."""
     operation = Operation(
         process=0, f="clean", value={"ids": [], "living": True}, result=None, type=OpType.INFO, start_ns=0, end_ns=None,
         invoke_index=0, complete_index=None, key="k0",
@@ -170,7 +170,7 @@ def test_a_clean_up_is_not_served() -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_a_controller_that_elects_by_itself(seed: int) -> None:
-    """Whatever lives and dies at random, and whatever it elects meanwhile: no answer of it is excluded."""
+    """With random deaths and elections, the model accepts every answer of a correct controller."""
     draws = random.Random(seed)
     real, told, ever = Group(), MODEL.initial, set[int]()
     for _ in range(80):
@@ -184,7 +184,7 @@ def test_a_controller_that_elects_by_itself(seed: int) -> None:
         if f == "heartbeat":
             ever.add(argument["id"])
         real, result = respond(real, f, argument)
-        # An operation without an answer stands in an order only if it had an effect.
+        # An operation without an answer is in the order only if it had an effect.
         ok = draws.random() < 0.9 or result["code"] not in {0, 2004}
         after = MODEL.step(told, call(f, argument, result, ok=ok))
         assert not isinstance(after, Inconsistent), (f, argument, result, told, after)
@@ -193,7 +193,7 @@ def test_a_controller_that_elects_by_itself(seed: int) -> None:
 
 
 def drawn(draws: random.Random, group: Group) -> tuple[str, Any]:
-    """A request that often knows the state."""
+    """A random request that often has values of the current state."""
     sync = group.sync or Sync()
     broker = draws.randint(1, 3)
     master = sync.master if sync.master is not None and draws.random() < 0.8 else broker
@@ -213,7 +213,7 @@ def drawn(draws: random.Random, group: Group) -> tuple[str, Any]:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_answers_from_anyone(seed: int) -> None:
-    """Whatever a history says was answered, it is judged, and soon."""
+    """The model decides histories with arbitrary answers, in a short time."""
     draws = random.Random(seed)
     anything: list[Any] = [None, True, -1, 2**70, 1.5, "x", [], [[]], [1, "a", True], [[1, "a", True]], {}, {"code": 0}]
     names = ["code", "master", "master_epoch", "sync_epoch", "sync_set", "in_sync", "not_in_sync", "known"]

@@ -5,11 +5,11 @@ import io.openmessaging.storage.dledger.DLedgerServer;
 import io.openmessaging.storage.dledger.store.file.DLedgerMmapFileStore;
 import org.apache.rocketmq.remoting.netty.NettyServerConfig;
 
-/** Makes the library's server as the options say; the one place that knows the library's configuration. */
+/** Makes the library's server from the options. Only this class knows the library's configuration. */
 final class Library {
     private Library() {}
 
-    /** Returns a server that has not started yet; it opens its files and its port when it starts. */
+    /** Returns a server that has not started yet. It opens its files and its port when it starts. */
     static DLedgerServer server(NodeOptions options) {
         NettyServerConfig listen = new NettyServerConfig();
         listen.setBindAddress(options.address().substring(0, options.address().lastIndexOf(':')));

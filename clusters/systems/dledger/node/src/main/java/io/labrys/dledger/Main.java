@@ -13,13 +13,13 @@ import org.slf4j.LoggerFactory;
 /**
  * Runs one node until it is killed.
  *
- * <p>The law: a node that cannot work ends, with a line on standard error and in its log that says why. Exit status 64 is a
- * wrong command line, 1 everything else.
+ * <p>A node that cannot work ends, and writes the reason to standard error and to its log. Exit status 64 means a wrong
+ * command line, 1 any other reason.
  */
 public final class Main {
     private static final int USAGE_ERROR = 64;
 
-    /** Held for the life of the process: a lock that nobody holds is collected, and so released. */
+    /** A static reference, since the garbage collector would release a lock without one. */
     private static FileLock lock;
 
     private Main() {}
@@ -62,7 +62,7 @@ public final class Main {
         });
     }
 
-    /** Makes sure that no other process works on the same files: both would believe in them, and lose. */
+    /** Locks the directory, so that no other process writes to the same files. */
     private static FileLock lock(Path directory) throws IOException {
         Files.createDirectories(directory);
         FileChannel channel = FileChannel.open(directory.resolve("lock"), StandardOpenOption.CREATE, StandardOpenOption.WRITE);
@@ -82,7 +82,7 @@ public final class Main {
         return error.getClass() == IOException.class ? error.getMessage() : error.toString();
     }
 
-    /** Ends the process at once: the library's threads would keep it alive, and its shutdown takes seconds. */
+    /** Ends the process at once. The library's threads would keep it alive, and its shutdown takes seconds. */
     private static void end(int status, String why) {
         System.err.println("dledger-node: " + why);
         Runtime.getRuntime().halt(status);

@@ -2,10 +2,10 @@ package io.labrys.dledger;
 
 /** One member of the group. */
 public interface Node extends AutoCloseable {
-    /** Recovers from disk, listens, and takes part in the group from then on. */
+    /** Recovers from disk, listens, and joins the group. */
     void start();
 
-    /** Leaves the group and ends all threads; takes some seconds, since the library's threads do. */
+    /** Leaves the group and ends all threads. The library's threads need some seconds. */
     @Override
     void close();
 }

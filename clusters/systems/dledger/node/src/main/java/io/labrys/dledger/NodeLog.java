@@ -17,9 +17,9 @@ import java.util.logging.Logger;
 /**
  * The node's log: {@code node.0.log} is the current file, {@code node.1.log} and on are older.
  *
- * <p>The law: it never takes more than {@value #FILES} times {@value #FILE_BYTES} bytes. DLedger writes a line for every
- * completed request, which is silenced, and a stack trace for every message that an isolated node cannot deliver, which is
- * cut short.
+ * <p>The log never takes more than {@value #FILES} times {@value #FILE_BYTES} bytes. DLedger logs a line for every completed
+ * request; this class drops it. An isolated node logs a stack trace for every message that it cannot deliver; this class
+ * shortens it.
  */
 final class NodeLog {
     private static final int FILE_BYTES = 16 << 20;
@@ -27,7 +27,7 @@ final class NodeLog {
     private static final int MAX_FRAMES = 12;
     private static final String PER_REQUEST = "io.openmessaging.storage.dledger.DLedgerEntryPusher";
 
-    /** Held here, for the logging system itself forgets loggers, and their levels, that nobody holds. */
+    /** A static reference, since the logging system forgets a logger and its level without one. */
     private static final List<Logger> QUIET = List.of(Logger.getLogger(PER_REQUEST));
 
     private NodeLog() {}
@@ -46,7 +46,7 @@ final class NodeLog {
         QUIET.forEach(logger -> logger.setLevel(Level.WARNING));
     }
 
-    /** One line for a record, in UTC; below it the first frames of its exception and of what caused that. */
+    /** Writes one line for a record, with its time in UTC, and then the first frames of its exception and the causes. */
     static final class Lines extends Formatter {
         private static final DateTimeFormatter TIME =
             DateTimeFormatter.ofPattern("yyyy-MM-dd'T'HH:mm:ss.SSS'Z'").withZone(ZoneOffset.UTC);

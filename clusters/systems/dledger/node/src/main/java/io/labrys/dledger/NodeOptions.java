@@ -8,15 +8,15 @@ import java.util.Set;
 import java.util.TreeSet;
 
 /**
- * The command line of a node. The law: what is given is used, or the node does not start; nothing is ignored.
+ * The command line of a node. A node ignores no option: an option that it cannot use is an error.
  *
  * @param group the Raft group
  * @param self this node's id
  * @param peers all members, {@code id-host:port} joined by semicolons
- * @param directory where the library keeps its log, its term and its snapshots
- * @param logDirectory where the node writes its log files
- * @param snapshotThreshold a snapshot after so many entries; empty: never, as is the library's default
- * @param heartbeatMillis the leader's heartbeat; followers wait three times as long before they elect
+ * @param directory the directory of the library's log, term and snapshots
+ * @param logDirectory the directory of the node's log files
+ * @param snapshotThreshold the number of entries between snapshots; empty: no snapshots, the library's default
+ * @param heartbeatMillis the interval of the leader's heartbeats; a follower starts an election after three intervals
  * @param dataFileBytes the size of a file of the log
  * @param indexFileEntries the number of entries in a file of the log's index
  * @param registers whether the node has registers; if not, it is the library's plain server
@@ -31,7 +31,7 @@ public record NodeOptions(String group, String self, String peers, Path director
         "--snapshot-threshold", "--heartbeat-ms", "--data-file-bytes", "--index-file-entries",
         "--state-machine"));
 
-    /** Completes the options: whatever way they were made, this node is one of its peers. */
+    /** Checks the options: this node must be one of its peers, and only registers have snapshots. */
     public NodeOptions {
         addressIn(peers, self);
         if (!registers && snapshotThreshold.isPresent()) {
@@ -43,7 +43,7 @@ public record NodeOptions(String group, String self, String peers, Path director
     /**
      * Parses a command line.
      *
-     * @throws IllegalArgumentException it cannot be used; the message is for whoever wrote it
+     * @throws IllegalArgumentException the command line is wrong; the message is for its author
      */
     public static NodeOptions parse(String... arguments) {
         Map<String, String> given = new HashMap<>();
@@ -107,10 +107,10 @@ public record NodeOptions(String group, String self, String peers, Path director
         return value;
     }
 
-    private static int number(Map<String, String> given, String name, int otherwise, int least) {
+    private static int number(Map<String, String> given, String name, int byDefault, int minimum) {
         String text = given.get(name);
         if (text == null) {
-            return otherwise;
+            return byDefault;
         }
         int value;
         try {
@@ -118,8 +118,8 @@ public record NodeOptions(String group, String self, String peers, Path director
         } catch (NumberFormatException e) {
             throw new IllegalArgumentException(name + ": expected a whole number, found '" + text + "'", e);
         }
-        if (value < least) {
-            throw new IllegalArgumentException(name + ": expected at least " + least + ", found " + value);
+        if (value < minimum) {
+            throw new IllegalArgumentException(name + ": expected at least " + minimum + ", found " + value);
         }
         return value;
     }

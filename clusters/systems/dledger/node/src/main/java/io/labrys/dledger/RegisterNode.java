@@ -23,12 +23,12 @@ import java.util.function.Consumer;
 /**
  * One member of the group: the library, the registers on top of it, and the requests that it answers.
  *
- * <p>The law: everything is joined before the library starts, so no role change, entry or snapshot of its start is missed.
+ * <p>The constructor connects all parts before the library starts, so they see every role change, entry and snapshot.
  */
 public final class RegisterNode implements Node {
     private static final int WORKERS = 4;
     private static final int MAX_QUEUED = 10_000;
-    private static final long LEAST_ROUND_MILLIS = 200;
+    private static final long MIN_ROUND_MILLIS = 200;
 
     private final DLedgerServer server;
     private final ThreadPoolExecutor workers;
@@ -36,9 +36,9 @@ public final class RegisterNode implements Node {
     private final ReadIndex readIndex;
 
     /**
-     * Makes a node; it opens its files and its port when it starts.
+     * Makes a node. It opens its files and its port when it starts.
      *
-     * @param fatal is told when the library gives up; the process should then end at once
+     * @param fatal receives the error when the library gives up; the process should then end at once
      */
     public RegisterNode(NodeOptions options, Consumer<DLedgerException> fatal) {
         server = Library.server(options);
@@ -51,7 +51,7 @@ public final class RegisterNode implements Node {
         server.registerStateMachine(machine);
 
         DLedgerRaft raft = new DLedgerRaft(server);
-        readIndex = new ReadIndex(raft, state::get, turns, Math.max(LEAST_ROUND_MILLIS, options.heartbeatMillis()));
+        readIndex = new ReadIndex(raft, state::get, turns, Math.max(MIN_ROUND_MILLIS, options.heartbeatMillis()));
         server.getDLedgerLeaderElector().addRoleChangeHandler(new Roles(readIndex));
 
         KvProcessor kv = new KvProcessor(server, workers, state, waiting, raft, readIndex);
@@ -96,12 +96,12 @@ public final class RegisterNode implements Node {
 
         @Override
         public void startup() {
-            // nothing of its own to start
+            // has nothing to start
         }
 
         @Override
         public void shutdown() {
-            // the node closes its reads itself
+            // close() of the node ends the reads
         }
     }
 }

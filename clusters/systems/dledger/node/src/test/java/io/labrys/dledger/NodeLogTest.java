@@ -16,14 +16,14 @@ class NodeLogTest {
         return new NodeLog.Lines().format(entry);
     }
 
-    /** A record is one line with UTC time, level, thread, and where it comes from. */
+    /** A record is one line with UTC time, level, thread and logger. */
     @Test
     void line() {
         String line = format(Level.SEVERE, "it broke", null);
         assertTrue(line.matches("\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z ERROR \\[[^]]+] Thing: it broke\n"), line);
     }
 
-    /** A stack trace is cut short, however deep it is, and its causes are named. */
+    /** A deep stack trace is shortened, with its causes. */
     @Test
     void trace() {
         StackTraceElement[] deep = new StackTraceElement[500];

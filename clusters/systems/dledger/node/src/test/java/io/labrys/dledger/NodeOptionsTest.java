@@ -25,7 +25,7 @@ class NodeOptionsTest {
         assertTrue(refusal.getMessage().contains(said), refusal.getMessage());
     }
 
-    /** What is not given has the documented default; snapshots are off, as in the library. */
+    /** Missing options have the documented defaults; snapshots are off, as in the library. */
     @Test
     void defaults() {
         NodeOptions options = parse();
@@ -36,7 +36,7 @@ class NodeOptionsTest {
         assertTrue(options.registers());
     }
 
-    /** What is given is taken. */
+    /** Given options are used. */
     @Test
     void given() {
         NodeOptions options = parse("--snapshot-threshold", "20", "--heartbeat-ms", "200", "--data-file-bytes", "4096",
@@ -49,7 +49,7 @@ class NodeOptionsTest {
         assertFalse(parse("--state-machine", "none").registers());
     }
 
-    /** Nothing is ignored: unknown names, missing values, repetitions, and values of no use are refused with a reason. */
+    /** Unknown names, missing values, repetitions and bad values are errors with a reason. */
     @Test
     void refusals() {
         refused("unknown option --port", "--port", "1");

@@ -29,7 +29,7 @@ import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** A real node, a group of its own, asked over its real port. One for all tests, for the library takes seconds to shut down. */
+/** Requests to a real node in a group of one. All tests share it, since the library takes seconds to shut down. */
 @Timeout(60)
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class RegisterNodeTest {
@@ -95,7 +95,7 @@ class RegisterNodeTest {
         return ask(KvRequest.TYPE, Map.of("op", "get", "key", key, "readMode", mode));
     }
 
-    /** Writes go on while snapshots cut off the log behind them; a restart finds everything; a dump fits its index. */
+    /** Writes continue while snapshots truncate the log; a restart has all state; a dump agrees with its index. */
     @Test
     void snapshotsAndRestart() throws Exception {
         for (int i = 0; i < 300; i++) {
@@ -123,7 +123,7 @@ class RegisterNodeTest {
         assertEquals(status().getLongValue("appliedIndex"), dump.getLongValue("appliedIndex"));
     }
 
-    /** The state machine decides a cas, and says so; absent registers are told from those that hold something. */
+    /** The answer of a cas has the state machine's decision; absent registers differ from those with a value. */
     @Test
     void casAndAbsence() throws Exception {
         assertFalse(get("a", "read-index").getBoolean("found"));
@@ -137,7 +137,7 @@ class RegisterNodeTest {
         assertEquals(2, get("a", "raft-log").getLongValue("value"));
     }
 
-    /** Whatever is wrong with a request, it is answered with a code of its own and has no effect. */
+    /** A bad request gets an answer with its own code, and has no effect. */
     @Test
     void refusals() throws Exception {
         int before = status().getIntValue("registers");

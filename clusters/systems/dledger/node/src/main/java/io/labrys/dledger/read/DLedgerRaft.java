@@ -17,8 +17,8 @@ import org.slf4j.LoggerFactory;
 /**
  * The library as {@link Raft}.
  *
- * <p>The law: every future completes, whatever the library forgets. It answers a closure within about three seconds, except
- * when a term changes in the wrong moment; then the limit here does it.
+ * <p>Every future completes. The library completes a closure within about three seconds, but can forget it when the term
+ * changes. Then the limit of this class completes the future.
  */
 public final class DLedgerRaft implements Raft {
     private static final Logger LOG = LoggerFactory.getLogger(DLedgerRaft.class);
@@ -28,7 +28,7 @@ public final class DLedgerRaft implements Raft {
     private final MemberState member;
     private final List<String> others;
 
-    /** Looks at {@code server}, which need not be started yet. */
+    /** Wraps {@code server}, which can start later. */
     public DLedgerRaft(DLedgerServer server) {
         this.server = server;
         this.member = server.getMemberState();
@@ -86,7 +86,7 @@ public final class DLedgerRaft implements Raft {
                     LOG.warn("the answer of {} to a heartbeat could not be read", id, error);
                     return DLedgerResponseCode.NETWORK_ERROR;
                 });
-        } catch (Exception e) { // the library declares no less
+        } catch (Exception e) { // the library declares Exception
             LOG.warn("a heartbeat to {} could not be sent", id, e);
             return CompletableFuture.completedFuture(DLedgerResponseCode.NETWORK_ERROR);
         }
@@ -98,10 +98,10 @@ public final class DLedgerRaft implements Raft {
     }
 
     /**
-     * Appends an empty entry and reads when it has been applied.
+     * Appends an empty entry, and reads after the node has applied it.
      *
-     * @param value gives the value; called by the thread that applies entries or by the library's check for late closures, when
-     *     everything up to the empty entry is applied. Must not block
+     * @param value returns the value. The thread that applies entries calls it, or the library's check for late closures, when
+     *     everything up to the empty entry is applied. It must not block
      */
     public CompletableFuture<Reading> readLogged(Supplier<Long> value) {
         CompletableFuture<Reading> reading = new CompletableFuture<>();

@@ -5,20 +5,20 @@ import java.util.Collection;
 import java.util.concurrent.CompletableFuture;
 
 /**
- * What {@link ReadIndex} needs of the library: its own state, and two ways to ask the group. No method blocks, and the futures
- * always complete, with a code and never exceptionally.
+ * The parts of the library that {@link ReadIndex} uses: the node's state, heartbeats and empty entries. No method blocks. The
+ * futures always complete with a code, and never exceptionally.
  */
 public interface Raft {
-    /** Returns whether this node believes to lead. */
+    /** Returns whether this node believes that it is the leader. */
     boolean leads();
 
-    /** Returns whether a transfer of the leadership is under way. */
+    /** Returns whether this node is transferring its leadership. */
     boolean transferring();
 
     /** Returns this node's current term. */
     long term();
 
-    /** Returns the last index that this node knows to be committed; -1 if it knows none. */
+    /** Returns the commit index that this node knows; -1 if it knows none. */
     long committedIndex();
 
     /** Returns the last index that this node's state machine has applied; -1 if there is none. */
@@ -27,15 +27,15 @@ public interface Raft {
     /** Returns the ids of the other members. */
     Collection<String> others();
 
-    /** Returns whether so many members, this one included, are a quorum. */
+    /** Returns whether this number of members, this one included, is a quorum. */
     boolean quorum(int members);
 
     /**
-     * Sends a heartbeat of this leader in {@code term} to another member. SUCCESS is that member's word that it has not
-     * entered a higher term yet, and so has not voted for another leader.
+     * Sends a heartbeat of this leader in {@code term} to another member. SUCCESS means that the member has not entered a
+     * higher term yet, so it has not voted for another leader.
      */
     CompletableFuture<DLedgerResponseCode> heartbeat(String member, long term);
 
-    /** Appends an empty entry in the current term. SUCCESS means that it was committed and applied here. */
+    /** Appends an empty entry in the current term. SUCCESS means that it is committed, and that this node has applied it. */
     CompletableFuture<DLedgerResponseCode> appendEmpty();
 }

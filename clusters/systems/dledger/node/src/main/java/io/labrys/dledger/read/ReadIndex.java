@@ -21,24 +21,24 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Linearizable reads without a log entry each: the ReadIndex protocol (D. Ongaro's dissertation, 6.4), on DLedger's parts.
+ * Linearizable reads without a log entry each: the ReadIndex protocol (D. Ongaro's dissertation, 6.4) on top of DLedger.
  *
- * <p>The law: a read that succeeds sees every write that was answered before the read came in. The steps that make it so:
+ * <p>A read that succeeds sees every write that was answered before the node received the read. The steps:
  * <ol>
- *   <li>This leadership has committed an entry of its own term. Then its commit index covers all that earlier leaders have
- *       answered. The proof must come from this process and this leadership: a node may be elected again in a term that its
- *       log already knows, so neither its last entry's term nor its applied term is a proof.
- *   <li>The commit index is noted: it covers all that this leader has answered.
- *   <li>After that, a quorum says that it is still in this term: so no later leader had been elected, nor answered a write,
- *       when the read came in.
- *   <li>The register is read after the noted index is applied.
+ *   <li>The leader commits an entry of its own term. Then its commit index covers all writes that earlier leaders have
+ *       answered. The proof must come from this process and this leadership. A node can become leader again in a term that its
+ *       log already has, so neither the term of its last entry nor its applied term is a proof.
+ *   <li>The leader notes its commit index, which covers all writes that it has answered.
+ *   <li>After that, a quorum answers heartbeats in this term. So no later leader existed, or answered a write, when the node
+ *       received the read.
+ *   <li>The leader reads the register after it has applied the noted index.
  * </ol>
  *
- * <p>One round of heartbeats is under way at a time; reads that come meanwhile share the next one. And no member has more than
- * {@value #MAX_UNANSWERED} heartbeats of ours unanswered, since in a partition each may hold a thread of the library for
+ * <p>Only one round of heartbeats runs at a time, and reads that arrive meanwhile share the next round. Each member has at most
+ * {@value #MAX_UNANSWERED} unanswered heartbeats of ours. In a partition each one can block a thread of the library for
  * seconds.
  *
- * <p>All state lives in the {@link Turns}, except {@link #leadership}, which the elector's thread replaces at once.
+ * <p>Only tasks of the {@link Turns} use the state, except {@link #leadership}, which the elector's thread replaces at once.
  */
 public final class ReadIndex implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(ReadIndex.class);
@@ -59,7 +59,7 @@ public final class ReadIndex implements AutoCloseable {
     private Round round;
     private boolean closed;
 
-    /** One stay in one role. Compared by identity: a later stay in the same term is another. */
+    /** One period in one role. Compared by identity: a later period in the same term is another one. */
     private static final class Leadership {
         final long readyTerm;
 
@@ -90,9 +90,9 @@ public final class ReadIndex implements AutoCloseable {
      * Makes the reads of one node.
      *
      * @param raft the library
-     * @param registers returns what a register holds, null for none; must not block
-     * @param turns where all steps run
-     * @param roundLimitMillis how long a round of heartbeats may take
+     * @param registers returns the value of a register, null if it does not exist; must not block
+     * @param turns runs all steps
+     * @param roundLimitMillis the time limit of a round of heartbeats
      */
     public ReadIndex(Raft raft, Function<String, Long> registers, Turns turns, long roundLimitMillis) {
         this.raft = raft;
@@ -101,7 +101,7 @@ public final class ReadIndex implements AutoCloseable {
         this.roundLimitMillis = roundLimitMillis;
     }
 
-    /** Takes notice of a new role. Called while the library holds its lock, so it only notes and returns. */
+    /** Handles a change of the role. The library holds its lock during the call, so this only schedules the work. */
     public void roleChanged(long term, boolean leads) {
         Leadership now = new Leadership(NOT_READY);
         leadership.set(now);
@@ -110,7 +110,7 @@ public final class ReadIndex implements AutoCloseable {
         }
     }
 
-    /** Returns the term in which this node leads and may answer reads; -1 if there is none. */
+    /** Returns the term in which this node leads and can answer reads; -1 if there is none. */
     public long readyTerm() {
         return leadership.get().readyTerm;
     }
@@ -129,7 +129,7 @@ public final class ReadIndex implements AutoCloseable {
         return reading;
     }
 
-    /** Fails all reads, also those to come. */
+    /** Fails all waiting and future reads. */
     @Override
     public void close() {
         turns.soon(() -> {

@@ -1,12 +1,12 @@
 package io.labrys.dledger.read;
 
-/** How a read makes sure that it sees the latest value, or that it does not. */
+/** How a node makes sure that a read sees the latest value. */
 public enum ReadMode {
-    /** Confirms leadership by a heartbeat quorum, waits until the commit index is applied, and reads. Linearizable. */
+    /** Confirms the leadership by a quorum of heartbeats, waits until the commit index is applied, and reads. Linearizable. */
     READ_INDEX("read-index"),
-    /** Appends an empty entry and reads when it is applied. Linearizable, at the price of a write. */
+    /** Appends an empty entry, and reads when it is applied. Linearizable, but costs a log entry. */
     RAFT_LOG("raft-log"),
-    /** Reads what this node has, whatever it is. Stale by design: the negative control. */
+    /** Reads this node's state in any role. Not linearizable: the negative control. */
     UNSAFE("unsafe");
 
     private final String wireName;
@@ -15,7 +15,7 @@ public enum ReadMode {
         this.wireName = wireName;
     }
 
-    /** Returns the mode of that name in requests; null if there is none. */
+    /** Returns the mode that has this name in requests; null if there is none. */
     public static ReadMode named(String name) {
         for (ReadMode mode : values()) {
             if (mode.wireName.equals(name)) {

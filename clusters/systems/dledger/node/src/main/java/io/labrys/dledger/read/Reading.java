@@ -6,11 +6,11 @@ import io.openmessaging.storage.dledger.protocol.DLedgerResponseCode;
  * The result of a read.
  *
  * @param code SUCCESS, or why there is no value
- * @param value what the register holds; null if there is none, or if the read failed
+ * @param value the register's value; null if there is no such register, or if the read failed
  */
 public record Reading(DLedgerResponseCode code, Long value) {
 
-    /** Returns the reading of a register that holds {@code value}; null is "no such register". */
+    /** Returns the reading of a register with this value; null means that there is no such register. */
     public static Reading of(Long value) {
         return new Reading(DLedgerResponseCode.SUCCESS, value);
     }

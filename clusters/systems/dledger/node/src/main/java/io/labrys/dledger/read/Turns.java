@@ -6,9 +6,9 @@ import java.util.concurrent.TimeUnit;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Runs tasks one after the other, now or later. The law: no two run at once, so what they share needs no lock. */
+/** Runs tasks one after the other, now or later. No two tasks run at once, so their shared state needs no lock. */
 public interface Turns {
-    /** Runs {@code task} after those that were given before. */
+    /** Runs {@code task} after the earlier tasks. */
     void soon(Runnable task);
 
     /** Runs {@code task} in {@code millis} milliseconds. */
@@ -17,13 +17,13 @@ public interface Turns {
     /** Returns milliseconds of a clock that never goes back. */
     long nowMillis();
 
-    /** Turns on one thread of their own. A failure ends its task only, with a log line. */
+    /** Runs all tasks on one own thread. A failure ends only its task, and is logged. */
     final class Thread implements Turns, AutoCloseable {
         private static final Logger LOG = LoggerFactory.getLogger(Turns.class);
 
         private final ScheduledThreadPoolExecutor executor;
 
-        /** Starts the thread, under that name. */
+        /** Starts the thread with this name. */
         public Thread(String name) {
             executor = new ScheduledThreadPoolExecutor(1, task -> {
                 java.lang.Thread thread = new java.lang.Thread(task, name);

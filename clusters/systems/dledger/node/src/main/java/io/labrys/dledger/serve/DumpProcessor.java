@@ -8,11 +8,11 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
 
 /**
- * Tells all registers. The law: the registers are the state at exactly the index that comes with them, so two nodes that dump
- * at one index must dump the same.
+ * Returns all registers. They are the state at exactly the index in the answer, so two nodes with the same index must return
+ * the same registers.
  */
 public final class DumpProcessor extends TypedProcessor<DumpRequest, DumpResponse> {
-    /** More would not surely fit into a frame of 16 MiB with keys of ordinary length. */
+    /** With keys of ordinary length, this many registers fit into a frame of 16 MiB. */
     private static final int MAX_REGISTERS = 200_000;
 
     private final RegisterStateMachine machine;

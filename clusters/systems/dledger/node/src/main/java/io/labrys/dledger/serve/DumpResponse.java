@@ -2,12 +2,12 @@ package io.labrys.dledger.serve;
 
 import java.util.Map;
 
-/** All registers of a node and the log index at which they stand. */
+/** All registers of a node, and the log index of this state. */
 public class DumpResponse extends NodeResponse {
     private Long appliedIndex;
     private Map<String, Long> registers;
 
-    /** Returns the index that the registers belong to. */
+    /** Returns the log index of the registers. */
     public Long getAppliedIndex() {
         return appliedIndex;
     }
@@ -17,7 +17,7 @@ public class DumpResponse extends NodeResponse {
         this.appliedIndex = appliedIndex;
     }
 
-    /** Returns key to value. */
+    /** Returns the value of each key. */
     public Map<String, Long> getRegisters() {
         return registers;
     }

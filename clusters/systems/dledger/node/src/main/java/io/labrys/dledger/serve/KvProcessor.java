@@ -23,8 +23,8 @@ import java.util.concurrent.atomic.AtomicLong;
 /**
  * Serves get, put and cas.
  *
- * <p>The law: code 200 always carries the state machine's own answer. Where the library reports success without it, the
- * answer is taken from {@link WaitingAnswers}; if it is not there either, the code is 500, for then nobody knows.
+ * <p>An answer with code 200 always has the state machine's result. If the library reports success without it, this class takes
+ * it from {@link WaitingAnswers}. If it is not there either, the code is 500, since the result is unknown.
  */
 public final class KvProcessor extends TypedProcessor<KvRequest, KvResponse> {
     private final RegisterState state;
@@ -49,7 +49,7 @@ public final class KvProcessor extends TypedProcessor<KvRequest, KvResponse> {
         return KvRequest.TYPE;
     }
 
-    /** Returns how many answers the library had lost and {@link WaitingAnswers} had kept. */
+    /** Returns the number of answers that the library lost and {@link WaitingAnswers} kept. */
     public long repairedAnswers() {
         return repaired.get();
     }
@@ -86,7 +86,7 @@ public final class KvProcessor extends TypedProcessor<KvRequest, KvResponse> {
         return reading.thenApply(this::read);
     }
 
-    /** The library reports every refusal of such a read as "unknown", so the usual ones are found out before. */
+    /** Checks for the usual refusals first, since the library reports every refusal of such a read as "unknown". */
     private CompletableFuture<Reading> readLogged(String key) {
         if (!raft.leads()) {
             return CompletableFuture.completedFuture(Reading.failed(DLedgerResponseCode.NOT_LEADER));
@@ -134,7 +134,7 @@ public final class KvProcessor extends TypedProcessor<KvRequest, KvResponse> {
         return CompletableFuture.completedFuture(refused(DLedgerResponseCode.UNEXPECTED_ARGUMENT, message));
     }
 
-    /** Turns the end of a write into its answer. The library may end a write twice, from two threads; the first counts. */
+    /** Turns the end of a write into its answer. The library can end a write twice, from two threads; the first one counts. */
     private final class Completion extends WriteClosure<Answer> {
         private final OpId id;
         private final CompletableFuture<KvResponse> result;

@@ -38,7 +38,7 @@ public class KvRequest extends UserDefineRequest {
         this.key = key;
     }
 
-    /** Returns what put and cas shall write. */
+    /** Returns the value that put and cas write. */
     public Long getValue() {
         return value;
     }
@@ -48,7 +48,7 @@ public class KvRequest extends UserDefineRequest {
         this.value = value;
     }
 
-    /** Returns what cas expects; null is "no such register". */
+    /** Returns the value that cas expects; null means that there is no such register. */
     public Long getExpected() {
         return expected;
     }

@@ -7,7 +7,7 @@ public class KvResponse extends NodeResponse {
     private Long value;
     private Long index;
 
-    /** Returns whether put or cas took effect, as the state machine says; null for get. */
+    /** Returns whether put or cas took effect in the state machine; null for get. */
     public Boolean getApplied() {
         return applied;
     }
@@ -17,7 +17,7 @@ public class KvResponse extends NodeResponse {
         this.applied = applied;
     }
 
-    /** Returns whether there is such a register: JSON leaves a null value out, so its absence alone would say nothing. */
+    /** Returns whether there is such a register. JSON omits a null value, so a missing value alone would be ambiguous. */
     public Boolean getFound() {
         return found;
     }
@@ -27,7 +27,7 @@ public class KvResponse extends NodeResponse {
         this.found = found;
     }
 
-    /** Returns what the register holds, after the operation; null if there is none. */
+    /** Returns the register's value after the operation; null if there is no such register. */
     public Long getValue() {
         return value;
     }

@@ -2,11 +2,11 @@ package io.labrys.dledger.serve;
 
 import io.openmessaging.storage.dledger.protocol.userdefine.UserDefineResponse;
 
-/** What all answers have: the library's own fields (code, group, leaderId, term, ...), and a sentence where one is needed. */
+/** The fields of all answers: the library's own (code, group, leaderId, term, ...), and a message. */
 public class NodeResponse extends UserDefineResponse {
     private String message;
 
-    /** Returns why the code is not 200, in words; null if the code says it all. */
+    /** Returns why the code is not 200, as a text; null if the code suffices. */
     public String getMessage() {
         return message;
     }

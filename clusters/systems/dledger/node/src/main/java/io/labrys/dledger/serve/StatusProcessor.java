@@ -14,8 +14,8 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
 
 /**
- * Tells what this node believes about itself. The law: it asks nobody and takes no lock of the library, so it is answered also
- * by a node that is cut off or stuck; the fields are read one after the other and need not fit together.
+ * Returns this node's view of itself. It asks no other node and takes no lock of the library, so an isolated or stuck node
+ * answers too. It reads the fields one after the other, so they can be inconsistent.
  */
 public final class StatusProcessor extends TypedProcessor<StatusRequest, StatusResponse> {
     private final RegisterState state;

@@ -1,6 +1,6 @@
 package io.labrys.dledger.serve;
 
-/** What a node says about itself; the base fields {@code term} and {@code leaderId} are its current term and leader. */
+/** A node's view of itself. The base fields {@code term} and {@code leaderId} are its current term and leader. */
 public class StatusResponse extends NodeResponse {
     private String role;
     private long committedIndex;
@@ -31,7 +31,7 @@ public class StatusResponse extends NodeResponse {
         this.role = role;
     }
 
-    /** Returns the last index this node knows to be committed; -1 if it knows none, as after a restart. */
+    /** Returns the commit index that this node knows; -1 if it knows none, as after a restart. */
     public long getCommittedIndex() {
         return committedIndex;
     }
@@ -81,7 +81,7 @@ public class StatusResponse extends NodeResponse {
         this.ledgerEndTerm = ledgerEndTerm;
     }
 
-    /** Returns the index before the first one in its log; -1 if nothing was cut off. */
+    /** Returns the index before the first one in its log; -1 if the log was never truncated. */
     public long getLedgerBeforeBeginIndex() {
         return ledgerBeforeBeginIndex;
     }
@@ -91,7 +91,7 @@ public class StatusResponse extends NodeResponse {
         this.ledgerBeforeBeginIndex = ledgerBeforeBeginIndex;
     }
 
-    /** Returns the term in which it leads and has committed an entry of its own; -1 if there is none. */
+    /** Returns the term in which it leads and has committed an entry of its term; -1 if there is none. */
     public long getReadyTerm() {
         return readyTerm;
     }
@@ -101,7 +101,7 @@ public class StatusResponse extends NodeResponse {
         this.readyTerm = readyTerm;
     }
 
-    /** Returns the member that it is handing the leadership to; null if it is not. */
+    /** Returns the member that it transfers the leadership to; null if there is no transfer. */
     public String getTransferee() {
         return transferee;
     }
@@ -131,7 +131,7 @@ public class StatusResponse extends NodeResponse {
         this.snapshotIndex = snapshotIndex;
     }
 
-    /** Returns how many snapshots this process has saved. */
+    /** Returns the number of snapshots that this process has saved. */
     public long getSnapshotsSaved() {
         return snapshotsSaved;
     }
@@ -141,7 +141,7 @@ public class StatusResponse extends NodeResponse {
         this.snapshotsSaved = snapshotsSaved;
     }
 
-    /** Returns how many snapshots this process has loaded. */
+    /** Returns the number of snapshots that this process has loaded. */
     public long getSnapshotsLoaded() {
         return snapshotsLoaded;
     }
@@ -151,7 +151,7 @@ public class StatusResponse extends NodeResponse {
         this.snapshotsLoaded = snapshotsLoaded;
     }
 
-    /** Returns how many answers the library had lost and this node has restored. */
+    /** Returns the number of answers that the library lost and this node restored. */
     public long getRepairedAnswers() {
         return repairedAnswers;
     }
@@ -161,7 +161,7 @@ public class StatusResponse extends NodeResponse {
         this.repairedAnswers = repairedAnswers;
     }
 
-    /** Returns how many entries the library has delivered again. */
+    /** Returns the number of entries that the library has delivered again. */
     public long getRepeatedEntries() {
         return repeatedEntries;
     }
@@ -171,7 +171,7 @@ public class StatusResponse extends NodeResponse {
         this.repeatedEntries = repeatedEntries;
     }
 
-    /** Returns how many entries of the log were no commands. */
+    /** Returns the number of entries in the log that were no commands. */
     public long getForeignEntries() {
         return foreignEntries;
     }
@@ -181,7 +181,7 @@ public class StatusResponse extends NodeResponse {
         this.foreignEntries = foreignEntries;
     }
 
-    /** Returns how many writes wait for their answer. */
+    /** Returns the number of writes that wait for their answer. */
     public int getWaitingWrites() {
         return waitingWrites;
     }

@@ -16,18 +16,17 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * What all requests have in common.
+ * The common part of all request processors.
  *
- * <p>The laws: every request is answered, with a typed code, within a bounded time; the library itself answers no request
- * whose future fails. And the calling thread is never held: it is one of four that also serve votes and heartbeats, so the
- * work is done by others.
+ * <p>Every request gets an answer with a typed code within a limited time, since the library does not answer a request whose
+ * future fails. Worker threads do the work: the calling thread also serves votes and heartbeats, so it is never blocked.
  *
  * @param <Q> the request, as JSON
  * @param <R> the answer, as JSON
  */
 abstract class TypedProcessor<Q extends UserDefineRequest, R extends NodeResponse> extends UserDefineProcessor<Q, R> {
     private static final Logger LOG = LoggerFactory.getLogger(TypedProcessor.class);
-    /** The library itself gives up a write after two to three seconds. */
+    /** The time limit of a request. The library gives up a write after two to three seconds. */
     static final long LIMIT_MILLIS = 5000;
 
     private final Executor workers;
@@ -42,7 +41,7 @@ abstract class TypedProcessor<Q extends UserDefineRequest, R extends NodeRespons
     /** Returns an empty answer. */
     abstract R blank();
 
-    /** Serves a request that is meant for this node, in a worker's thread. */
+    /** Serves a request for this node, in a worker's thread. */
     abstract CompletableFuture<R> serve(Q request);
 
     @Override
@@ -63,11 +62,11 @@ abstract class TypedProcessor<Q extends UserDefineRequest, R extends NodeRespons
                 .exceptionally(this::failed)
                 .thenApply(this::signed);
         } catch (RejectedExecutionException e) {
-            return done(refused(DLedgerResponseCode.LEADER_PENDING_FULL, "too many requests wait; nothing was done"));
+            return done(refused(DLedgerResponseCode.LEADER_PENDING_FULL, "too many requests wait; this one had no effect"));
         }
     }
 
-    /** Returns an answer that says why there is no result. */
+    /** Returns an answer without a result, with the reason. */
     final R refused(DLedgerResponseCode code, String message) {
         R answer = blank();
         answer.setCode(code.getCode());
@@ -82,7 +81,7 @@ abstract class TypedProcessor<Q extends UserDefineRequest, R extends NodeRespons
         }
         if (cause instanceof TimeoutException) {
             LOG.warn("a request had no result after {} ms", LIMIT_MILLIS);
-            String late = "no result after " + LIMIT_MILLIS + " ms; what became of it is not known";
+            String late = "no result after " + LIMIT_MILLIS + " ms; its effect is unknown";
             return refused(DLedgerResponseCode.TIMEOUT, late);
         }
         LOG.error("a request failed", cause);

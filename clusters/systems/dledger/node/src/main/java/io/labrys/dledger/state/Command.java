@@ -1,21 +1,22 @@
 package io.labrys.dledger.state;
 
 /**
- * One write as it stands in the replicated log.
+ * One write in the replicated log.
  *
- * @param id its name, see {@link OpId}
- * @param kind what it does
+ * @param id its id, see {@link OpId}
+ * @param kind its kind
  * @param key the register, at most {@link CommandCodec#MAX_KEY_BYTES} bytes in UTF-8
- * @param value what the register shall hold
- * @param expected for {@link Kind#CAS}: what it must hold before; null is "no such register yet". Null for {@link Kind#PUT}
+ * @param value the new value of the register
+ * @param expected for {@link Kind#CAS}: the value that the register must have before; null means that there must be no such
+ *     register yet. Null for {@link Kind#PUT}
  */
 public record Command(OpId id, Kind kind, String key, long value, Long expected) {
 
     /** The kinds of writes. A kind's code is part of the log's format and never changes. */
     public enum Kind {
-        /** Sets the register, whatever it holds. */
+        /** Sets the register. */
         PUT(1),
-        /** Sets the register if it holds the expected value. */
+        /** Sets the register if it has the expected value. */
         CAS(2);
 
         final byte code;

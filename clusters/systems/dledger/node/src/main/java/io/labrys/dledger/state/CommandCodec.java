@@ -5,14 +5,14 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 
 /**
- * Writes a {@link Command} as the body of a log entry and reads it back.
+ * Encodes a {@link Command} as the body of a log entry, and decodes it.
  *
- * <p>The law: {@code decode(encode(c))} equals {@code c}, and whatever else lies in the log is refused, never misread. Every
- * replica therefore treats a foreign entry alike.
+ * <p>{@code decode(encode(c))} equals {@code c}. {@code decode} refuses any other content, so every replica treats a foreign
+ * entry alike.
  *
  * <p>The format, big-endian: byte 0x4C, byte version 1, byte kind, byte 1 if a value is expected else 0, int64 process and
- * int64 number of the id, int64 value, int64 expected (0 if none), uint16 length of the key, the key in UTF-8, and nothing
- * behind it.
+ * int64 number of the id, int64 value, int64 expected (0 if none), uint16 length of the key, the key in UTF-8. Nothing follows
+ * the key.
  */
 public final class CommandCodec {
     /** The longest key, in bytes of UTF-8. */
@@ -52,7 +52,7 @@ public final class CommandCodec {
     /**
      * Decodes the body of a log entry.
      *
-     * @throws IllegalArgumentException it is not a command of this format; the message says where it differs
+     * @throws IllegalArgumentException the body is not a command of this format; the message shows the difference
      */
     public static Command decode(byte[] body) {
         ByteBuffer in = ByteBuffer.wrap(body);

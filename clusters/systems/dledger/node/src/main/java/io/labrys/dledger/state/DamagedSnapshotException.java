@@ -2,11 +2,11 @@ package io.labrys.dledger.state;
 
 import java.io.IOException;
 
-/** A snapshot file is not what {@link SnapshotFile#save} left there; it must not be loaded. */
+/** A snapshot file differs from the one that {@link SnapshotFile#save} wrote. The node must not load it. */
 public final class DamagedSnapshotException extends IOException {
     private static final long serialVersionUID = 1L;
 
-    /** Says in {@code message} what was expected and what came. */
+    /** Makes the exception; {@code message} has the expected and the actual content. */
     public DamagedSnapshotException(String message) {
         super(message);
     }

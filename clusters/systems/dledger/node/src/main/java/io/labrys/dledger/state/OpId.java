@@ -4,22 +4,22 @@ import java.util.UUID;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * Names one write of one node process, so that its answer is found again even where the library has lost track of it.
+ * The id of one write, so that the node finds the write's answer even if the library loses it.
  *
- * <p>The law: no two writes of a cluster's life share a name. {@code process} is drawn at random when a node process starts
- * (62 random bits), {@code number} counts within it.
+ * <p>Ids are unique over all processes and restarts. A node process draws {@code process} at its start (62 random bits), and
+ * {@code number} counts its writes.
  *
- * @param process the node process that took the write
+ * @param process the node process that received the write
  * @param number the write's number in that process
  */
 public record OpId(long process, long number) {
 
-    /** Hands out the names of one node process. Safe for several threads. */
+    /** Makes the ids of one node process. Thread-safe. */
     public static final class Source {
         private final long process = UUID.randomUUID().getLeastSignificantBits();
         private final AtomicLong next = new AtomicLong();
 
-        /** Returns a name that was never returned before. */
+        /** Returns a new id. */
         public OpId next() {
             return new OpId(process, next.getAndIncrement());
         }

@@ -6,13 +6,13 @@ import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * The replicated map of registers, and the log index it stands at.
+ * The replicated map of registers, and the index of the last applied log entry.
  *
- * <p>The laws: the state is a function of the log's prefix alone; an entry takes effect at most once, however often the
- * library delivers it; a {@link Copy} is the state at exactly its index. One thread applies; any thread may read.
+ * <p>The state depends on the log's prefix only. An entry takes effect at most once, even if the library delivers it again. A
+ * {@link Copy} is the state at exactly its index. One thread applies entries; any thread can read.
  */
 public final class RegisterState {
-    /** Stands for "nothing applied yet"; log indexes begin at 0. */
+    /** The index before the first entry is applied; log indexes begin at 0. */
     public static final long NOTHING = -1;
 
     private final Object lock = new Object();
@@ -20,10 +20,10 @@ public final class RegisterState {
     private long index = NOTHING;
 
     /**
-     * The state at one moment.
+     * A copy of the state.
      *
-     * @param index the last log index that is contained
-     * @param registers a copy, ordered by key
+     * @param index the index of the last applied log entry
+     * @param registers the registers, ordered by key
      */
     public record Copy(long index, Map<String, Long> registers) {}
 
@@ -57,7 +57,7 @@ public final class RegisterState {
         }
     }
 
-    /** Notes that the entry at {@code at} changes nothing; says whether it is new. */
+    /** Skips the entry at {@code at}, which changes no register. Returns whether the entry is new. */
     public boolean skip(long at) {
         synchronized (lock) {
             if (at <= index) {
@@ -68,14 +68,14 @@ public final class RegisterState {
         }
     }
 
-    /** Returns a copy of the registers and the index of the last entry that was given to {@code apply} or {@code skip}. */
+    /** Returns a copy of the registers, and the index of the last entry that was applied or skipped. */
     public Copy copy() {
         synchronized (lock) {
             return new Copy(index, new TreeMap<>(registers));
         }
     }
 
-    /** Replaces everything, as by a snapshot. */
+    /** Replaces the whole state, for example by a snapshot. */
     public void replace(Copy copy) {
         Map<String, Long> loaded = new ConcurrentHashMap<>(copy.registers());
         synchronized (lock) {

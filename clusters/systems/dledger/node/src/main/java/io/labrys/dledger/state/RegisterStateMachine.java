@@ -17,11 +17,11 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Joins the library to {@link RegisterState}: applies committed entries, saves and loads snapshots.
+ * Connects the library to {@link RegisterState}: applies committed entries, and saves and loads snapshots.
  *
- * <p>The law: nothing that an entry holds may make {@code onApply} throw. The library would deliver the whole batch again,
- * and a cas that is evaluated twice answers wrongly. An entry that is no command of ours is skipped, by every replica alike,
- * and counted; an entry that comes again is skipped by its index, and counted.
+ * <p>{@code onApply} must not throw for any entry. The library would deliver the whole batch again, and a cas that is evaluated
+ * twice has a wrong answer. Every replica skips and counts an entry that is no command. It also skips and counts a repeated
+ * entry, which it knows by the index.
  */
 public final class RegisterStateMachine implements StateMachine {
     private static final Logger LOG = LoggerFactory.getLogger(RegisterStateMachine.class);
@@ -40,9 +40,9 @@ public final class RegisterStateMachine implements StateMachine {
      *
      * @param group the Raft group
      * @param self this node's id in it
-     * @param state what entries are applied to
-     * @param waiting where answers are kept for writes of this process
-     * @param fatal is told when the library gives up; the process should end, a node that half works helps nobody
+     * @param state the state that entries change
+     * @param waiting keeps the answers to writes of this process
+     * @param fatal receives the error when the library gives up; the process should then end
      */
     public RegisterStateMachine(String group, String self, RegisterState state, WaitingAnswers waiting,
         Consumer<DLedgerException> fatal) {
@@ -64,7 +64,7 @@ public final class RegisterStateMachine implements StateMachine {
         }
     }
 
-    /** Applies one entry; returns null where there is nothing to answer. */
+    /** Applies one entry; returns null if it was skipped. */
     Answer apply(DLedgerEntry entry) {
         Command command;
         try {
@@ -91,7 +91,7 @@ public final class RegisterStateMachine implements StateMachine {
         return save(Path.of(writer.getSnapshotStorePath()));
     }
 
-    /** Saves a snapshot into a directory; false, with a log line, if that failed. */
+    /** Saves a snapshot into a directory. Returns false and logs the error if that fails. */
     boolean save(Path directory) {
         try {
             SnapshotFile.save(state.copy(), directory.resolve(SnapshotManager.SNAPSHOT_DATA_FILE));
@@ -109,10 +109,10 @@ public final class RegisterStateMachine implements StateMachine {
     }
 
     /**
-     * Loads a snapshot; false, with a log line, if it is damaged.
+     * Loads a snapshot. Returns false and logs the error if it is damaged.
      *
-     * @param index the last index that the snapshot's own description says it contains; entries of the library itself make it
-     *     larger than that of the last command, never smaller
+     * @param index the last index in the snapshot's metadata. It can be larger than the index of the last command, because of
+     *     the library's own entries, but never smaller
      */
     boolean load(Path directory, long index) {
         try {
@@ -147,11 +147,11 @@ public final class RegisterStateMachine implements StateMachine {
     }
 
     /**
-     * Copies the registers with the index that they belong to.
+     * Copies the registers with their log index.
      *
-     * @param appliedIndex reads the library's applied index. It also counts entries that never come here, and rises only
-     *     after a batch. So, with applying held still: if it is ahead of the last entry seen here, nothing between the two
-     *     changes a register; if it is behind, the last entry seen here is the truth
+     * @param appliedIndex reads the library's applied index. It also counts entries that the state machine does not receive,
+     *     and rises only after a batch. If it is ahead of the state's index, the entries between change no register. If it is
+     *     behind, the state's index is right
      */
     public RegisterState.Copy dump(LongSupplier appliedIndex) {
         long applied = appliedIndex.getAsLong();
@@ -159,22 +159,22 @@ public final class RegisterStateMachine implements StateMachine {
         return new RegisterState.Copy(Math.max(applied, copy.index()), copy.registers());
     }
 
-    /** Returns how many entries of the log were no command of ours. */
+    /** Returns the number of entries in the log that were no commands. */
     public long foreignEntries() {
         return foreign.get();
     }
 
-    /** Returns how many entries were delivered again. */
+    /** Returns the number of entries that the library delivered again. */
     public long repeatedEntries() {
         return repeated.get();
     }
 
-    /** Returns how many snapshots were saved by this process. */
+    /** Returns the number of snapshots that this process saved. */
     public long snapshotsSaved() {
         return saved.get();
     }
 
-    /** Returns how many snapshots were loaded by this process. */
+    /** Returns the number of snapshots that this process loaded. */
     public long snapshotsLoaded() {
         return loaded.get();
     }

@@ -19,15 +19,15 @@ import java.util.zip.CRC32C;
 /**
  * Saves a {@link RegisterState.Copy} to a file and loads it.
  *
- * <p>The law: after {@code save} has returned, a crash or power loss leaves the whole file, and {@code load} accepts nothing
- * but a whole file. The data goes to a temporary file, is forced to the disk, and takes its name by a rename, which is forced
- * too. A torn or altered file is refused by its length and its checksum.
+ * <p>After {@code save} returns, the file survives a crash or a power loss. {@code save} writes a temporary file, syncs it,
+ * renames it, and syncs the directory. {@code load} detects a torn or altered file by its length and its checksum, and refuses
+ * it.
  *
  * <p>The format, big-endian: 8 bytes magic, int64 length of the payload, int32 CRC-32C of the payload; payload: int64 index,
  * int32 number of registers, then for each, in key order, uint16 length of the key, key in UTF-8, int64 value.
  */
 public final class SnapshotFile {
-    /** The library sends the file in one frame, as base64 in JSON, and a frame has at most 16 MiB. */
+    /** The maximum size of a file. The library sends it as base64 in JSON in one frame, and a frame has at most 16 MiB. */
     public static final long MAX_BYTES = 12L << 20;
 
     private static final byte[] MAGIC = "LABRYSS1".getBytes(StandardCharsets.US_ASCII);
@@ -38,7 +38,7 @@ public final class SnapshotFile {
     /**
      * Saves {@code copy} as {@code file}.
      *
-     * @throws IOException it could not be written, or is larger than {@link #MAX_BYTES}; then {@code file} is as before
+     * @throws IOException it cannot be written, or is larger than {@link #MAX_BYTES}; then {@code file} is unchanged
      */
     public static void save(RegisterState.Copy copy, Path file) throws IOException {
         byte[] payload = payload(copy);
@@ -67,7 +67,7 @@ public final class SnapshotFile {
     }
 
     /**
-     * Loads what {@code save} has written.
+     * Loads a file of {@code save}.
      *
      * @throws DamagedSnapshotException the file is torn or altered
      * @throws IOException it cannot be read

@@ -5,32 +5,32 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
 
 /**
- * Keeps the answers to the writes that someone in this process waits for.
+ * Keeps the answers to the pending writes of this process.
  *
- * <p>Why: the library registers a write's closure after it has appended the entry. If the entry is applied in between, the
- * closure is later told "ok" without an answer. The law here: between {@code expect} and {@code take}, an answer given by the
- * state machine is never lost; and nothing is kept for writes that nobody waits for.
+ * <p>The library registers a write's closure after it appends the entry. If it applies the entry in between, it later completes
+ * the closure without an answer. This class keeps every answer that the state machine gives between {@code expect} and
+ * {@code take}. It drops the answers to other writes.
  */
 public final class WaitingAnswers {
     private final ConcurrentMap<OpId, Optional<Answer>> answers = new ConcurrentHashMap<>();
 
-    /** Announces that someone waits for the answer; called before the write is handed to the library. */
+    /** Begins to wait for an answer. The caller does this before it gives the write to the library. */
     public void expect(OpId id) {
         answers.put(id, Optional.empty());
     }
 
-    /** Keeps the answer if someone waits for it. */
+    /** Keeps the answer if the write is pending. */
     public void give(OpId id, Answer answer) {
         answers.computeIfPresent(id, (key, before) -> Optional.of(answer));
     }
 
-    /** Ends the waiting; returns the answer, or null if there is none. */
+    /** Ends the wait. Returns the answer, or null if there is none. */
     public Answer take(OpId id) {
         Optional<Answer> answer = answers.remove(id);
         return answer == null ? null : answer.orElse(null);
     }
 
-    /** Returns how many are waited for. */
+    /** Returns the number of pending writes. */
     public int size() {
         return answers.size();
     }

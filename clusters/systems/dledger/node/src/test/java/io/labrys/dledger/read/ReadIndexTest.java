@@ -31,7 +31,7 @@ class ReadIndexTest {
     private final Map<String, Long> registers = new HashMap<>();
     private final ReadIndex reads = new ReadIndex(raft, registers::get, turns, ROUND_MILLIS);
 
-    /** This node leads term 3 and has everything committed and applied up to index 10. */
+    /** This node leads term 3, and has committed and applied entries up to index 10. */
     @BeforeEach
     void lead() {
         raft.leads = true;
@@ -64,7 +64,7 @@ class ReadIndexTest {
         return reading.getNow(Reading.of(-1L)).code();
     }
 
-    /** With two of four others on its side a leader of five answers, and with one it does not. */
+    /** A leader of five answers with two confirmations, and does not with one. */
     @Test
     void quorum() {
         ready();
@@ -75,7 +75,7 @@ class ReadIndexTest {
         assertEquals(Reading.of(5L), reading.getNow(null));
     }
 
-    /** A register that is not there is read as such. */
+    /** An absent register is read as absent. */
     @Test
     void absent() {
         ready();
@@ -86,7 +86,7 @@ class ReadIndexTest {
         assertEquals(Reading.of(null), reading.getNow(null));
     }
 
-    /** Answers that are no consent do not count: unreachable, not yet in the term, another leader, unknown member. */
+    /** Other answers are not confirmations: unreachable, not yet in the term, another leader, unknown member. */
     @Test
     void noConsent() {
         ready();
@@ -99,7 +99,7 @@ class ReadIndexTest {
         assertEquals(NETWORK_ERROR, code(reading));
     }
 
-    /** One member in a higher term is enough to know that a later leader may exist. */
+    /** One member in a higher term shows that a later leader may exist. */
     @Test
     void expired() {
         ready();
@@ -122,7 +122,7 @@ class ReadIndexTest {
         assertFalse(second.isDone());
     }
 
-    /** Reads that come while a round is under way wait for the next: its heartbeats must be sent after they came. */
+    /** Reads during a round wait for the next one, whose heartbeats are sent after them. */
     @Test
     void sharedRounds() {
         ready();
@@ -141,7 +141,7 @@ class ReadIndexTest {
         assertEquals(SUCCESS, code(third));
     }
 
-    /** No member has more than two heartbeats unanswered, however many rounds there are. */
+    /** No member has more than two unanswered heartbeats, for any number of rounds. */
     @Test
     void boundedHeartbeats() {
         ready();
@@ -154,7 +154,7 @@ class ReadIndexTest {
         assertEquals(2, raft.heartbeats.get("n4").size());
     }
 
-    /** Followers refuse at once, without asking anyone. */
+    /** Followers refuse at once, without a message. */
     @Test
     void follower() {
         raft.leads = false;
@@ -162,7 +162,7 @@ class ReadIndexTest {
         assertTrue(raft.heartbeats.isEmpty());
     }
 
-    /** A leader that hands its leadership over refuses. */
+    /** A leader refuses during a transfer. */
     @Test
     void transferring() {
         ready();
@@ -170,7 +170,7 @@ class ReadIndexTest {
         assertEquals(LEADER_TRANSFERRING, code(read()));
     }
 
-    /** Before this leadership has committed an entry of its own, its commit index may miss what an earlier leader answered. */
+    /** Before it commits an entry of its own, a leader refuses, since its commit index may lack answered writes. */
     @Test
     void notReady() {
         reads.roleChanged(3, true);
@@ -178,7 +178,7 @@ class ReadIndexTest {
         assertEquals(TERM_NOT_READY, code(read()));
     }
 
-    /** The proof of readiness is of one leadership: elected again in the same term, the node has to give it again. */
+    /** Readiness belongs to one leadership: after another election in the same term, the node must prove it again. */
     @Test
     void notReadyAgain() {
         ready();
@@ -189,7 +189,7 @@ class ReadIndexTest {
         assertEquals(TERM_NOT_READY, code(read()));
     }
 
-    /** A proof that comes after the leadership has ended does not count for a later one. */
+    /** A proof after the end of its leadership does not count for a later one. */
     @Test
     void lateProof() {
         reads.roleChanged(3, true);
@@ -202,7 +202,7 @@ class ReadIndexTest {
         assertEquals(-1, reads.readyTerm());
     }
 
-    /** The first entry is tried again until it is committed, one at a time. */
+    /** The node retries the first entry until it is committed, one at a time. */
     @Test
     void proofAgain() {
         reads.roleChanged(3, true);
@@ -217,7 +217,7 @@ class ReadIndexTest {
         assertEquals(3, reads.readyTerm());
     }
 
-    /** A leader that loses its leadership during a round answers nothing from it, also if it leads again in a later term. */
+    /** A leader that is deposed during a round fails its reads, even if it leads again in a later term. */
     @Test
     void deposedDuringRound() {
         ready();
@@ -230,7 +230,7 @@ class ReadIndexTest {
         assertEquals(NOT_LEADER, code(reading));
     }
 
-    /** A term that rose during the round, before anyone was told, fails it. */
+    /** A higher term during the round fails it, even before the role changes. */
     @Test
     void termRose() {
         ready();
@@ -258,7 +258,7 @@ class ReadIndexTest {
         assertEquals(Reading.of(6L), reading.getNow(null));
     }
 
-    /** A state machine that is stuck makes reads time out. */
+    /** Reads time out if the state machine is stuck. */
     @Test
     void applyStuck() {
         ready();
@@ -270,7 +270,7 @@ class ReadIndexTest {
         assertEquals(TIMEOUT, code(reading));
     }
 
-    /** A group of one needs nobody's consent. */
+    /** A group of one needs no confirmation. */
     @Test
     void alone() {
         raft.others = List.of();
@@ -278,7 +278,7 @@ class ReadIndexTest {
         assertEquals(Reading.of(5L), read().getNow(null));
     }
 
-    /** After the end no read stays without an answer. */
+    /** After the close, every read has an answer. */
     @Test
     void closed() {
         ready();
@@ -291,7 +291,7 @@ class ReadIndexTest {
         assertEquals(NOT_LEADER, code(read()));
     }
 
-    /** A library whose every answer is given by the test. */
+    /** A library whose answers the test gives. */
     private static final class FakeRaft implements Raft {
         boolean leads;
         boolean transferring;
@@ -352,7 +352,7 @@ class ReadIndexTest {
         }
     }
 
-    /** Turns in the test's own time. */
+    /** Turns in virtual time. */
     private static final class FakeTurns implements Turns {
         private record Task(long at, long order, Runnable action) {}
 

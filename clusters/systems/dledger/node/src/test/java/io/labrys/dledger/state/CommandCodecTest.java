@@ -26,7 +26,7 @@ class CommandCodecTest {
         }
     }
 
-    /** An entry that ends early is refused, wherever it ends. */
+    /** An entry that ends early at any byte is refused. */
     @Test
     void truncated() {
         byte[] whole = CommandCodec.encode(COMMANDS.get(3));
@@ -36,14 +36,14 @@ class CommandCodecTest {
         }
     }
 
-    /** An entry with something behind the command is refused. */
+    /** An entry with bytes after the command is refused. */
     @Test
     void trailing() {
         byte[] longer = Arrays.copyOf(CommandCodec.encode(COMMANDS.get(0)), 200);
         assertThrows(IllegalArgumentException.class, () -> CommandCodec.decode(longer));
     }
 
-    /** An entry of another magic, version or kind is refused, and the message says which. */
+    /** An entry with another magic, version or kind is refused, with the difference in the message. */
     @Test
     void foreign() {
         String[] said = {"magic", "version", "kind"};
@@ -55,7 +55,7 @@ class CommandCodecTest {
         }
     }
 
-    /** A key that is empty or too long does not get into the log. */
+    /** A key that is empty or too long is refused. */
     @Test
     void badKeys() {
         for (String key : List.of("", "x".repeat(CommandCodec.MAX_KEY_BYTES + 1), "é".repeat(600))) {

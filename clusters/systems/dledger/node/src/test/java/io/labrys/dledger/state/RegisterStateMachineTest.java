@@ -39,7 +39,7 @@ class RegisterStateMachineTest {
         return CommandCodec.encode(new Command(id, Command.Kind.PUT, key, value, null));
     }
 
-    /** A command's answer goes to the library, and to whoever waits for it in this process. */
+    /** A command's answer goes to the library, and to the pending write in this process. */
     @Test
     void answers() {
         OpId id = new OpId(1, 1);
@@ -68,7 +68,7 @@ class RegisterStateMachineTest {
         assertEquals(1, machine.repeatedEntries());
     }
 
-    /** A dump's index is the library's where that is ahead, for entries of its own, and the last command's where it lags. */
+    /** A dump's index is the larger one of the library's index and the last command's index. */
     @Test
     void dumpIndex() {
         machine.apply(entry(4, put(new OpId(1, 1), "a", 5)));
@@ -76,7 +76,7 @@ class RegisterStateMachineTest {
         assertEquals(new RegisterState.Copy(4, Map.of("a", 5L)), machine.dump(() -> 2));
     }
 
-    /** Another replica loads a snapshot with the index of its description, which may be larger than the last command's. */
+    /** A loaded snapshot has the index of its metadata, which can be larger than the last command's. */
     @Test
     void snapshot() {
         machine.apply(entry(4, put(new OpId(1, 1), "a", 5)));
@@ -89,7 +89,7 @@ class RegisterStateMachineTest {
         assertEquals(1, replica.snapshotsLoaded());
     }
 
-    /** A torn snapshot, one whose description is older than its data, and none at all are refused; the state stays. */
+    /** A torn snapshot, one with older metadata than data, and a missing one are refused; the state stays. */
     @Test
     void refusedSnapshots() throws IOException {
         machine.apply(entry(4, put(new OpId(1, 1), "a", 5)));
@@ -104,14 +104,14 @@ class RegisterStateMachineTest {
         assertEquals(5L, state.get("a"));
     }
 
-    /** A snapshot that cannot be written is reported as failed, not thrown. */
+    /** If a snapshot cannot be written, the result is false, without an exception. */
     @Test
     void saveFails() {
         assertFalse(machine.save(directory.resolve("nowhere")));
         assertEquals(0, machine.snapshotsSaved());
     }
 
-    /** When the library gives up, the process is told. */
+    /** When the library gives up, the process gets the error. */
     @Test
     void errors() {
         DLedgerException error = new DLedgerException(DLedgerResponseCode.LOAD_SNAPSHOT_ERROR, "gone");

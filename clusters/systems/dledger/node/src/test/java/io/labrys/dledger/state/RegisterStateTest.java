@@ -20,7 +20,7 @@ class RegisterStateTest {
         return new Command(new OpId(1, ops++), Command.Kind.CAS, key, value, expected);
     }
 
-    /** A put always takes effect and answers its value. */
+    /** A put always takes effect and returns its value. */
     @Test
     void putApplies() {
         assertEquals(new Answer(true, 5L, 0), state.apply(0, put("a", 5)));
@@ -28,7 +28,7 @@ class RegisterStateTest {
         assertEquals(6L, state.get("a"));
     }
 
-    /** A cas takes effect exactly if the register holds the expected value; a refused one answers what it holds. */
+    /** A cas takes effect if and only if the register has the expected value; a refused one returns the current value. */
     @Test
     void casCompares() {
         state.apply(0, put("a", 5));
@@ -45,7 +45,7 @@ class RegisterStateTest {
         assertEquals(new Answer(false, 1L, 1), state.apply(1, cas("a", null, 2)));
     }
 
-    /** An entry that comes again has no effect and no answer. */
+    /** A repeated entry has no effect and no answer. */
     @Test
     void deliveredAgain() {
         Command swap = cas("a", null, 1);

@@ -30,7 +30,7 @@ class SnapshotFileTest {
         file = directory.resolve("data");
     }
 
-    /** What was saved is loaded, also when there is nothing in it, and no temporary file stays. */
+    /** A saved state can be loaded, also an empty one, and no temporary file stays. */
     @Test
     void roundTrip() throws IOException {
         for (RegisterState.Copy copy : List.of(COPY, new RegisterState.Copy(RegisterState.NOTHING, Map.of()))) {
@@ -42,7 +42,7 @@ class SnapshotFileTest {
         }
     }
 
-    /** A torn file is refused, wherever it was torn. */
+    /** A file that is torn at any byte is refused. */
     @Test
     void torn() throws IOException {
         SnapshotFile.save(COPY, file);
@@ -53,7 +53,7 @@ class SnapshotFileTest {
         }
     }
 
-    /** A file of the right length with zeros at its end, as a lost page leaves it, is refused. */
+    /** A file of the right length with zeros at its end, as after a lost page, is refused. */
     @Test
     void zeroed() throws IOException {
         SnapshotFile.save(COPY, file);
@@ -63,7 +63,7 @@ class SnapshotFileTest {
         assertThrows(DamagedSnapshotException.class, () -> SnapshotFile.load(file));
     }
 
-    /** A file with one flipped bit is refused, whichever it is. */
+    /** A file with any one flipped bit is refused. */
     @Test
     void flipped() throws IOException {
         SnapshotFile.save(COPY, file);
@@ -76,7 +76,7 @@ class SnapshotFileTest {
         }
     }
 
-    /** A file with something behind it is refused. */
+    /** A file with bytes after its end is refused. */
     @Test
     void longer() throws IOException {
         SnapshotFile.save(COPY, file);
@@ -85,7 +85,7 @@ class SnapshotFileTest {
         assertThrows(DamagedSnapshotException.class, () -> SnapshotFile.load(file));
     }
 
-    /** What an interrupted save left behind does not disturb the next one. */
+    /** The remains of an interrupted save do not disturb the next one. */
     @Test
     void leftOver() throws IOException {
         Files.write(directory.resolve("data.tmp"), new byte[1000]);
@@ -93,7 +93,7 @@ class SnapshotFileTest {
         assertEquals(COPY, SnapshotFile.load(file));
     }
 
-    /** A state that the library could not send is not saved, and an older file stays as it was. */
+    /** A state that the library cannot send is not saved, and an older file stays unchanged. */
     @Test
     void tooLarge() throws IOException {
         SnapshotFile.save(COPY, file);
@@ -110,7 +110,7 @@ class SnapshotFileTest {
         assertFalse(Files.exists(directory.resolve("data.tmp")));
     }
 
-    /** A file that is not there is an ordinary I/O error. */
+    /** A missing file is an ordinary I/O error. */
     @Test
     void missing() {
         assertThrows(IOException.class, () -> SnapshotFile.load(file));

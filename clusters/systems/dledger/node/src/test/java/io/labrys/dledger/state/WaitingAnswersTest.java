@@ -11,7 +11,7 @@ class WaitingAnswersTest {
     private final OpId id = new OpId(1, 1);
     private final Answer answer = new Answer(true, 5L, 3);
 
-    /** An answer that comes while someone waits is kept until it is taken, once. */
+    /** An answer to a pending write is kept until it is taken, once. */
     @Test
     void kept() {
         waiting.expect(id);
@@ -20,7 +20,7 @@ class WaitingAnswersTest {
         assertNull(waiting.take(id));
     }
 
-    /** Answers that nobody waits for are not kept: those to writes of other nodes, and late ones. */
+    /** Other answers are dropped: those to writes of other nodes, and late ones. */
     @Test
     void notKept() {
         waiting.give(id, answer);
@@ -31,7 +31,7 @@ class WaitingAnswersTest {
         assertEquals(0, waiting.size());
     }
 
-    /** Two writes never share a name, neither in one process nor between two. */
+    /** Two writes never have the same id, neither in one process nor in two. */
     @Test
     void names() {
         OpId.Source one = new OpId.Source();

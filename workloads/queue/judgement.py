@@ -1,4 +1,4 @@
-"""Says what is known about a queue: the verdict with its reason, the counts, and the first anomalies in sentences."""
+"""The judgement of a queue: the verdict with its reason, the counts, and the first anomalies with explanations."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAX_ROWS = 12
 
 
 def judgement(history: Columns, found: Found, delivery: Delivery) -> Judgement:
-    """Returns what is known about a queue that promises a delivery."""
+    """Returns the judgement of a queue with this guarantee of delivery."""
     counts = {
         "attempted": len(found.flow.put),
         "acknowledged": found.acknowledged,
@@ -37,28 +37,28 @@ def judgement(history: Columns, found: Found, delivery: Delivery) -> Judgement:
     }
     if found.compared is not None:
         counts["reordered"] = len(found.overtaken)
-    told = _Teller(history, found)
-    wrong = [told.unexpected()]
+    made = _Anomalies(history, found)
+    wrong = [made.unexpected()]
     if delivery is not Delivery.AT_MOST_ONCE:
-        wrong.append(told.lost())
+        wrong.append(made.lost())
     if delivery is not Delivery.AT_LEAST_ONCE:
-        wrong.append(told.duplicated())
-    wrong.append(told.reordered())
-    # In turns, so that each kind is among the first.
+        wrong.append(made.duplicated())
+    wrong.append(made.reordered())
+    # The kinds take turns, so that the first anomalies have all kinds.
     turns = chain.from_iterable(zip_longest(*wrong))
     anomalies = list(islice((anomaly for anomaly in turns if anomaly is not None), MAX_ANOMALIES))
     numbers = ", ".join(f"{number} {word}" for word, number in counts.items())
     if anomalies:
-        verdict, reason = Verdict.INVALID, f"The queue did what it must not do: {numbers}."
+        verdict, reason = Verdict.INVALID, f"The queue violated its guarantees: {numbers}."
     elif (unseen := _unseen(found, delivery)) is not None:
         verdict, reason = Verdict.UNKNOWN, unseen
     else:
-        verdict, reason = Verdict.VALID, f"The queue kept what it promised: {numbers}.{_excused(found)}"
+        verdict, reason = Verdict.VALID, f"The queue kept its guarantees: {numbers}.{_excused(found)}"
     return Judgement(verdict=verdict, reason=reason, counts=counts, anomalies=anomalies, figures=_figures(found))
 
 
 def _figures(found: Found) -> Mapping[str, Value]:
-    """Returns what counts do not say: how far the judge could see."""
+    """Returns the figures that show how much the judge could decide."""
     flow = found.flow
     return {
         "drains": len(flow.drains),
@@ -72,7 +72,7 @@ def _figures(found: Found) -> Mapping[str, Value]:
 
 
 def _unseen(found: Found, delivery: Delivery) -> str | None:
-    """Returns why nothing can be said for certain although nothing is wrong; None if something can."""
+    """Returns why the verdict is unknown although no anomaly was found; None if it is not unknown."""
     if not found.acknowledged:
         return "No enqueue was acknowledged, so nothing was tested."
     if not found.ok:
@@ -83,7 +83,7 @@ def _unseen(found: Found, delivery: Delivery) -> str | None:
 
 
 def _undecided(found: Found) -> str | None:
-    """Returns why a missing value may be lost or not; None if there is no such value."""
+    """Returns why it is undecided whether a missing value is lost; None if there is no such value."""
     if found.not_drained:
         never = "was never drained" if not len(found.flow.drains) else "was not drained after them"
         return (
@@ -106,8 +106,8 @@ def _excused(found: Found) -> str:
     )
 
 
-class _Teller:
-    """Tells the anomalies of each kind one after the other, as long as someone asks."""
+class _Anomalies:
+    """Makes the anomalies of each kind, lazily."""
 
     def __init__(self, history: Columns, found: Found) -> None:
         self._history = history
@@ -125,7 +125,7 @@ class _Teller:
         for put, drain in zip(found.lost.tolist(), found.deciding.tolist(), strict=True):
             value, row = flow.value(put), int(flow.put[put])
             explanation = (
-                f"The enqueue of {_said(value)} by process {self._process(row)} was acknowledged. Later process "
+                f"The enqueue of {_named(value)} by process {self._process(row)} was acknowledged. Later process "
                 f"{self._process(drain)} drained the queue until it was empty. The value never came out.{excuse}"
             )
             yield Anomaly(kind="lost", subject=value, explanation=explanation, rows=(row, drain), decisive=drain)
@@ -141,7 +141,7 @@ class _Teller:
                 why = "Its enqueue failed."
             else:
                 why = "Its enqueue began only after that."
-            explanation = f"{_said(value, 'The')} came out by {self._taking(row)}. {why}"
+            explanation = f"{_named(value, 'The')} came out by {self._taking(row)}. {why}"
             rows = (*puts[: MAX_ROWS - 1].tolist(), row)
             yield Anomaly(kind="unexpected", subject=value, explanation=explanation, rows=rows, decisive=row)
 
@@ -154,10 +154,10 @@ class _Teller:
             takes = flow.take[np.flatnonzero(flow.take_value == flow.take_value[take])]
             others = [int(other) for other in takes[np.argsort(history.end[takes])] if other != row]
             most = "once" if len(puts) == 1 else f"{len(puts)} times"
-            # It may stand twice in the answer of one drain.
+            # The value can occur twice in the answer of one drain.
             earlier = self._taking(others[0] if others else row)
             explanation = (
-                f"{_said(value, 'The')} was put in {most} at most, and came out {len(takes)} times: by {earlier}, and by "
+                f"{_named(value, 'The')} was put in {most} at most, and came out {len(takes)} times: by {earlier}, and by "
                 f"{self._taking(row)}."
             )
             rows = (*puts[:2].tolist(), *others[: MAX_ROWS - 3], row)
@@ -170,9 +170,9 @@ class _Teller:
             puts = int(flow.put[late]), int(flow.put[early])
             takes = self._take_of(late), self._take_of(early)
             explanation = (
-                f"Process {self._process(puts[0])} put in {_said(value)} before process {self._process(puts[1])} put in "
-                f"{_said(other)}. They came out in the reverse order:  {_said(other)} by {self._taking(takes[1])}, then "
-                f"{_said(value)} by {self._taking(takes[0])}."
+                f"Process {self._process(puts[0])} put in {_named(value)} before process {self._process(puts[1])} put in "
+                f"{_named(other)}. They came out in the reverse order:  {_named(other)} by {self._taking(takes[1])}, then "
+                f"{_named(value)} by {self._taking(takes[0])}."
             )
             rows = tuple(dict.fromkeys((*puts, takes[1], takes[0])))
             yield Anomaly(kind="reordered", subject=value, explanation=explanation, rows=rows, decisive=takes[1])
@@ -188,5 +188,5 @@ class _Teller:
         return f"a {f} of process {self._process(row)}"
 
 
-def _said(value: Value, article: str = "the") -> str:
+def _named(value: Value, article: str = "the") -> str:
     return f"{article} value {shown(json_text(value), quoted=False)}"

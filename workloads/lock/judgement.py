@@ -1,4 +1,4 @@
-"""Says what is known about a lock: the verdict with its reason, the counts, and the first anomalies in sentences."""
+"""The judgement of a lock: the verdict with its reason, the counts, and the first anomalies with explanations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def judgement(history: Columns, found: Found) -> Judgement:
-    """Returns what is known about a lock."""
+    """Returns the judgement of a lock."""
     counts = {
         "acquired": found.acquired,
         "released": found.released,
@@ -29,19 +29,19 @@ def judgement(history: Columns, found: Found) -> Judgement:
         "token-twice": len(found.twice.rows),
         "released-by-other": len(found.by_other.rows),
     }
-    teller = _Teller(history, found)
-    kinds = (teller.two_holders(), teller.not_growing(), teller.twice(), teller.by_other())
-    # In turns, so that each kind is among the first.
+    made = _Anomalies(history, found)
+    kinds = (made.two_holders(), made.not_growing(), made.twice(), made.by_other())
+    # The kinds take turns, so that the first anomalies have all kinds.
     turns = chain.from_iterable(zip_longest(*kinds))
     anomalies = list(islice((anomaly for anomaly in turns if anomaly is not None), MAX_ANOMALIES))
     numbers = ", ".join(f"{number} {word}" for word, number in counts.items())
     if anomalies:
-        verdict, reason = Verdict.INVALID, f"The lock did what it must not do: {numbers}."
+        verdict, reason = Verdict.INVALID, f"The lock violated its guarantees: {numbers}."
     elif not found.acquired:
         verdict, reason = Verdict.UNKNOWN, "No acquire succeeded, so nothing was tested."
     elif not found.contended:
         verdict = Verdict.UNKNOWN
-        reason = "No process asked for the lock while another certainly held it, so nothing was tested."
+        reason = "No process requested the lock while another one certainly held it, so nothing was tested."
     else:
         verdict, reason = Verdict.VALID, f"No two processes held the lock at a time: {numbers}."
     return Judgement(
@@ -49,8 +49,8 @@ def judgement(history: Columns, found: Found) -> Judgement:
     )
 
 
-class _Teller:
-    """Tells the anomalies of each kind one after the other, as long as someone asks."""
+class _Anomalies:
+    """Makes the anomalies of each kind, lazily."""
 
     def __init__(self, history: Columns, found: Found) -> None:
         self._history = history
