@@ -40,6 +40,11 @@ def name(text: str, most: int = MAX_NAME) -> str:
     return shown if len(text) <= most else f"{shown}… ({len(text):,} characters)"
 
 
+def counted(count: int, noun: str) -> str:
+    """Returns a number with its noun, e.g. `1 run` and `2,000 runs`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def message(text: str) -> str:
     """Returns the text of an error, safe to show. Lines after the first are indented, so none looks like one of ours."""
     return re.sub(r"\n(?!  )", "\n  ", plain(text))

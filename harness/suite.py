@@ -180,6 +180,19 @@ class CaseResult:
         return self.case.expectation.outcome(self.verdict, self.failures, self.fault_violations)
 
     @property
+    def ended(self) -> str:
+        """Returns how the case ended, with what was expected where that is not `valid`."""
+        if self.verdict is None:
+            return f"error {self.exit_code}"
+        if self.crossed:
+            return f"{self.verdict}, {'crossed a threshold' if self.behind is None else 'thresholds unknown'}"
+        if self.failed_as_known:
+            return f"{self.verdict}, as known"
+        if self.verdict is self.case.expect:
+            return str(self.verdict) if self.verdict is Verdict.VALID else f"{self.verdict}, as expected"
+        return f"{self.verdict}, expected {self.case.expect}"
+
+    @property
     def failed_as_known(self) -> bool:
         """Returns whether it is not valid, and only by what is known to fail."""
         return self.outcome is Outcome.KNOWN
