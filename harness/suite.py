@@ -188,9 +188,11 @@ class CaseResult:
             return f"{self.verdict}, {'crossed a threshold' if self.behind is None else 'thresholds unknown'}"
         if self.failed_as_known:
             return f"{self.verdict}, as known"
-        if self.verdict is self.case.expect:
-            return str(self.verdict) if self.verdict is Verdict.VALID else f"{self.verdict}, as expected"
-        return f"{self.verdict}, expected {self.case.expect}"
+        if self.verdict is not self.case.expect:
+            return f"{self.verdict}, expected {self.case.expect}"
+        if self.verdict is Verdict.VALID:
+            return str(self.verdict)
+        return f"{self.verdict}, {'as expected' if self.passed else 'not as expected'}"
 
     @property
     def failed_as_known(self) -> bool:
@@ -241,6 +243,13 @@ class CaseResult:
         if self.behind is None:
             return f"crossed the threshold {thresholds}. {self.reason}"
         return f"it is unknown whether the system keeps the threshold {thresholds}. {self.behind} {self.reason}"
+
+    @property
+    def message(self) -> str:
+        """Returns the case's sentence, after the two verdicts if it has another one than was expected."""
+        if self.verdict in {None, self.case.expect} or self.failed_as_known:
+            return self.why
+        return f"{self.verdict}, expected {self.case.expect}: {self.why}"
 
     @property
     def reproduce(self) -> str:
