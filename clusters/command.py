@@ -152,7 +152,7 @@ def _find(one: Cluster, name: str) -> Node:
     )
 
 
-@cluster.command()
+@cluster.command(short_help="Undoes what faults left on the nodes.")
 @_name
 @_elsewhere
 def heal(name: str, inventory: Path | None, *, vagrant: bool) -> None:
@@ -176,7 +176,7 @@ def heal(name: str, inventory: Path | None, *, vagrant: bool) -> None:
         click.get_current_context().exit(ExitCode.INTERNAL)
 
 
-@cluster.command()
+@cluster.command(short_help="Installs what the hosts of an inventory lack.")
 @click.option("--inventory", type=existing_file(), required=True, help="The file with the hosts.")
 def provision(inventory: Path) -> None:
     """Installs what systems and faults need on the hosts of an inventory, on all hosts at once.
