@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from checker.blaming import blaming
 from checker.deciders import SAY_IT, Decider, Wanted
 from checker.edn.reader import loads
-from checker.errors import CheckFailed, Disagreement
+from checker.errors import CheckFailed, Disagreement, ModelError
 from checker.formats.conventions import OWN
 from checker.formats.errors import BadHistory
 from checker.formats.parquet import rows_of
@@ -219,6 +219,8 @@ def _check_one(history: History, decider: Decider, request: Request, began_s: fl
                 empty=request.empty,
                 explain_model=request.explain_model,
             )
+    except ModelError as error:  # names an event; only here its history is known
+        raise ModelError(f"{history.name}: {error}") from error
     except Disagreement as error:
         error.conventions = conventions
         raise

@@ -66,7 +66,7 @@ MAX_MEMORY_LIMIT_MIB = 1 << 30
 @click.option(
     "--keyed/--no-keyed",
     default=None,
-    help="Values are pairs [key value] of independent keys.  [default: detected]",
+    help="Values are pairs [key value] of independent keys.  [default: detected in EDN; no in other formats]",
 )
 @click.option(
     "--algorithm", type=click.Choice(ALGORITHM_NAMES), default="auto", show_default=True, help="The algorithm."

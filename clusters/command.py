@@ -152,7 +152,7 @@ def _find(one: Cluster, name: str) -> Node:
     )
 
 
-@cluster.command()
+@cluster.command(short_help="Undoes what faults left on the nodes.")
 @_name
 @_machine_options
 def heal(name: str, inventory: Path | None, *, vagrant: bool) -> None:
@@ -176,7 +176,7 @@ def heal(name: str, inventory: Path | None, *, vagrant: bool) -> None:
         click.get_current_context().exit(ExitCode.INTERNAL)
 
 
-@cluster.command()
+@cluster.command(short_help="Installs what the hosts of an inventory lack.")
 @click.option("--inventory", type=existing_file(), required=True, help="The file with the hosts.")
 def provision(inventory: Path) -> None:
     """Installs the programs that systems and faults need on all hosts of an inventory.

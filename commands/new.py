@@ -45,7 +45,7 @@ _into = click.option(
 )
 
 
-@new.command("system", cls=ToldCommand)
+@new.command("system", cls=ToldCommand, short_help="Makes a package with a system under test.")
 @click.argument("name")
 @_into
 def system(*, name: str, into: Path) -> None:
@@ -56,7 +56,7 @@ def system(*, name: str, into: Path) -> None:
     _write("system", name, into)
 
 
-@new.command("workload", cls=ToldCommand)
+@new.command("workload", cls=ToldCommand, short_help="Makes a package with a workload.")
 @click.argument("name")
 @_into
 def workload(*, name: str, into: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from commands.suite_summary import SIGNS, outcome
+from commands.suite_summary import SIGNS
 from harness.plain import name, one_line
 from results.spoken import seconds
 
@@ -50,7 +50,7 @@ def _lines(suite: str, seed: int, results: Sequence[CaseResult], cases: int) -> 
     shown = sorted(results, key=lambda result: result.passed)[:MAX_ROWS]
     for result in shown:
         yield (
-            f"| {SIGNS[result.passed]} | {_quoted(result.case.name)} | {outcome(result)} "
+            f"| {SIGNS[result.passed]} | {_quoted(result.case.name)} | {result.ended} "
             f"| {seconds(result.seconds)} | {_quoted(one_line(result.why), MAX_REASON)} |"
         )
     if len(results) > len(shown):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rich.padding import Padding
 from rich.text import Text
 
-from harness.plain import one_line, plain
+from harness.plain import counted, one_line, plain
 from harness.terminal import annotation
 from harness.verdict import Verdict
 from results.spoken import seconds
@@ -34,11 +34,11 @@ def print_summary(console: Console, results: Sequence[CaseResult]) -> None:
     """Prints each case with its verdict and its whole reason, and the reproduce lines of the failed cases."""
     if results:
         console.print()
-    width = max((len(outcome(result)) for result in results), default=0)
+    width = max((len(result.ended) for result in results), default=0)
     for result in results:
         console.print(
             Text.assemble(
-                (f"{SIGNS[result.passed]} {outcome(result):<{width}}", COLOURS[result.passed]),
+                (f"{SIGNS[result.passed]} {result.ended:<{width}}", COLOURS[result.passed]),
                 f"  {plain(result.case.name)}  ",
                 (seconds(result.seconds), "dim"),
             )
@@ -55,19 +55,6 @@ def print_summary(console: Console, results: Sequence[CaseResult]) -> None:
         f"{len(results) - len(failed)} of {len(results)} cases were as expected"
         + (f", {as_known} of them by known failures" if as_known else "")
     )
-
-
-def outcome(result: CaseResult) -> str:
-    """Returns how a case ended, with the expected verdict if that is not `valid`."""
-    if result.verdict is None:
-        return f"error {result.exit_code}"
-    if result.crossed:
-        return f"{result.verdict}, {'crossed a threshold' if result.behind is None else 'thresholds unknown'}"
-    if result.failed_as_known:
-        return f"{result.verdict}, as known"
-    if result.verdict is result.case.expect:
-        return str(result.verdict) if result.verdict is Verdict.VALID else f"{result.verdict}, as expected"
-    return f"{result.verdict}, expected {result.case.expect}"
 
 
 def _details(result: CaseResult) -> Iterator[str]:
@@ -90,8 +77,7 @@ def print_cases(console: Console, cases: Sequence[Case], workload_s: float) -> N
         notes += [str(threshold) for threshold in case.thresholds]
         console.print(Text.assemble((plain(case.name), "bold"), f"  {'; '.join(notes)}".rstrip()))
         console.print(Text(f"  {shlex.join(['labrys', *case.arguments()])}"), soft_wrap=True)
-    plural = "" if len(cases) == 1 else "s"
-    console.print(f"{len(cases)} case{plural}, whose workloads take {seconds(workload_s)}; nothing was run")
+    console.print(f"{counted(len(cases), 'case')}, whose workloads take {seconds(workload_s)}; nothing was run")
 
 
 def cases_json(cases: Sequence[Case]) -> list[Value]:
@@ -140,8 +126,6 @@ def github_lines(name: str, results: Sequence[CaseResult]) -> Iterator[str]:
     for result in results:
         if not result.passed:
             level = "warning" if result.undecided else "error"
-            yield annotation(
-                level, f"{name} {result.case.name}", f"{outcome(result)}: {result.why}\n{result.reproduce}"
-            )
+            yield annotation(level, f"{name} {result.case.name}", f"{result.ended}: {result.why}\n{result.reproduce}")
     passed = sum(result.passed for result in results)
     yield annotation("notice", name, f"{passed} of {len(results)} cases were as expected")

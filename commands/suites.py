@@ -23,7 +23,7 @@ from rich.text import Text
 
 from commands.following import Following
 from commands.suite_markdown import suite_markdown
-from commands.suite_summary import COLOURS, outcome
+from commands.suite_summary import COLOURS
 from harness import below
 from harness.errors import ExitCode, InputError, Terminated
 from harness.parameters import MAX_RUN_S
@@ -194,7 +194,7 @@ def run_suite(
             folder.save(suite, results)
             console.print(
                 Text(
-                    f"      {outcome(result)} after {seconds(result.seconds)}: {one_line(result.why)}",
+                    f"      {result.ended} ({seconds(result.seconds)}): {one_line(result.why)}",
                     style=COLOURS[result.passed],
                 )
             )

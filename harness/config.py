@@ -63,7 +63,9 @@ def load_config(path: Path, commands: Collection[str], *, named: bool) -> dict[s
                 f"{path}: `labrys {name}` takes its defaults from [{DEFAULTS_OF[name]}]; move the content of [{name}] there"
             )
         if name not in commands:
-            raise InputError(f"{path}: there is no command {name!r}. {did_you_mean(name, commands)}")
+            raise InputError(
+                f"{path}: the table [{shown(name, quoted=False)}] has the name of no command. {did_you_mean(name, commands)}"
+            )
     return tables
 
 

@@ -129,7 +129,8 @@ def decode_object(line: bytes) -> dict[str, Any]:
         if type(fields) is not dict or (line.count(b":") != len(fields) and _more_colons(line, fields)):
             fields = _EXACT.decode(text)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"expected a JSON object, found {shown(line)}: {error}") from error
+        why = f"{error.msg.lower()} at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else error
+        raise ValueError(f"expected a JSON object, found {shown(line)}: {why}") from error
     if not isinstance(fields, dict):
         raise ValueError(f"expected a JSON object, found {shown(line)}")  # noqa: TRY004 - its content is wrong
     return fields

@@ -64,8 +64,8 @@ def faults_effective(faults: Sequence[FaultRecord], plan: Sequence[PlannedFault]
         why = headline((first.error if first else None) or (proof.reason if proof else "it never began"))
         reason = f"No {' and no '.join(idle)} has a proven effect: {why}"
         return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
-    total = f"{effective.total()} of {len(plan)}"
-    return Part(name=name, verdict=Verdict.VALID, reason=f"{total} faults have a proven effect.", details=details)
+    reason = f"{effective.total()} of {len(plan)} planned faults have a proven effect."
+    return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)
 
 
 def progress(operations: Iterable[Operation], faults: Sequence[FaultRecord], recovery: Recovery | None) -> Part:

@@ -40,6 +40,11 @@ def name(text: str, most: int = MAX_NAME) -> str:
     return shown if len(text) <= most else f"{shown}… ({len(text):,} characters)"
 
 
+def counted(count: int, noun: str) -> str:
+    """Returns a number with its noun, e.g. `1 run` and `2,000 runs`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def message(text: str) -> str:
     """Returns the safe text of an error. Later lines are indented, so that none looks like a line of Labrys."""
     return re.sub(r"\n(?!  )", "\n  ", plain(text))

@@ -30,6 +30,7 @@ from harness.final_reads import FinalReads, read_nodes
 from harness.interpreter import drive
 from harness.load import ClosedLoop
 from harness.pace import RECOVERY, WORKLOAD, Pace, Pacer
+from harness.plain import counted
 from harness.recovery import Recovery, recover
 from harness.replicas import Replicas, compare_replicas
 from harness.schedule import conduct
@@ -286,7 +287,7 @@ class _Run:
 
     async def _work(self) -> None:
         test = self.test
-        planned = f"{len(test.plan)} faults planned"
+        planned = f"{counted(len(test.plan), 'fault')} planned"
         self.observer.phase(f"workload {test.workload.name} for {test.time_limit_s:g} s, {planned}")
         # From here on, time is that of the history: 0 is the start of the workload.
         self.clock = Clock(asyncio.get_running_loop())

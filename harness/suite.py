@@ -178,6 +178,21 @@ class CaseResult:
         return self.case.expectation.outcome(self.verdict, self.failures, self.fault_violations)
 
     @property
+    def ended(self) -> str:
+        """Returns how the case ended, with what was expected where that is not `valid`."""
+        if self.verdict is None:
+            return f"error {self.exit_code}"
+        if self.crossed:
+            return f"{self.verdict}, {'crossed a threshold' if self.behind is None else 'thresholds unknown'}"
+        if self.failed_as_known:
+            return f"{self.verdict}, as known"
+        if self.verdict is not self.case.expect:
+            return f"{self.verdict}, expected {self.case.expect}"
+        if self.verdict is Verdict.VALID:
+            return str(self.verdict)
+        return f"{self.verdict}, {'as expected' if self.passed else 'not as expected'}"
+
+    @property
     def failed_as_known(self) -> bool:
         """Returns whether it is not valid, and only by known failures."""
         return self.outcome is Outcome.KNOWN
@@ -226,6 +241,13 @@ class CaseResult:
         if self.behind is None:
             return f"crossed the threshold {thresholds}. {self.reason}"
         return f"it is unknown whether the system keeps the threshold {thresholds}. {self.behind} {self.reason}"
+
+    @property
+    def message(self) -> str:
+        """Returns the case's sentence, after the two verdicts if it has another one than was expected."""
+        if self.verdict in {None, self.case.expect} or self.failed_as_known:
+            return self.why
+        return f"{self.verdict}, expected {self.case.expect}: {self.why}"
 
     @property
     def reproduce(self) -> str:

@@ -44,8 +44,11 @@ def report(run: str, store: Path) -> None:
     record = load_record(found)
     document = build(record)
     draw(found, record, document)
-    print_summary(open_console(), document, report=found.report_html)
-    echo(found.report_html)
+    path = found.report_html
+    if path.is_relative_to(Path.cwd()):
+        path = path.relative_to(Path.cwd())
+    print_summary(open_console(), document, report=path)
+    echo(path)
 
 
 @click.command(cls=ToldCommand)

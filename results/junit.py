@@ -127,7 +127,7 @@ def of_cases(name: str, results: Sequence[CaseResult]) -> JunitSuite:
                 name=result.case.name,
                 group=f"{name}.{result.case.test}",
                 problem=problem,
-                reason=result.why,
+                reason=result.message,
                 output=f"reproduce: {result.reproduce}{where}",
                 seconds=result.seconds,
             )

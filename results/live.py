@@ -19,6 +19,7 @@ from harness.fault_events import fault_event
 from harness.history import FORMAT
 from harness.op import NEMESIS, OpType
 from harness.units import NS_PER_MS, NS_PER_S
+from results.availability import error_code
 from results.series import TYPES
 from results.store import read_head
 
@@ -35,7 +36,9 @@ RECENT = 400
 MAX_TEXT = 200
 MAX_CASES = 500
 MAX_SUITE_BYTES = 8 << 20
-_COLUMNS = {str(kind): place for place, kind in enumerate(TYPES)}
+REFUSED = "refused"
+MAX_REFUSALS = 100
+_COLUMNS = {kind: place for place, kind in enumerate([*map(str, TYPES), REFUSED])}
 
 
 @dataclass(slots=True)
@@ -44,9 +47,10 @@ class Tail:
 
     Attributes:
         path: The file.
+        refusals: Codes of `fail` errors by which a node names another to ask; they are counted apart.
         at: How much of it has been read, in bytes.
-        counts: Operations that ended, by type.
-        rates: Second to operations that ended in it, by type; the last `MAX_SECONDS`.
+        counts: Operations that ended, by type; refusals apart.
+        rates: Second to operations that ended in it, likewise; the last `MAX_SECONDS`.
         faults: Faults that are on, by their id: kind and targets.
         past: How many faults were healed.
         strange: Lines that were not events.
@@ -54,8 +58,9 @@ class Tail:
     """
 
     path: Path
+    refusals: frozenset[str] = frozenset()
     at: int = 0
-    counts: dict[str, int] = field(default_factory=lambda: {str(kind): 0 for kind in TYPES})
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_COLUMNS, 0))
     rates: dict[int, list[int]] = field(default_factory=dict)
     faults: dict[int, tuple[str, list[str]]] = field(default_factory=dict)
     past: int = 0
@@ -95,7 +100,9 @@ class Tail:
         if not isinstance(process, int) or kind not in {OpType.INVOKE, *self.counts}:
             return False
         if kind != OpType.INVOKE:
-            self._took_completion(time_ns, kind, process)
+            error = event.get("error")
+            refused = kind == OpType.FAIL and isinstance(error, str) and error_code(error) in self.refusals
+            self._took_completion(time_ns, REFUSED if refused else kind, process)
         elif len(self._open) < MAX_OPEN:
             scheduled = event.get("scheduled")
             self._open[process] = scheduled if isinstance(scheduled, int) else time_ns
@@ -103,7 +110,7 @@ class Tail:
 
     def _took_completion(self, time_ns: int, kind: str, process: int) -> None:
         self.counts[kind] += 1
-        row = self.rates.setdefault(time_ns // NS_PER_S, [0] * len(TYPES))
+        row = self.rates.setdefault(time_ns // NS_PER_S, [0] * len(_COLUMNS))
         row[_COLUMNS[kind]] += 1
         if len(self.rates) > MAX_SECONDS:
             del self.rates[min(self.rates)]
@@ -146,6 +153,16 @@ def said_of(run: Run) -> dict[str, Value]:
         **{key: said[key][:MAX_TEXT] if isinstance(said.get(key), str) else None for key in ("phase", "leader")},
         "term": term if isinstance(term, int) else None,
     }
+
+
+def refusals_of(run: Run) -> frozenset[str]:
+    """Returns the codes of refusals that a run's `test.json` names; none if it is missing or damaged."""
+    codes = read_head(run.test_json, ("refusals",)).get("refusals")
+    return (
+        frozenset(code for code in codes[:MAX_REFUSALS] if isinstance(code, str))
+        if isinstance(codes, list)
+        else frozenset()
+    )
 
 
 def suite_state(store: Store) -> Value:

@@ -20,6 +20,7 @@ from harness.fault_events import fault_event
 from harness.op import NEMESIS, Op, OpType
 from harness.plain import message, name, plain
 from results.availability import error_code
+from results.live import REFUSED
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 LIVE_INTERVAL_S = 0.25
 PLAIN_INTERVAL_S = 5.0
 SAYING_INTERVAL_S = 1.0
-REFUSED = "refused"
 COLOURS = {OpType.OK: "green", OpType.FAIL: "yellow", OpType.INFO: "magenta"}
 
 

@@ -30,7 +30,7 @@ from harness.errors import InputError
 from harness.plain import message, name, plain
 from harness.verdict import Verdict
 from results.compare import comparison
-from results.live import Tail, said_of, suite_state
+from results.live import Tail, refusals_of, said_of, suite_state
 from results.pages import environment
 from results.spoken import size
 from results.store import Run, Store, summarize
@@ -155,7 +155,7 @@ class StoreServer(ThreadingHTTPServer):
             return {"run": None, "suite": suite}
         with self._lock:
             if self._tail is None or self._tail.path != run.history_jsonl:
-                self._tail = Tail(run.history_jsonl)
+                self._tail = Tail(run.history_jsonl, refusals_of(run))
             self._tail.read()
             name = f"{run.test_name}/{run.stamp}"
             return {"run": name, "suite": suite, **said_of(run), **self._tail.state()}

@@ -46,12 +46,13 @@ def ratio(value: float | None) -> str:
 
 def fault_availability(around: Mapping[str, Value]) -> str:
     """Returns the availability during and after a fault, in one line."""
-    during, after = around["during"], around["after"]
-    text = (
-        f"answered {percent(during['answered'], during['operations'])}, rate {ratio(around['rate_share'])} of before, "
-        f"first ok {seconds(during['first_ok_s'])}, longest gap {seconds(during['longest_gap_s'])}"
-    )
-    return f"{text}; ok again {seconds(after['sustained_ok_s'])} after healing" if after else text
+    during, after, share = around["during"], around["after"], around["rate_share"]
+    text = f"answered {percent(during['answered'], during['operations'])}" if during["operations"] else "no operations"
+    text += "" if share is None else f", rate {ratio(share)} of before"
+    text += ", no ok" if during["first_ok_s"] is None else f", first ok {seconds(during['first_ok_s'])}"
+    text += f", longest gap {seconds(during['longest_gap_s'])}"
+    again_s = after["sustained_ok_s"] if after else None
+    return text if again_s is None else f"{text}; ok again {seconds(again_s)} after healing"
 
 
 def availability(measured: Mapping[str, Value] | None) -> str:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from harness import below
 from harness.errors import InputError
+from harness.plain import counted
 from harness.verdict import Verdict
 from results.errors import NoSuchRun, StoreError
 
@@ -189,6 +190,7 @@ class RunSummary:
         reproduce: The command that runs the same again; None where it is not known.
         running: Whether this is the run that is going on.
         faults: The kinds of faults in its plan.
+        expected: The verdict that its suite expects, if that is not `valid`.
     """
 
     run: Run
@@ -198,6 +200,7 @@ class RunSummary:
     reproduce: str | None
     running: bool
     faults: Sequence[str] = ()
+    expected: str | None = None
 
 
 @contextlib.contextmanager
@@ -330,7 +333,9 @@ class Store:
         try:
             return runs[index]
         except IndexError:
-            raise NoSuchRun(f"there is no run {index}: the store {self.root} holds {len(runs)} runs") from None
+            raise NoSuchRun(
+                f"there is no run {index}: the store {self.root} holds {counted(len(runs), 'run')}"
+            ) from None
 
     def runs(self) -> list[Run]:
         """Returns all runs, newest first. Reads folder names only."""
@@ -356,12 +361,12 @@ def summarize(run: Run, *, running: bool = False) -> RunSummary:
     """Reads what a list shows of one run from the heads of its files, however large they are."""
     results = read_head(run.results_json, ("valid", "reason", "seed", "reproduce"))
     valid = results.get("valid")
+    test = read_head(run.test_json, ("seed", "reproduce", "suite"))
     if Verdict.from_json(valid) is None:
-        test = read_head(run.test_json, ("seed", "reproduce"))
         reason = "running" if running else "no verdict: the run ended before, or its results.json is damaged"
         return RunSummary(
             run=run, valid=None, reason=reason, seed=_text(test.get("seed")), reproduce=_text(test.get("reproduce")),
-            running=running, faults=planned_kinds(run),
+            running=running, faults=planned_kinds(run), expected=_expected(test.get("suite")),
         )  # fmt: skip
     return RunSummary(
         run=run,
@@ -371,7 +376,14 @@ def summarize(run: Run, *, running: bool = False) -> RunSummary:
         reproduce=_text(results.get("reproduce")),
         running=running,
         faults=planned_kinds(run),
+        expected=_expected(test.get("suite")),
     )
+
+
+def _expected(case: Value) -> str | None:
+    """Returns the verdict that the suite of a run expects, if it is `invalid` or `unknown`."""
+    expected = case.get("expect") if isinstance(case, dict) else None
+    return expected if expected in (Verdict.INVALID, Verdict.UNKNOWN) else None
 
 
 def planned_kinds(run: Run) -> list[str]:

@@ -46,7 +46,7 @@ def picture(moments: Sequence[Moment], nodes: Sequence[str]) -> Markup:
 
 def _row(name: str, y: int, width: int) -> Markup:
     return Markup(
-        '<text x="4" y="{ty}" style="fill:var(--ink);font:600 12px sans-serif">{name}</text>'
+        '<text x="4" y="{ty}" style="fill:var(--ink);font:600 12px system-ui">{name}</text>'
         '<line x1="{left}" x2="{right}" y1="{y}" y2="{y}" style="stroke:var(--line)"/>'
     ).format(ty=y + 20, name=name, left=LEFT - 10, right=width, y=y + ROW - 2)
 
@@ -79,9 +79,9 @@ def _column(number: int, moment: Moment, rows: Mapping[str, int], height: int) -
     strong = "var(--invalid)" if moment.culprit else "var(--faint)"
     parts = [
         Markup(
-            '<text x="{x}" y="16" text-anchor="middle" style="fill:{colour};font:600 12px sans-serif">{number}'
+            '<text x="{x}" y="16" text-anchor="middle" style="fill:{colour};font:600 12px system-ui">{number}'
             "<title>{time}: {text}</title></text>"
-            '<text x="{x}" y="{ty}" text-anchor="middle" style="fill:var(--faint);font:9px sans-serif">{time}</text>'
+            '<text x="{x}" y="{ty}" text-anchor="middle" style="fill:var(--faint);font:10px system-ui">{time}</text>'
         ).format(
             x=x, ty=height - 10, colour=strong, number=number + 1, time=at(moment.time_ns)[:-5] + " s", text=moment.text
         )
@@ -102,7 +102,7 @@ def _cell(x: int, y: int, node: NodeLook) -> Markup:
     ink = "#fff" if node.role == "leader" and node.process != DEAD else "var(--ink)"
     return Markup(
         '<rect x="{x}" y="{y}" width="50" height="{h}" rx="4" style="fill:{fill};stroke:var(--line);{dash}"/>'
-        '<text x="{tx}" y="{ty}" text-anchor="middle" style="fill:{ink};font:11px sans-serif">{said}'
+        '<text x="{tx}" y="{ty}" text-anchor="middle" style="fill:{ink};font:11px system-ui">{said}'
         "<title>{node} {role} term {term}, {value}</title></text>"
     ).format(
         x=x - 25, y=y + 6, h=ROW - 16, fill=fill, dash="stroke-dasharray:3 2" if node.process in {DEAD, PAUSED} else "",

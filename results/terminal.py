@@ -52,16 +52,8 @@ def print_summary(console: Console, document: Mapping[str, Value], *, report: Pa
     console.print()
     in_columns = console.width < PIPE_WIDTH  # tables are for screens; elsewhere a line each is easier to search
     console.print(_parts(document) if in_columns else _part_lines(document))
-    console.print()
-    in_columns = in_columns and console.width >= LEAST_WIDTH
-    if document["faults"] and in_columns:
-        console.print(_faults(document))
-    for fault in document["faults"][:MAX_FAULTS] if not in_columns else ():
-        console.print(_fault(fault))
-    if len(document["faults"]) > MAX_FAULTS:
-        console.print(Text(f"and {len(document['faults']) - MAX_FAULTS} more faults; the report has all"))
-    for left in document["left_out"]:
-        console.print(Text.assemble(("left out   ", "yellow"), one_line(f"{left['kind']}: {left['reason']}")))
+    if document["faults"] or document["left_out"]:
+        _print_faults(console, document, in_columns=in_columns and console.width >= LEAST_WIDTH)
     console.print()
     console.print(Text(_operations(document), style="dim"))
     console.print(Text(f"availability: {availability(document['availability'])}", style="dim"))
@@ -74,6 +66,19 @@ def print_summary(console: Console, document: Mapping[str, Value], *, report: Pa
     if report is not None:
         console.print(Text.assemble(("report     ", "dim"), plain(str(report))), soft_wrap=True)
     console.print(Text.assemble(("reproduce  ", "dim"), one_line(document["reproduce"])), soft_wrap=True)
+
+
+def _print_faults(console: Console, document: Mapping[str, Value], *, in_columns: bool) -> None:
+    """Prints the first faults after an empty line, as a table or two lines each, and the kinds that were left out."""
+    console.print()
+    if document["faults"] and in_columns:
+        console.print(_faults(document))
+    for fault in document["faults"][:MAX_FAULTS] if not in_columns else ():
+        console.print(_fault(fault))
+    if len(document["faults"]) > MAX_FAULTS:
+        console.print(Text(f"and {len(document['faults']) - MAX_FAULTS} more faults; the report has all"))
+    for left in document["left_out"]:
+        console.print(Text.assemble(("left out   ", "yellow"), one_line(f"{left['kind']}: {left['reason']}")))
 
 
 def _operations(document: Mapping[str, Value]) -> str:

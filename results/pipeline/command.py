@@ -286,10 +286,12 @@ def _where(row: Mapping[str, Any]) -> str:
 def as_text(found: Summary) -> str:
     """Returns an analysis as text for the terminal."""
     from harness.expectation import Outcome
-    from harness.plain import one_line
+    from harness.plain import counted, one_line
 
     verdicts = ", ".join(f"{found.counts.get(name, 0):,} {name}" for name in ("valid", "invalid", "unknown"))
-    lines = [f"{found.runs:,} runs ({found.read:,} read now), {found.operations:,} operations; keys: {verdicts}"]
+    lines = [
+        f"{counted(found.runs, 'run')} ({found.read:,} read now), {counted(found.operations, 'operation')}; keys: {verdicts}"
+    ]
     outcomes = ", ".join(f"{found.outcomes.get(str(each), 0):,} {each.replace('-', ' ')}" for each in Outcome)
     lines.append(f"outcomes of runs: {outcomes}")
     for word, rows in (("invalid", found.refuted), ("unknown", found.undecided)):

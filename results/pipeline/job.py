@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
 from checker.checking import conventions_of
-from harness.plain import one_line
+from harness.plain import counted, one_line
 from results.drawing import drawing
 from results.pipeline.decide.judges import judged as judged_by
 from results.pipeline.decide.verdicts import VerdictOptions, verdicts
@@ -63,7 +63,7 @@ def analyze(spark: SparkSession, options: AnalysisOptions, steps: Steps) -> Summ
     files = HadoopFiles(spark)
     with steps.step("find") as said:
         sources = find_sources(files, options.paths)
-        said.text = f"{len(sources)} sources"
+        said.text = counted(len(sources), "source")
     steps.note_bare(sources)
     output = Output(files, options.out)
     try:
@@ -157,7 +157,8 @@ class _Job:
             )
             bad = self._quarantine(read, records)
             operations = sum(each.operations or 0 for each in read.seen)
-            said.text = f"{len(read.seen)} runs, {operations:,} operations, {bad:,} rows in quarantine"
+            counts = [counted(len(read.seen), "run"), counted(operations, "operation"), counted(bad, "row")]
+            said.text = f"{', '.join(counts)} in quarantine"
         if read.written:
             self._tables.append(OPERATIONS)
         for name, rows in (("runs", records.runs), ("faults", records.faults), ("sightings", records.sightings)):

@@ -245,7 +245,10 @@ def test_errors_among_several_files(run: Callable[..., Ran], file: Callable[...,
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["--model", "mutex"], "event 0 (process 0): model mutex: expected acquire or release, found write"),
+        (
+            ["--model", "mutex"],
+            "history.edn: event 0 (process 0): model mutex: expected acquire or release, found write",
+        ),
         (["--initial", "[1"], "--initial:1:3: the '[' of line 1 is never closed"),
         (["--initial", "##NaN"], "--initial: expected a value that equals itself"),
         (["--model", "counter", "--initial", ":a"], "expected an integer"),

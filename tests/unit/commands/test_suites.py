@@ -73,6 +73,7 @@ def test_a_control_of_a_fault_needs_a_violation_in_or_after_one(
         assert exit_code([result]) is ExitCode.VALID
     else:
         assert not result.passed
+        assert result.ended == "invalid, not as expected"
         assert failure is not None
         assert failure.get("message") == f"{problem}: Bad."
         assert printed.count(f"{problem}: Bad.") == 2

@@ -52,7 +52,10 @@ def test_a_broken_file_is_named(tmp_path: Path, content: bytes) -> None:
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("[tset]", "no command 'tset'. Did you mean 'test'"), ("[plan]\nrate = 3", r"takes its defaults from \[test\]")],
+    [
+        ("[tset]", r"the table \[tset\] has the name of no command. Did you mean 'test'"),
+        ("[plan]\nrate = 3", r"takes its defaults from \[test\]"),
+    ],
 )
 def test_a_table_without_effect_is_refused(tmp_path: Path, content: str, message: str) -> None:
     """A table must have the name of a command with its own defaults."""

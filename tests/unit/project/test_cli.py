@@ -557,7 +557,7 @@ def test_a_report_takes_an_index_and_no_run_that_goes_on(capsys: pytest.CaptureF
         code, out, err = run(capsys, "report", name)
         assert code == ExitCode.VALID, err
         assert Path(out.strip()).resolve() == stored.report_html.resolve()
-    assert "there is no run -2: the store store holds 1 runs" in refused(capsys, "report", "-2")
+    assert "there is no run -2: the store store holds 1 run" in refused(capsys, "report", "-2")
     with stored.hold():
         assert "is still running, and writes its report at the end" in refused(capsys, "report")
         stored.results_json.unlink()

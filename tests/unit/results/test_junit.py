@@ -79,4 +79,7 @@ def test_an_expected_verdict_passes() -> None:
     suite = of_cases("nightly", [result(code) for code in codes])
     assert [case.problem for case in suite.cases] == [None, "failure", "error", "error"]
     root = parsed(junit_xml([suite]))
+    assert [case.reason for case in suite.cases] == [
+        "because", "valid, expected invalid: because", "unknown, expected invalid: because", "because"
+    ]  # fmt: skip
     assert "labrys test --seed 7 --read-mode unsafe" in (root.findtext(".//testcase/system-out") or "")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from results.live import MAX_SECONDS, Tail, said_of, suite_state
+from results.live import MAX_SECONDS, Tail, refusals_of, said_of, suite_state
 from results.store import Run, Store, point
 
 if TYPE_CHECKING:
@@ -91,6 +91,20 @@ def test_a_long_run_stays_small(tmp_path: Path) -> None:
     tail.read()
     assert len(tail.state()["rates"]) == MAX_SECONDS
     assert tail.state()["rates"][-1][0] == 2 * MAX_SECONDS - 1
+
+
+def test_refusals_are_counted_apart(tmp_path: Path) -> None:
+    """A node that names the leader is no failure of the system; a damaged `test.json` names no refusals."""
+    run = Run(tmp_path)
+    run.history_jsonl.write_bytes(
+        line(type="fail", error="not-leader: ask n2") + line(type="fail", error="cas: differs")
+    )
+    for document, apart in (({"refusals": ["not-leader", 3]}, 1), ({"refusals": 3}, 0), ([], 0)):
+        run.write_json(run.test_json, document)
+        tail = Tail(run.history_jsonl, refusals_of(run))
+        tail.read()
+        assert (tail.state()["counts"]["refused"], tail.state()["counts"]["fail"]) == (apart, 2 - apart)
+        assert tail.state()["rates"] == [[0, 0, 0, 2 - apart, apart]]
 
 
 def test_a_history_that_is_not_there_yet_is_empty(tmp_path: Path) -> None:

@@ -120,6 +120,14 @@ def test_a_list_reads_only_the_head_of_a_verdict(store: Store) -> None:
     row = summarize(run)
     assert (row.valid, row.reason, row.seed, row.reproduce) == (False, "r", str(2**62), "c")
     assert run.results_json.stat().st_size > HEAD_BYTES
+    for suite, expected in (
+        ({"expect": "invalid"}, "invalid"),
+        ({"expect": "valid"}, None),
+        ({"expect": []}, None),
+        (3, None),
+    ):
+        run.write_json(run.test_json, {"suite": suite})
+        assert summarize(run).expected == expected
 
 
 @given(

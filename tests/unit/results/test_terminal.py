@@ -13,7 +13,7 @@ from rich.console import Console
 from harness.plain import one_line, plain
 from harness.verdict import Part, Verdict
 from results.document import build
-from results.spoken import elections, percent, ratio, seconds, size
+from results.spoken import elections, fault_availability, percent, ratio, seconds, size
 from results.terminal import print_summary
 
 if TYPE_CHECKING:
@@ -71,9 +71,22 @@ def test_foreign_text_cannot_command_the_terminal(valid_record: RunRecord) -> No
     assert "[bold red]x[/] y" in text
 
 
+def test_what_was_not_measured_is_left_out_of_a_line() -> None:
+    """No dash stands in a sentence, and `no ok` says that nothing was answered during the fault."""
+    during = {"answered": 0, "operations": 4, "first_ok_s": None, "longest_gap_s": 1.5}
+    around = {"during": during, "after": {"sustained_ok_s": None}, "rate_share": None}
+    assert fault_availability(around) == "answered 0.0 %, no ok, longest gap 1.5 s"
+    during |= {"answered": 4, "first_ok_s": 0.5}
+    around |= {"after": {"sustained_ok_s": 2.0}, "rate_share": 0.25}
+    told = "answered 100.0 %, rate 25 % of before, first ok 500 ms, longest gap 1.5 s; ok again 2.0 s after healing"
+    assert fault_availability(around) == told
+
+
 def test_a_run_without_faults_has_no_table_of_them(valid_record: RunRecord) -> None:
     """And many faults are cut, with a word about it."""
-    assert "ok again" not in printed(replace(valid_record, faults=()), 160)
+    without = printed(replace(valid_record, faults=()), 160)
+    assert "ok again" not in without
+    assert "\n\n\n" not in without
     many = [valid_record.faults[0]] * 50
     assert "and 20 more faults; the report has all" in printed(replace(valid_record, faults=many), 160)
 
