@@ -276,7 +276,7 @@
     context.globalAlpha = 1;
     context.font = "600 10px system-ui, sans-serif";
     for (const [i, x1, x2, y, read] of labels) {
-      const text = said(i);
+      const text = described(i);
       const room = x2 - x1 - 8, needed = context.measureText(text).width;
       if (needed > room) continue;
       if (read) {
@@ -299,7 +299,7 @@
       context.strokeStyle = colours.invalid;
       context.lineWidth = i === data.culprit ? 2.5 : 1.5;
       context.strokeRect(Math.max(GUTTER, x1) - 1.5, y + 0.5, Math.min(width, x2) - Math.max(GUTTER, x1) + 3, laneHeight - 1);
-      const text = said(i);
+      const text = described(i);
       context.font = "600 10.5px system-ui, sans-serif";
       const needed = context.measureText(text).width;
       if ((x2 - x1 > needed + 8 && laneHeight >= 11) || to - from > 0.5 * total) continue;
@@ -461,7 +461,7 @@
   function shown(value) {
     return value === null ? "nil" : typeof value === "object" ? JSON.stringify(value) : String(value);
   }
-  function said(i) {
+  function described(i) {
     const f = data.functions[data.f[i]], v = data.v[i], a = data.a[i];
     if (a !== null) return `${f} ${shown(a)} → ${shown(v)}`;
     if (f === "cas" && Array.isArray(v)) return `cas ${shown(v[0])} → ${shown(v[1])}`;
@@ -495,7 +495,7 @@
       if (tag === "span") element.className = "quiet";
       tip.append(element);
     };
-    line(said(i), "b");
+    line(described(i), "b");
     const key = data.keys[data.k[i]], error = data.errors[data.e[i]];
     const node = data.lanes[data.l[i]];
     line(`${TYPES[data.t[i]]}${error ? `: ${error}` : ""}`);

@@ -20,7 +20,7 @@ from harness.watch import Sighting
 from results.leadership import Elections
 from results.pipeline.measure.availability import BEFORE, availability, windows
 from results.pipeline.measure.badness import badness
-from results.series import LEAST_MS, MAX_BUCKETS, NICE_S
+from results.series import MAX_BUCKETS, MIN_MS, NICE_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -171,7 +171,7 @@ def _bucketed(asked: DataFrame, spans: DataFrame) -> DataFrame:
 
 def _with_quantiles(rows: GroupedData, *others: Column) -> DataFrame:
     """Aggregates the latencies of ok operations, and other columns; one sketch gives all quantiles."""
-    took_ms = F.greatest((F.col("end_ns") - F.col("wanted_ns")) / NS_PER_MS, F.lit(LEAST_MS))
+    took_ms = F.greatest((F.col("end_ns") - F.col("wanted_ns")) / NS_PER_MS, F.lit(MIN_MS))
     ok_ms = F.when(F.col("type") == "ok", took_ms)
     sketched = F.percentile_approx(ok_ms, list(QUANTILES.values()), ACCURACY)
     found = rows.agg(*others, sketched.alias("quantiles"), F.max(ok_ms).alias("max_ms"))

@@ -7,7 +7,7 @@ more than both
 - `DEVIATIONS` times their median absolute deviation, scaled to a standard deviation, and
 - a smallest step: a tenth of the median for times, one percentage point for availability.
 
-At least `LEAST_RUNS` such runs are needed. Medians keep one bad night from hiding the next one. If the control node was behind,
+At least `MIN_RUNS` such runs are needed. Medians keep one bad night from hiding the next one. If the control node was behind,
 the figures do not measure the system: they are no regressions, and later runs are not compared with them. A verdict is a
 regression if it is unexpected and the verdict of the run before was not. Recovery has two sources, the run's own report and the
 operations. Each is compared only with figures of the same source.
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 HISTORY: Final = 10
-LEAST_RUNS: Final = 3
+MIN_RUNS: Final = 3
 DEVIATIONS: Final = 4.0
 _TO_SIGMA: Final = 1.4826
 
@@ -202,7 +202,7 @@ class _Past:
             return
         for name, figure in FIGURES.items():
             before = [value for value in self._runs.get(_source(name, row), ()) if value is not None]
-            if row[name] is not None and len(before) >= LEAST_RUNS and figure.is_worse(row[name], before):
+            if row[name] is not None and len(before) >= MIN_RUNS and figure.is_worse(row[name], before):
                 yield name
 
     def add(self, row: Mapping[str, Any]) -> None:

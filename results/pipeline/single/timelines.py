@@ -30,7 +30,7 @@ from results.pipeline.measure.timelines import (
 )
 from results.pipeline.single.asked import ABSENT
 from results.pipeline.single.availability import availability, windows
-from results.series import LEAST_MS
+from results.series import MIN_MS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -101,7 +101,7 @@ def _rates(asked: Asked) -> Iterator[Row]:
 
 def _quantiles(asked: Asked, rows: Integers) -> Row:
     """Returns the quantiles of the latency of these ok operations."""
-    took_ms = np.sort(np.maximum((asked.end_ns[rows] - asked.wanted_ns[rows]) / NS_PER_MS, LEAST_MS))
+    took_ms = np.sort(np.maximum((asked.end_ns[rows] - asked.wanted_ns[rows]) / NS_PER_MS, MIN_MS))
     if not len(took_ms):
         return {**dict.fromkeys(QUANTILES), "max_ms": None}
     ranks = {name: max(int(np.ceil(share * len(took_ms))), 1) - 1 for name, share in QUANTILES.items()}

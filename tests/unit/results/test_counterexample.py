@@ -16,9 +16,9 @@ from results.counterexample import (
     contradiction,
     counterexamples_of,
     diagram,
+    operation_text,
     precedence,
     read_counterexample,
-    told,
 )
 from results.document import counterexample
 
@@ -163,7 +163,7 @@ def test_the_diagram_is_well_formed_and_escaped() -> None:
 )
 def test_operations_are_told_shortly(op: Operation, text: str) -> None:
     """As a person would say them."""
-    assert told(op) == text
+    assert operation_text(op) == text
 
 
 def test_a_run_that_has_just_ended_shows_the_operations_themselves(

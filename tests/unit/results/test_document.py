@@ -19,10 +19,10 @@ from harness.verdict import Part, Verdict
 from harness.watch import Positions, Sighting
 from results.document import build, jsonable, reason_of, verdict_of
 from results.errors import BadRecord
+from results.formatting import outcomes
 from results.reading import checked, faults_from, parts_from, positions_from, sightings_from, workload_sightings_from
 from results.record import test_document as as_document
 from results.record import test_from_document as from_document
-from results.spoken import outcomes
 
 if TYPE_CHECKING:
     from results.record import RunRecord

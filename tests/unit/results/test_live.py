@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from results.live import MAX_SECONDS, Tail, said_of, suite_state
+from results.live import MAX_SECONDS, Tail, run_state, suite_state
 from results.store import Run, Store, point
 
 if TYPE_CHECKING:
@@ -125,8 +125,8 @@ def test_a_run_says_who_leads(tmp_path: Path) -> None:
     """Its file may be missing, or hold anything."""
     run = Run(tmp_path)
     silent = {"phase": None, "leader": None, "term": None}
-    assert said_of(run) == silent
+    assert run_state(run) == silent
     run.live_json.write_text('{"phase": "workload", "leader": "n2", "term": 7}')
-    assert said_of(run) == {"phase": "workload", "leader": "n2", "term": 7}
+    assert run_state(run) == {"phase": "workload", "leader": "n2", "term": 7}
     run.live_json.write_text('{"phase": 3, "leader": [], "term": "7"}')
-    assert said_of(run) == silent
+    assert run_state(run) == silent

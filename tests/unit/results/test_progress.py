@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from harness.op import Op, OpType
-from results.live import said_of
+from results.live import run_state
 from results.progress import Progress
 from results.store import Run
 
@@ -44,14 +44,14 @@ def test_refusals_are_counted_apart() -> None:
 
 def test_a_run_says_who_leads_while_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its phase and its leader stand in `live.json` until it is over."""
-    monkeypatch.setattr("results.progress.SAYING_INTERVAL_S", 0.01)
+    monkeypatch.setattr("results.progress.LIVE_FILE_INTERVAL_S", 0.01)
     run = Run(tmp_path)
     told: Any = Told()
     with Progress(console=Console(file=io.StringIO()), ops=[], time_limit_s=60, folder=run) as progress:
         progress.phase("workload")
         progress.workload_began(told, told)
         deadline_s = time.monotonic() + 20
-        while said_of(run)["leader"] is None:
+        while run_state(run)["leader"] is None:
             assert time.monotonic() < deadline_s
-        assert said_of(run) == {"phase": "workload", "leader": "n3", "term": 2}
+        assert run_state(run) == {"phase": "workload", "leader": "n3", "term": 2}
     assert not run.live_json.exists()

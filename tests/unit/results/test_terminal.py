@@ -13,7 +13,7 @@ from rich.console import Console
 from harness.plain import one_line, plain
 from harness.verdict import Part, Verdict
 from results.document import build
-from results.spoken import elections, percent, ratio, seconds, size
+from results.formatting import elections, percent, ratio, seconds, size
 from results.terminal import print_summary
 
 if TYPE_CHECKING:
