@@ -22,7 +22,7 @@ from checker.coding import Coded, Coder, Unsuited
 from checker.deciding import decide_all
 from checker.encode import Events
 from checker.errors import Disagreement
-from checker.explain import Telling, explain
+from checker.explain import Evidence, explain
 from checker.formats.columns import FAIL, INFO, NEEDED, NEVER, NOTHING, OK, ColumnReader
 from checker.formats.parquet import open_parquet, read_rows_of
 from checker.hardness import CAUSES, of_columns
@@ -117,7 +117,7 @@ def read_table(path: Path, name: str, model: Model) -> Table | None:
             weak.add(columns)
             coded.add(columns, coder)
         rules.finish(file.metadata.num_rows)
-        coder.hold_to_texts()
+        coder.check_texts()
     except (Unsuited, LabrysError, ValueError, pa.ArrowException, OSError, MemoryError):
         return None
     begin = coded.finish(initial, numbers=coder.numbers_values)
@@ -371,7 +371,7 @@ def _concluded(
         steps=outcome["steps"],
         op=op,
         cause=outcome["cause"],
-        hardness=() if hard is None else hard.told(lambda i: shown[int(s[i])]),
+        hardness=() if hard is None else hard.reasons(lambda i: shown[int(s[i])]),
         kind=outcome["kind"],
     )
     if verdict is Verdict.INVALID and op is not None and explained is not None:
@@ -390,7 +390,7 @@ def _concluded(
                 explanation=found.explanation,
             )
     core = [] if explained is None else [shown[int(s[i])] for i in outcome["core"]]
-    return replace(result, explanation=explain(result, model, Telling(core=core, unsuited=outcome["unsuited"])))
+    return replace(result, explanation=explain(result, model, Evidence(core=core, unsuited=outcome["unsuited"])))
 
 
 def _limit_s(limits: Limits) -> float:

@@ -20,7 +20,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from checker.analysis import analysis
 from checker.blaming import blaming
 from checker.errors import Disagreement
-from checker.explain import Telling, explain
+from checker.explain import Evidence, explain
 from checker.result import Analysis, operation_json
 from harness.errors import LabrysError
 from harness.op import OpType
@@ -240,5 +240,5 @@ def _named(group: Group, work: Work) -> Analysis:
         kind=about["target_kind"],
     )
     core = [by_start[start] for start in about["target_core"] or () if start in by_start]
-    telling = Telling(core=core, unsuited=about["target_unsuited"])
-    return replace(result, explanation=explain(result, work.model, telling))
+    evidence = Evidence(core=core, unsuited=about["target_unsuited"])
+    return replace(result, explanation=explain(result, work.model, evidence))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import types as t
 
-from checker.deciders import SAY_IT
+from checker.deciders import MODEL_HINT
 from harness.errors import InputError, LabrysError
 from harness.fault_events import fault_event
 from results.pipeline.read.sources import TEST
@@ -119,7 +119,7 @@ def _decider(test: Mapping[str, Any] | None, wanted: Wanted, *, is_run: bool) ->
     if test is not None:
         return wanted.of_run(test["workload"], json.loads(test["options"]), test["source"])
     if is_run and wanted.model is None and wanted.workload is None:
-        raise InputError(f"no {TEST} tells the run's workload; {SAY_IT}")
+        raise InputError(f"there is no {TEST} with the run's workload; {MODEL_HINT}")
     return wanted.of_history()
 
 

@@ -147,7 +147,7 @@ def test_the_search_is_told_of_in_every_format(run: Callable[..., Ran], file: Ca
     path = file(GOOD)
     for files in ([path], [path, file(GOOD, "other.jsonl")]):
         out = run(*files, "--model", PLACE, "--explain-model").out
-        assert out.count("Looked at: 3 operations, 1 of which only observe; 3 classes, ") == len(files)
+        assert out.count("Checked: 3 operations, 1 of which only observe; 3 classes, ") == len(files)
         assert out.count("Algorithm: jit-dfs; ") == len(files)
         assert "1 operation never returned" in out
     found = json.loads(run(path, "--model", PLACE, "--explain-model", "--format", "json").out)["search"]
