@@ -94,7 +94,7 @@ def make_files(store: Path) -> Mapping[str, str]:
         "text.edn": (b"hello", "found 'hello'"),
         "open.edn": (b"[{:type :invoke", "is never closed"),
         "empty.jsonl": (b"", "expected a history, found an empty file"),
-        "packed.jsonl": (gzip.compress(HEADER), "name it so that it ends in .gz"),
+        "packed.jsonl": (gzip.compress(HEADER), "rename it so that it ends in .gz"),
         "torn.jsonl.gz": (
             gzip.compress(HEADER + lines_of(operations_of(3)) * 50)[:-500],
             "Unexpected end of input stream",

@@ -221,11 +221,11 @@ def test_paths_lead_somewhere_or_are_errors(spark: SparkSession, tmp_path: Path)
     (tmp_path / "packed.jsonl").write_bytes(gzip.compress(HEADER))
     with pytest.raises(BadInput, match="nothing has this name"):
         find_sources(files, [str(tmp_path / "nothing*")])
-    with pytest.raises(BadInput, match="nothing of these is there"):
+    with pytest.raises(BadInput, match="found none of these"):
         find_sources(files, [str(tmp_path / "empty")])
     (packed,) = find_sources(files, [str(tmp_path / "packed.jsonl")])
     assert packed.trouble is not None
-    assert re.search(r"packed\.jsonl: is compressed; name it so that it ends in \.gz", packed.trouble)
+    assert re.search(r"packed\.jsonl: is compressed; rename it so that it ends in \.gz", packed.trouble)
     (text,) = find_sources(files, [str(tmp_path / "text.edn")])
     assert text.trouble is not None
     assert re.search(r"text\.edn:1: expected a history: .* found 'hello'", text.trouble)

@@ -87,7 +87,7 @@ def test_the_model_of_the_guide_works(
     finally:
         sys.modules.pop("maximum", None)
     own = TEXT.partition("## A model of your own")[2]
-    shown = re.findall(r"^    ((?:history\.jsonl:|Process|Looked|Algorithm|At most).*)$", own, re.MULTILINE)
+    shown = re.findall(r"^    ((?:history\.jsonl:|Process|Checked|Algorithm|At most).*)$", own, re.MULTILINE)
     printed = capsys.readouterr().out.splitlines()
     assert len(shown) == 5
     assert [line for line in shown if line.startswith("Process") and line not in printed] == []
