@@ -166,14 +166,14 @@ def test_a_result_that_cannot_be_shown_hides_no_other(
     check: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever the reason; its verdict and the reason are there in place of its details."""
-    real = presentation._story
+    real = presentation._lines_of_model
 
     def stumble(result: Any) -> list[str]:
         if result.analysis.worst.op is not None and result.history.name.endswith("h0"):
             raise OverflowError("too large for a float")
         return real(result)
 
-    monkeypatch.setattr(presentation, "_story", stumble)
+    monkeypatch.setattr(presentation, "_lines_of_model", stumble)
     code, out, _ = check([INVALID, INVALID])
     assert code == ExitCode.INVALID
     assert "the details are left out, because they cannot be written: too large for a float" in out
