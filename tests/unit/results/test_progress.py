@@ -1,4 +1,4 @@
-"""The line of progress: what happened so far, with refusals apart."""
+"""The progress line: the counts so far, with refusals apart."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 
 
 class Told:
-    """A clock and a watch that always answer the same."""
+    """A clock and a watch with constant answers."""
 
     def now_s(self) -> float:
         """Returns the time."""
         return 7.0
 
     def leader(self) -> tuple[str, int]:
-        """Returns who leads."""
+        """Returns the leader."""
         return "n3", 2
 
 
 def test_refusals_are_counted_apart() -> None:
-    """A follower that names the leader is no failure; one that knows no leader is."""
+    """An answer that names the leader is not a failure. An answer without a leader is."""
     errors = ["not-leader: n3 leads", "not-leader: n3 leads", "no-leader"]
     ops = [Op(n, n, OpType.FAIL, n, "read", error=error) for n, error in enumerate(errors)]
     ops.append(Op(3, 3, OpType.OK, 3, "read", 5))
@@ -43,7 +43,7 @@ def test_refusals_are_counted_apart() -> None:
 
 
 def test_a_run_says_who_leads_while_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its phase and its leader stand in `live.json` until it is over."""
+    """`live.json` has its phase and its leader until the run ends."""
     monkeypatch.setattr("results.progress.LIVE_FILE_INTERVAL_S", 0.01)
     run = Run(tmp_path)
     told: Any = Told()
