@@ -38,13 +38,13 @@ def hinted_cases(pattern: str) -> Iterator[Case]:
             if not names:
                 continue
             subject = make()
-            told = subject.history(count=count, processes=processes, crashed=crashed, seed=name, told=True)
+            ordered = subject.history(count=count, processes=processes, crashed=crashed, seed=name, ordered=True)
             if what in PLACES:
-                told = subject.with_mistake(told, PLACES[what])
+                ordered = subject.with_mistake(ordered, PLACES[what])
             for each in names:
                 yield Case(
                     name=each,
-                    histories=[told if each.endswith("told") else without_hints(told)],
+                    histories=[ordered if each.endswith("told") else without_hints(ordered)],
                     model=subject.model,
                     porcupine=subject.porcupine,
                     valid=what == "valid",

@@ -204,12 +204,12 @@ class Table:
         wrong = _contradictions(row, ours, asked)
         self.disagreements += len(wrong)
         whole = [one.whole for one in ours if one.whole is not None]
-        told = Counter(one.verdict for one in ours)
+        results = Counter(one.verdict for one in ours)
         print(
             f"{row.name:58}{sum(one.steps for one in ours):>15,}{_seconds(seconds):>9}"
             f"{_seconds(sum(whole)) if len(whole) == len(ours) else '':>9}"
             f"{('' if finished else '>') + _seconds(theirs):>11}{ratio:>10}"
-            f"  {' '.join(f'{told[verdict]} {verdict}' for verdict in sorted(told))}{''.join(wrong[:3])}",
+            f"  {' '.join(f'{results[verdict]} {verdict}' for verdict in sorted(results))}{''.join(wrong[:3])}",
             flush=True,
         )
 
@@ -228,9 +228,9 @@ def _contradictions(row: Row, ours: Sequence[Ours], asked: Sequence[Answer]) -> 
     found = []
     for history, one, answer in zip(row.histories, ours, asked, strict=True):
         known = {} if history.valid is None else {"the history is": "valid" if history.valid else "invalid"}
-        told = {**known, "ours says": one.verdict, "porcupine says": answer.verdict}
-        if len(set(told.values()) - {UNKNOWN}) > 1:
-            found.append(f" BUT {', '.join(f'{who} {verdict}' for who, verdict in told.items())}")
+        results = {**known, "ours says": one.verdict, "porcupine says": answer.verdict}
+        if len(set(results.values()) - {UNKNOWN}) > 1:
+            found.append(f" BUT {', '.join(f'{who} {verdict}' for who, verdict in results.items())}")
     return found
 
 
@@ -262,8 +262,8 @@ def _compare(row: Row, peer: Porcupine) -> tuple[list[Ours], list[Answer]]:
 
 def _measure_ours(history: Decidable, limit_s: float) -> Ours:
     seconds, outcomes = _best(lambda decide: decide(limit_s), history.prepare)
-    told = {outcome["verdict"] for outcome in outcomes}
-    verdict = next(str(each) for each in ("invalid", "unknown", "valid") if each in told)
+    results = {outcome["verdict"] for outcome in outcomes}
+    verdict = next(str(each) for each in ("invalid", "unknown", "valid") if each in results)
     whole = None
     if history.whole is not None and verdict != UNKNOWN:
         whole, _ = _best(history.whole, lambda: limit_s)
@@ -288,11 +288,13 @@ def _longest() -> None:
     source = f"from benchmarks.checker.run import measure; measure({LONGEST})"
     root = Path(__file__).parents[2]
     done = subprocess.run([sys.executable, "-c", source], cwd=root, stdout=subprocess.PIPE, text=True, check=True)
-    told = json.loads(done.stdout)
-    print(f"\n{LONGEST_ROW}: {told['verdict']} in {_seconds(told['seconds'])}")
-    ratio = told["seconds"] / told["sort"]
-    print(f"  sorting as many records of 16 bytes: {_seconds(told['sort'])}, so the check takes {ratio:.2f} times that")
-    columns, check = told["columns"] / LONGEST, told["check"] / LONGEST
+    results = json.loads(done.stdout)
+    print(f"\n{LONGEST_ROW}: {results['verdict']} in {_seconds(results['seconds'])}")
+    ratio = results["seconds"] / results["sort"]
+    print(
+        f"  sorting as many records of 16 bytes: {_seconds(results['sort'])}, so the check takes {ratio:.2f} times that"
+    )
+    columns, check = results["columns"] / LONGEST, results["check"] / LONGEST
     print(f"  memory for each operation: {columns:.0f} bytes of columns, {check:.0f} for the check")
 
 
@@ -303,8 +305,8 @@ def measure(count: int) -> None:
     seconds, outcomes = _best(lambda given: solve([given], Limits(threads=1)), lambda: problem)
     after = _memory("VmHWM")
     sort = min(sort_seconds(count) for _ in range(3))
-    told = {"verdict": outcomes[0]["verdict"], "seconds": seconds, "sort": sort}
-    print(json.dumps({**told, "columns": count * (1 + 4 * 8), "check": after - before}))
+    results = {"verdict": outcomes[0]["verdict"], "seconds": seconds, "sort": sort}
+    print(json.dumps({**results, "columns": count * (1 + 4 * 8), "check": after - before}))
 
 
 def _memory(name: str, *, reset: bool = False) -> int:

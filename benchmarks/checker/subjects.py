@@ -74,7 +74,7 @@ class Subject:
         """
         raise NotImplementedError
 
-    def history(self, *, count: int, processes: int, crashed: int, seed: str, told: bool = False) -> list[Operation]:
+    def history(self, *, count: int, processes: int, crashed: int, seed: str, ordered: bool = False) -> list[Operation]:
         """Returns a valid history. This object must be new.
 
         Args:
@@ -82,7 +82,7 @@ class Subject:
             processes: The number of processes.
             crashed: The number of crashed operations among those that may change the object, spread over the history.
             seed: The seed of the history.
-            told: Whether operations that return carry the revision as their order.
+            ordered: Whether operations that return have the revision as their order.
         """
         return simulate(
             lambda random, number: (*self.draw(random, number), None),
@@ -91,7 +91,7 @@ class Subject:
             processes=processes,
             seed=seed,
             crash=_spread(count, crashed),
-            order=(lambda: self.revision) if told else None,
+            order=(lambda: self.revision) if ordered else None,
         )
 
     def with_mistake(self, operations: Sequence[Operation], place: float) -> list[Operation]:

@@ -303,13 +303,13 @@ def _changed(rng: Random, table: Any) -> Any:  # noqa: PLR0911 - one for each ch
             [rng.choice((name, "x", "run", "key")) if at == place else n for at, n in enumerate(table.column_names)]
         )
     if choice == 3:
-        said = {
+        texts = {
             rng.choice(("labrys.format", "labrys.version", "x")): rng.choice(
                 ("labrys-operations", "1", "2", "a\x1b[2J", "x" * 9999)
             )
         }
         return table.replace_schema_metadata(
-            {**(table.schema.metadata or {}), **{k.encode(): v.encode() for k, v in said.items()}}
+            {**(table.schema.metadata or {}), **{k.encode(): v.encode() for k, v in texts.items()}}
         )
     if choice == 4:
         rows = [rng.randrange(table.num_rows) for _ in range(rng.choice((0, 1, 5, 60)))] if table.num_rows else []

@@ -70,7 +70,7 @@ class Fuzzer:
         (place / "why.txt").write_text(why, encoding="utf-8", errors="backslashreplace")
         print(f"{place}\n    labrys {shlex.join(case.arguments)!a:.200}\n    {broken!a}", flush=True)
 
-    def told(self) -> str:
+    def counts_line(self) -> str:
         """Returns the counts in a line."""
         kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(self.inputs.items()))
         codes = ", ".join(f"{code}: {count}" for code, count in sorted(self.codes.items()))
@@ -101,11 +101,11 @@ def main(arguments: Sequence[str]) -> int:
                 fuzzer.try_one(kinds, commands, kind, f"{options.seed}/{number}")
                 number += 1
                 if time.monotonic() > next_s:
-                    print(fuzzer.told(), flush=True)
+                    print(fuzzer.counts_line(), flush=True)
                     next_s = time.monotonic() + EVERY_S
         except KeyboardInterrupt:
             print("interrupted", flush=True)
-    print(fuzzer.told(), flush=True)
+    print(fuzzer.counts_line(), flush=True)
     return 1 if fuzzer.failures else 0
 
 

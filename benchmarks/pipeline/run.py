@@ -192,7 +192,7 @@ def wrong(made: Plan, found: Sequence[Any]) -> list[str]:
         if row["op_invoke_index"] is not None and not first <= row["op_invoke_index"] <= last:
             problems.append(
                 f"{row['key']}: the {planted.kind} anomaly is between {first} and {last}, "
-                f"and it was told of {row['op_invoke_index']}"
+                f"and the row is {row['op_invoke_index']}"
             )
     problems += [f"{name}: the planted {planted.kind} anomaly was not found" for name, planted in expected.items()]
     return problems
@@ -209,10 +209,10 @@ def compare(spark: SparkSession, made: Plan, folder: Path, *, native: bool, hot:
     print(f"{100 * made.cas:g} % are compare-and-sets")
     print(f"made in {generating_s:.1f} s; planted: {len(made.planted)}\n", flush=True)
     floor_s, floor_bytes, _ = timed(lambda: floor(rows))
-    told: list[tuple[str, float, int]] = [("floor: read and sort", floor_s, floor_bytes)]
+    table: list[tuple[str, float, int]] = [("floor: read and sort", floor_s, floor_bytes)]
     options = VerdictOptions(model=MODEL, hot_operations=hot)
     job_s, job_bytes, _ = timed(lambda: verdicts(rows, options).write.mode("overwrite").parquet(str(out)))
-    told.append(("verdicts", job_s, job_bytes))
+    table.append(("verdicts", job_s, job_bytes))
     there = spark.read.parquet(str(out))
     problems = wrong(made, there.where("verdict <> 'valid'").orderBy("key").limit(1000).collect())
     if there.count() != made.keys:
@@ -221,13 +221,13 @@ def compare(spark: SparkSession, made: Plan, folder: Path, *, native: bool, hot:
         path = folder / "operations.parquet"
         one_file(data, path)
         check_s, _, found = timed(lambda: check(path))
-        told.append(
+        table.append(
             ("labrys check, one process", check_s, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)
         )
         if found["valid"] is not (not made.planted):
             problems.append(f"labrys check says {found['valid']} of the same operations")
     print(f"{'':28}{'seconds':>10}{'to floor':>10}{'1e6/s':>8}{'peak MB':>10}")
-    for name, seconds, peak in told:
+    for name, seconds, peak in table:
         print(
             f"{name:28}{seconds:10.1f}{seconds / floor_s:10.2f}{made.operations / seconds / 1e6:8.2f}{peak / 1e6:10,.0f}"
         )

@@ -61,8 +61,8 @@ def _measure(row: Row, operations: int, sort: float) -> bool:
     del judgement
     gc.collect()
     seconds = _best(lambda: row.judge.judge(history))
-    told = "" if right else f"  BUT FOUND {', '.join(sorted(kinds)) or 'nothing'}"
-    print(f"{row.name:40}{seconds:>10.2f}{seconds / sort:>10.2f}{told}", flush=True)
+    remark = "" if right else f"  BUT FOUND {', '.join(sorted(kinds)) or 'nothing'}"
+    print(f"{row.name:40}{seconds:>10.2f}{seconds / sort:>10.2f}{remark}", flush=True)
     return not right
 
 

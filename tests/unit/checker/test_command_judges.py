@@ -116,7 +116,7 @@ def test_options_that_judge_come_from_the_run_and_the_person(
 
 
 @pytest.mark.parametrize(
-    ("test", "arguments", "said"),
+    ("test", "arguments", "message"),
     [
         ({"options": {"times": 11}}, [], "test.json: the option times: 11 is not in the range 1<=x<=10"),
         ({"options": {"times": "2"}}, [], "test.json: the option times: expected a number, found '2'"),
@@ -136,13 +136,13 @@ def test_options_that_judge_come_from_the_run_and_the_person(
     ],
 )
 def test_what_cannot_be_is_a_sentence(
-    run: Callable[..., Ran], tmp_path: Path, test: dict[str, Any], arguments: list[str], said: str
+    run: Callable[..., Ran], tmp_path: Path, test: dict[str, Any], arguments: list[str], message: str
 ) -> None:
     """For a hostile run folder or a typing error, the message has the expected and the actual value."""
     folder = run_folder(tmp_path / "r", TWICE, **test)
     with pytest.raises(LabrysError) as refused:
         run(folder, *arguments)
-    assert said in str(refused.value)
+    assert message in str(refused.value)
     assert refused.value.exit_code == 254
 
 

@@ -87,7 +87,7 @@ def test_a_module_in_the_working_folder_is_found(
 
 
 @pytest.mark.parametrize(
-    ("place", "said"),
+    ("place", "expected"),
     [
         ("nothing_here:Latch", "expected nothing_here.py in the working folder"),
         ("tests.own_models:Missing", "expected MODULE:CLASS, with a class that the module tests.own_models has"),
@@ -104,12 +104,12 @@ def test_a_module_in_the_working_folder_is_found(
     ],
 )
 def test_a_broken_place_is_a_sentence(
-    run: Callable[..., Ran], file: Callable[..., Path], folder: Path, place: str, said: str
+    run: Callable[..., Ran], file: Callable[..., Path], folder: Path, place: str, expected: str
 ) -> None:
     """The message has a remedy, and the exit code is that of bad input."""
     (folder / "own_needs.py").write_text(MODULE.format(imported="nothing_there"))
     (folder / "own_ends.py").write_text("raise SystemExit(0)\n")
-    with pytest.raises(InputError, match=said) as caught:
+    with pytest.raises(InputError, match=expected) as caught:
         run(file(GOOD), "--model", place)
     assert caught.value.exit_code == ExitCode.BAD_ARGUMENTS
 

@@ -74,10 +74,10 @@ def _written(folder: Path, operations: Sequence[Operation]) -> dict[str, Path]:
     files["history.jsonl"].unlink(missing_ok=True)
     writer = HistoryWriter(files["history.jsonl"], {})
     for op in events:
-        said = {
+        members = {
             name: getattr(op, name) for name in ("time_ns", "process", "f", "value", "key", "node", "error", "phase")
         }
-        writer.append(op_type=op.type, **said)
+        writer.append(op_type=op.type, **members)
     writer.close()
     write_history(files["history.edn"], events)
     [history] = read_histories(str(files["history.jsonl"]))

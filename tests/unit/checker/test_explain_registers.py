@@ -50,7 +50,7 @@ def crashed(process: int, f: str, value: Value, at_ms: int) -> Operation:
     return replace(ok(process, f, value, at_ms), type=OpType.INFO, result=None, complete_index=None, end_ns=None)
 
 
-def told(*history: Operation, model: str = "cas-register") -> str:
+def explained(*history: Operation, model: str = "cas-register") -> str:
     """Returns the explanation of an invalid history."""
     found = analysis(model, history)
     assert found.valid is Verdict.INVALID
@@ -60,7 +60,7 @@ def told(*history: Operation, model: str = "cas-register") -> str:
 
 def test_a_stale_read_is_told_by_the_write_that_had_completed() -> None:
     """The message has the read, the write that had replaced its value, and that value's write, each with its time."""
-    assert told(ok(2, "write", 2, 0), ok(0, "write", 4, 20), ok(1, "read", None, 31, 2)) == (
+    assert explained(ok(2, "write", 2, 0), ok(0, "write", 4, 20), ok(1, "read", None, 31, 2)) == (
         "Process 1 read 2 at 0.031 s, but process 0's write of 4 had completed at 0.030 s. "
         "Process 2's write of 2 had completed at 0.010 s, before that write began."
     )
@@ -74,7 +74,7 @@ def test_a_stale_read_of_a_value_that_a_cas_had_replaced() -> None:
         ok(1, "cas", [56, 101], 300),
         ok(6, "read", None, 400, 56),
     ]
-    assert told(*history) == (
+    assert explained(*history) == (
         "Process 6 read 56 at 0.400 s, but process 1's cas from 56 to 101 had completed at 0.310 s. "
         "Process 1's cas from 11 to 56 had completed at 0.210 s, before that cas began."
     )
@@ -82,7 +82,7 @@ def test_a_stale_read_of_a_value_that_a_cas_had_replaced() -> None:
 
 def test_a_stale_cas_is_told_as_one() -> None:
     """A cas that succeeded on a replaced value is a read of that value."""
-    assert told(ok(0, "write", 2, 0), ok(0, "write", 4, 20), ok(1, "cas", [2, 5], 40)) == (
+    assert explained(ok(0, "write", 2, 0), ok(0, "write", 4, 20), ok(1, "cas", [2, 5], 40)) == (
         "Process 1's cas from 2 to 5 began at 0.040 s and succeeded, but process 0's write of 4 had completed at 0.030 s. "
         "Process 0's write of 2 had completed at 0.010 s, before that write began."
     )
@@ -91,7 +91,7 @@ def test_a_stale_cas_is_told_as_one() -> None:
 def test_a_value_that_was_written_often_is_told_by_the_last_of_its_writes() -> None:
     """A stale read is found also if values repeat. Then the message does not name a single write."""
     history = [ok(0, "write", 1, 0), ok(0, "write", 2, 20), ok(0, "write", 1, 40), ok(0, "write", 3, 60)]
-    assert told(*history, ok(1, "read", None, 80, 1), ok(0, "write", 1, 100)) == (
+    assert explained(*history, ok(1, "read", None, 80, 1), ok(0, "write", 1, 100)) == (
         "Process 1 read 1 at 0.080 s, but process 0's write of 3 had completed at 0.070 s. "
         "The last of the 2 operations that wrote 1 until then had completed at 0.050 s, before that write began."
     )
@@ -99,7 +99,7 @@ def test_a_value_that_was_written_often_is_told_by_the_last_of_its_writes() -> N
 
 def test_a_read_of_the_initial_value_after_a_write() -> None:
     """No operation wrote the value of such a read, so the message calls it the initial value."""
-    assert told(ok(1, "write", 387, 100), ok(5, "read", None, 200)) == (
+    assert explained(ok(1, "write", 387, 100), ok(5, "read", None, 200)) == (
         "Process 5 read nil at 0.200 s, but process 1's write of 387 had completed at 0.110 s. "
         "By then no process had written nil; it is the initial value."
     )
@@ -108,7 +108,7 @@ def test_a_read_of_the_initial_value_after_a_write() -> None:
 def test_a_value_seen_replaced_and_seen_again_names_who_wrote_and_who_saw() -> None:
     """The write, the read of a later value, and the read of the old value, in order of time."""
     late = replace(ok(3, "write", 4, 5), end_ns=200_000_000, complete_index=200)
-    assert told(ok(0, "write", 2, 10), late, ok(1, "read", None, 30, 4), ok(2, "read", None, 50, 2)) == (
+    assert explained(ok(0, "write", 2, 10), late, ok(1, "read", None, 30, 4), ok(2, "read", None, 50, 2)) == (
         "Process 0's write of 2 completed at 0.020 s, process 1 read 4 at 0.040 s, but process 2 read 2 at 0.050 s. "
         "No process wrote 2 in between."
     )
@@ -117,7 +117,7 @@ def test_a_value_seen_replaced_and_seen_again_names_who_wrote_and_who_saw() -> N
 def test_a_crashed_write_that_was_seen_is_known_by_who_saw_it() -> None:
     """The write never returned, so the first read of its value shows that it had taken effect."""
     history = [crashed(9, "write", 2, 0), ok(1, "read", None, 20, 2), ok(0, "write", 4, 40), ok(2, "read", None, 60, 2)]
-    assert told(*history) == (
+    assert explained(*history) == (
         "Process 2 read 2 at 0.060 s, but process 0's write of 4 had completed at 0.050 s. "
         "Process 1 read 2 at 0.030 s, before that write began."
     )
@@ -126,7 +126,7 @@ def test_a_crashed_write_that_was_seen_is_known_by_who_saw_it() -> None:
 def test_an_update_that_was_lost_names_both_and_the_one_write() -> None:
     """Two compare-and-sets on a value that was written once."""
     history = [ok(0, "write", 1, 0), ok(1, "cas", [1, 2], 20), ok(2, "cas", [1, 3], 25)]
-    assert told(*history) == (
+    assert explained(*history) == (
         "Process 1's cas from 1 to 2 succeeded at 0.030 s, and process 2's cas from 1 to 3 succeeded at 0.035 s, "
         "but 1 was written only once, by process 0 at 0.010 s."
     )
@@ -152,7 +152,7 @@ def test_an_update_that_was_lost_names_both_and_the_one_write() -> None:
 def test_a_value_from_nowhere_says_which_case_it_is(others: list[Operation], expected: str) -> None:
     """No operation wrote it, its write failed, or its write began later: the message names the operation."""
     history = sorted([ok(1, "read", None, 30, 7), *others], key=lambda op: op.invoke_index)
-    assert told(*history) == f"Process 1 read 7 at 0.040 s, but {expected}"
+    assert explained(*history) == f"Process 1 read 7 at 0.040 s, but {expected}"
 
 
 def test_a_part_of_a_history_claims_nothing_of_the_rest() -> None:
@@ -213,13 +213,15 @@ def test_times_have_as_many_decimals_as_tell_them_apart() -> None:
     """Three digits, or as many as needed. Numbers distinguish two events at the same instant."""
     first, second = ok(0, "write", 1, 1), ok(0, "write", 2, 20)
     near = replace(ok(1, "read", None, 40, 1), start_ns=30_000_400)
-    assert "read 1 at 0.0300004 s, but process 0's write of 2 had completed at 0.0300000 s" in told(first, second, near)
+    assert "read 1 at 0.0300004 s, but process 0's write of 2 had completed at 0.0300000 s" in explained(
+        first, second, near
+    )
     same = replace(near, start_ns=30_000_000)
-    assert "read 1 at 0.030 s (event 40), but process 0's write of 2 had completed at 0.030 s (event 30)" in told(
+    assert "read 1 at 0.030 s (event 40), but process 0's write of 2 had completed at 0.030 s (event 30)" in explained(
         first, second, same
     )
     untimed = [replace(op, start_ns=0, end_ns=0) for op in (first, second, near)]
-    assert "read 1 at event 40, but process 0's write of 2 had completed at event 30" in told(*untimed)
+    assert "read 1 at event 40, but process 0's write of 2 had completed at event 30" in explained(*untimed)
 
 
 @pytest.mark.parametrize(

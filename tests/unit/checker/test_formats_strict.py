@@ -64,9 +64,9 @@ GOOD = Operation(
         *(
             (
                 HEADER + EVENT + OK_EVENT.replace("}", f',"order":{order}}}'),
-                f"h:3: expected an integer .* 'order', found '{said}'$",
+                f"h:3: expected an integer .* 'order', found '{shown}'$",
             )
-            for order, said in [
+            for order, shown in [
                 (2**63, 2**63),
                 (-(2**63) - 1, -(2**63) - 1),
                 ("1.0", "1.0"),

@@ -240,15 +240,15 @@ def test_a_value_is_shown_as_the_operations_have_it() -> None:
 
 def test_conditions_are_those_of_the_kernel() -> None:
     """Each condition is a message of an analyzer, and all messages about histories are listed."""
-    said = set()
+    conditions = set()
     for path in sorted((ROOT / "checker/kernel/src/near").glob("*.rs")):
-        said |= set(re.findall(r'Unsuited\(\s*"([^"]+)"', path.read_text(encoding="utf-8")))
+        conditions |= set(re.findall(r'Unsuited\(\s*"([^"]+)"', path.read_text(encoding="utf-8")))
     without = {
         "an order is found by the search",  # at the caller's request
         "an increment whose result is known did not return",  # only in parts of histories
         "the lock is held at the beginning",  # a lock has two states
     }
-    assert said - without == set(_CONDITIONS)
+    assert conditions - without == set(_CONDITIONS)
     assert {"crashed", "overlap", "states", "length"} < set(REASONS)
 
 

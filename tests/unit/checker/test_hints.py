@@ -176,7 +176,7 @@ def hold(object_: Model, operations: Sequence[Operation]) -> Verdict | None:
     return found.order_agrees
 
 
-def told(order: Sequence[Operation], random: Random, *, share: float) -> dict[int, int]:
+def ordered(order: Sequence[Operation], random: Random, *, share: float) -> dict[int, int]:
     """Returns, by invoke, a system's numbers for an order: ascending, with gaps, negative or huge."""
     number = random.choice([0, -(2**63), 2**62])
     numbers = {}
@@ -201,7 +201,7 @@ def test_right_hints_decide_random_objects_and_wrong_ones_change_no_verdict() ->
         operations = draw_of(automaton, random)
         order = brute.linearization(automaton, operations)
         if isinstance(order, list):
-            right = hinted(operations, told(order, random, share=random.choice([0.3, 0.7, 1.0])))
+            right = hinted(operations, ordered(order, random, share=random.choice([0.3, 0.7, 1.0])))
             assert hold(automaton, right) in {Verdict.VALID, None}
         drawn = {op.invoke_index: random.randint(-2, 2) for op in operations if random.random() < 0.7}
         seen.add(hold(automaton, hinted(operations, drawn)))
@@ -218,7 +218,7 @@ def test_hints_decide_every_built_in_model(draw: Callable[..., Any], name: str) 
             continue
         order = brute.linearization(object_, operations)
         if isinstance(order, list):
-            right = hinted(operations, told(order, random, share=random.choice([0.5, 1.0])))
+            right = hinted(operations, ordered(order, random, share=random.choice([0.5, 1.0])))
             assert hold(object_, right) in {Verdict.VALID, None}
         drawn = {op.invoke_index: random.randint(0, 5) for op in operations if random.random() < 0.8}
         hold(object_, hinted(operations, drawn))
@@ -289,7 +289,7 @@ def test_an_answer_that_the_order_makes_impossible_is_named_with_the_models_reas
 def test_an_algorithm_that_is_asked_for_decides_and_the_order_is_told_beside_it() -> None:
     """Hints do not replace the user's choice of algorithm, and the second opinion checks them too."""
     subject = MaxRegisterSubject(60)
-    model, history = subject.model, subject.history(count=200, processes=4, crashed=0, seed="max", told=True)
+    model, history = subject.model, subject.history(count=200, processes=4, crashed=0, seed="max", ordered=True)
     for algorithm in ("wgl", "linear", "search"):
         found = analysis(model, history, algorithm=algorithm)
         assert (found.valid, found.order_agrees) == (Verdict.VALID, Verdict.VALID)
@@ -302,7 +302,7 @@ def test_an_invalid_history_is_invalid_whatever_the_system_says() -> None:
     """An invalid history has no legal order. The verdict and its counterexample are those without hints."""
     random = Random("invalid")
     subject = MaxRegisterSubject(60)
-    model, history = subject.model, subject.history(count=60, processes=4, crashed=0, seed="max", told=True)
+    model, history = subject.model, subject.history(count=60, processes=4, crashed=0, seed="max", ordered=True)
     wrong = [
         replace(op, result=op.result - 1) if op.f == "read" and op.result and number > 50 else op
         for number, op in enumerate(history)
@@ -339,7 +339,7 @@ def test_a_history_that_the_search_cannot_decide_is_decided_by_its_order() -> No
 def test_a_budget_that_ends_says_so_and_leaves_time_for_the_verdict(allowance: Allowance) -> None:
     """If the search for an order is cut short, the order is `unknown`, and the verdict comes without it."""
     subject = BankSubject()
-    model, history = subject.model, subject.history(count=500, processes=20, crashed=50, seed="bank", told=True)
+    model, history = subject.model, subject.history(count=500, processes=20, crashed=50, seed="bank", ordered=True)
     encoded = encode(model, history)
     found = examine(model, history, encoded, allowance)
     assert found is not None
@@ -369,8 +369,8 @@ def test_a_budget_that_ends_leaves_a_run_the_verdict_of_its_operations(monkeypat
 def test_an_order_that_is_hard_to_follow_takes_no_time_from_an_easy_verdict() -> None:
     """Thousands of operations with few numbers: the verdict is definite, even if the order is not decided in time."""
     subject = MaxRegisterSubject(60)
-    told = subject.history(count=20_000, processes=20, crashed=0, seed="max-register", told=True)
-    for history, verdict in ((told, Verdict.VALID), (subject.with_mistake(told, 0.5), Verdict.INVALID)):
+    ordered = subject.history(count=20_000, processes=20, crashed=0, seed="max-register", ordered=True)
+    for history, verdict in ((ordered, Verdict.VALID), (subject.with_mistake(ordered, 0.5), Verdict.INVALID)):
         found = analysis(subject.model, history, counterexample=False, time_limit=8)
         assert found.valid is verdict
         assert found.order_agrees in {Verdict.UNKNOWN, verdict}
@@ -429,8 +429,8 @@ def test_every_way_in_and_out_tells_of_the_order(tmp_path: Path, monkeypatch: py
 
 def test_the_benchmarks_histories_are_what_they_say() -> None:
     """3,000 requests, half of them without an answer, and about 400 transfers among five accounts; with and without hints."""
-    told, plain, *_ = hinted_cases("failing store")
-    store = told.histories[0]
+    ordered, plain, *_ = hinted_cases("failing store")
+    store = ordered.histories[0]
     assert (len(store), sum(op.type is OpType.INFO for op in store)) == (3000, 1500)
     assert all((op.order is None) == (op.type is OpType.INFO) for op in store)
     assert plain.histories[0] == without_hints(store)
@@ -445,9 +445,9 @@ def test_the_benchmarks_histories_are_what_they_say() -> None:
 def test_a_mistake_is_found_whether_or_not_the_order_is_told(make: Callable[[], Subject]) -> None:
     """A wrong answer in a short history of the benchmark's objects makes it invalid, and its order disagrees."""
     subject = make()
-    told = subject.history(count=60, processes=4, crashed=4, seed="short", told=True)
-    assert analysis(subject.model, told).order_agrees is Verdict.VALID
-    wrong = subject.with_mistake(told, 0.5)
+    ordered = subject.history(count=60, processes=4, crashed=4, seed="short", ordered=True)
+    assert analysis(subject.model, ordered).order_agrees is Verdict.VALID
+    wrong = subject.with_mistake(ordered, 0.5)
     for history, order in ((wrong, Verdict.INVALID), (without_hints(wrong), None)):
         found = analysis(subject.model, history, counterexample=False)
         assert (found.valid, found.order_agrees) == (Verdict.INVALID, order)

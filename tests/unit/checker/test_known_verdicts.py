@@ -58,12 +58,12 @@ def test_small_histories_are_decided_as_knossos_decides_them(name: str, algorith
             counterexample=False,
         )
         before = found.previous_ok
-        told = (
+        actual = (
             str(found.valid.as_json).lower(),
             "" if found.op is None else str(found.op.complete_index),
             "" if before is None else str(before.complete_index),
         )
-        assert told == (row["valid"], row["op_index"], row["previous_ok_index"]), row["file"]
+        assert actual == (row["valid"], row["op_index"], row["previous_ok_index"]), row["file"]
 
 
 @pytest.mark.parametrize("initial", [None, 0])

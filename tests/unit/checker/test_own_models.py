@@ -112,14 +112,14 @@ def test_states_that_another_search_has_seen_are_reached_anew() -> None:
     for _ in range(HISTORIES // 4):
         operations = draw(model, random)
         if operations:
-            told = []
+            reported = []
             for other in (False, True):
                 encoded = encode(model, operations)
                 if other:
                     solve([encoded.part(range(len(encoded.operations)), None)], Limits(algorithm="wgl"))
                 [outcome] = solve([encoded.problem], Limits(algorithm="linear"))
-                told.append(configurations(model, encoded.operations, outcome["configs"]))
-            assert told[0] == told[1], operations
+                reported.append(configurations(model, encoded.operations, outcome["configs"]))
+            assert reported[0] == reported[1], operations
 
 
 @pytest.mark.parametrize("name", [*NATIVE, *(make.__name__ for make in OWN if make is not LeaseLock)])
@@ -249,7 +249,7 @@ def test_the_effort_of_the_slowest_key() -> None:
     assert (found.operations, found.classes, found.observers, found.widest) == (4, 3, 2, 2)
     assert found.widest_at == operations[1]
     assert found.crashed == {"max of 7": 1}
-    told = "\n".join(found.lines())
-    assert "4 operations, 2 of which only observe; 3 classes" in told
-    assert "1 operation never returned and may take effect at any later time: 1 of max of 7." in told
+    reported = "\n".join(found.lines())
+    assert "4 operations, 2 of which only observe; 3 classes" in reported
+    assert "1 operation never returned and may take effect at any later time: 1 of max of 7." in reported
     assert check_keys(MaxRegister(), operations).search is None

@@ -42,8 +42,8 @@ def write_history(run: Run, made: RunRecord) -> None:
                 (op.end_ns, op.complete_index, {**common, "op_type": op.type, "value": value, "error": op.error})
             )
     for fault in made.faults:
-        told = {"fault": fault.planned.id, "targets": list(fault.targets)}
-        event: dict[str, Any] = {"op_type": OpType.INFO, "process": NEMESIS, "value": told}
+        details = {"fault": fault.planned.id, "targets": list(fault.targets)}
+        event: dict[str, Any] = {"op_type": OpType.INFO, "process": NEMESIS, "value": details}
         events.append((fault.start_ns, -1, {**event, "f": f"start-{fault.planned.kind}"}))
         events.append((fault.end_ns, -1, {**event, "f": f"stop-{fault.planned.kind}"}))
     writer = HistoryWriter(run.history_jsonl, {"seed": made.test.seed})

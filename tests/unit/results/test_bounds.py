@@ -74,7 +74,7 @@ def many_nodes(record: RunRecord) -> RunRecord:
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "sentences"),
     [
         (
             many_functions,
@@ -85,23 +85,29 @@ def many_nodes(record: RunRecord) -> RunRecord:
         (many_nodes, ["nodes are too many for a picture", "lanes are left out"]),
     ],
 )
-def test_a_hostile_history_has_a_report(valid_record: RunRecord, changed: Any, said: list[str]) -> None:
+def test_a_hostile_history_has_a_report(valid_record: RunRecord, changed: Any, sentences: list[str]) -> None:
     """Time and size are bounded, and a sentence names each omission."""
     began_s = time.monotonic()
-    text, drawn, told = page(changed(valid_record))
+    text, drawn, printed = page(changed(valid_record))
     assert time.monotonic() - began_s < MOST_S
-    assert len(text) + len(told) < MOST_BYTES
+    assert len(text) + len(printed) < MOST_BYTES
     assert len("".join(title + svg for title, svg in drawn.values())) < MOST_BYTES
-    assert [words for words in said if words not in text + told] == []
-    assert re.search(f"a{{{bounds.MAX_TEXT + 1}}}", text + told) is None
+    assert [words for words in sentences if words not in text + printed] == []
+    assert re.search(f"a{{{bounds.MAX_TEXT + 1}}}", text + printed) is None
 
 
 def test_what_is_not_too_much_is_shown_as_it_is(valid_record: RunRecord) -> None:
     """An ordinary run shows all of its functions, faults and lanes, without a sentence about bounds."""
-    text, drawn, told = page(valid_record)
-    shown = text + told + "".join(title for title, _ in drawn.values())
-    said = ("busiest of", "faults are shaded", "too many for a picture", "lanes are left out", "results.json has all")
-    assert [words for words in said if words in shown] == []
+    text, drawn, printed = page(valid_record)
+    shown = text + printed + "".join(title for title, _ in drawn.values())
+    sentences = (
+        "busiest of",
+        "faults are shaded",
+        "too many for a picture",
+        "lanes are left out",
+        "results.json has all",
+    )
+    assert [words for words in sentences if words in shown] == []
 
 
 def test_a_timeline_has_as_many_operations_as_it_has_lanes_for(valid_record: RunRecord) -> None:

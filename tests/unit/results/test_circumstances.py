@@ -57,20 +57,20 @@ def test_a_fault_at_a_role_is_called_by_it(record: RunRecord) -> None:
     """A fault of one process is named as on the command line, so that it differs from a fault of the whole node."""
     aimed = fault(0, 12, 18)
     aimed = replace(aimed, planned=replace(aimed.planned, options={"role": "broker"}))
-    told = circumstances(EXAMPLE, replace(record, faults=[aimed]))
-    assert told[0] == "kill:broker of n1 (fault 0) was active from 12.000 s to 18.000 s."
+    lines = circumstances(EXAMPLE, replace(record, faults=[aimed]))
+    assert lines[0] == "kill:broker of n1 (fault 0) was active from 12.000 s to 18.000 s."
 
 
 def test_a_client_that_chose_its_node_names_that_node(record: RunRecord) -> None:
     """If the client had gone to the leader, the node at which it was placed did not answer."""
     moved = replace(READ, node="n3", via="n1")
-    told = circumstances(replace(EXAMPLE, operations=[moved], culprit=moved), record)
-    assert told[2] == "n1 answered process 7's read. It reported that it was the leader in term 2 since 1.000 s."
-    assert told[3] == "At 14.900 s no node had applied more entries than n1."
+    lines = circumstances(replace(EXAMPLE, operations=[moved], culprit=moved), record)
+    assert lines[2] == "n1 answered process 7's read. It reported that it was the leader in term 2 since 1.000 s."
+    assert lines[3] == "At 14.900 s no node had applied more entries than n1."
 
 
 @pytest.mark.parametrize(
-    ("faults", "told"),
+    ("faults", "expected"),
     [
         ([], ["The run had no fault."]),
         ([fault(0, 20, 30)], ["No fault was active.", "The first fault, kill of n1 (fault 0), began 5.0 s later."]),
@@ -78,10 +78,10 @@ def test_a_client_that_chose_its_node_names_that_node(record: RunRecord) -> None
         ([fault(0, 15, 15)], ["The run had no fault."]),
     ],
 )
-def test_where_no_fault_was_on_that_is_said(record: RunRecord, faults: list[FaultRecord], told: list[str]) -> None:
+def test_where_no_fault_was_on_that_is_said(record: RunRecord, faults: list[FaultRecord], expected: list[str]) -> None:
     """A violation far from every fault is not attributed to one."""
     found = circumstances(EXAMPLE, replace(record, faults=faults))
-    assert found[: len(told)] == told
+    assert found[: len(expected)] == expected
 
 
 def test_what_was_not_seen_is_not_told(record: RunRecord) -> None:

@@ -154,14 +154,14 @@ def test_any_record_keeps_to_the_schema_and_comes_back(
 
 def test_sightings_of_earlier_versions_hold_until_the_next() -> None:
     """Or until the workload's end, at which the watch ended. A stored end is kept."""
-    said: dict[str, Any] = {"role": "follower", "term": 1, "leader": None}
+    state: dict[str, Any] = {"role": "follower", "term": 1, "leader": None}
     document = {
         "timings": {"workload": 60.0},
         "sightings": [
-            {"time_s": 1.0, "node": "n1", **said},
-            {"time_s": 2.0, "node": "n2", **said},
-            {"time_s": 5.0, "node": "n1", **said},
-            {"time_s": 7.0, "node": "n3", **said, "until_s": 9.0},
+            {"time_s": 1.0, "node": "n1", **state},
+            {"time_s": 2.0, "node": "n2", **state},
+            {"time_s": 5.0, "node": "n1", **state},
+            {"time_s": 7.0, "node": "n3", **state, "until_s": 9.0},
         ],
     }
     assert [(seen.node, seen.last_ns // 10**9) for seen in sightings_from(document)] == [
@@ -197,8 +197,8 @@ def test_what_all_left_out_is_told(valid_record: RunRecord) -> None:
     test = replace(valid_record.test, left_out={"packet-delay": "n1 lacks netem", "crash": "no room"})
     document = build(replace(valid_record, test=test))
     validate(document)
-    told = [{"kind": "packet-delay", "reason": "n1 lacks netem"}, {"kind": "crash", "reason": "no room"}]
-    assert document["left_out"] == told
+    refusal = [{"kind": "packet-delay", "reason": "n1 lacks netem"}, {"kind": "crash", "reason": "no room"}]
+    assert document["left_out"] == refusal
     written = json.loads(json.dumps(as_document(test)))
     assert from_document(written, "here") == test
     del written["left_out"]
@@ -254,10 +254,10 @@ def test_counts_add_up(valid_record: RunRecord) -> None:
 
 def test_refusals_are_a_part_of_what_failed(valid_record: RunRecord) -> None:
     """An answer that names the leader is not a failure, so it has its own count."""
-    told = replace(valid_record.operations[0], type=OpType.FAIL, error="not-leader: n3 leads")
-    other = replace(told, error="no-leader")
+    refusal = replace(valid_record.operations[0], type=OpType.FAIL, error="not-leader: n3 leads")
+    other = replace(refusal, error="no-leader")
     test = replace(valid_record.test, refusals=("not-leader",))
-    counts = build(replace(valid_record, test=test, operations=[told, told, other]))["counts"]
+    counts = build(replace(valid_record, test=test, operations=[refusal, refusal, other]))["counts"]
     assert (counts["fail"], counts["refused"]) == (3, 2)
     assert outcomes(counts) == "0 ok, 1 fail, 0 info, 2 refused"
 

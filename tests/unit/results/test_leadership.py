@@ -47,19 +47,19 @@ def test_a_window_begins_with_what_was_there() -> None:
 
 def test_without_terms_another_name_is_a_change() -> None:
     """A system without terms still has leaders. One that leads again after silence has led all the time."""
-    told = [
+    sightings = [
         seen(1, "a", "leader", None),
         seen(2, "a", None, None),
         seen(3, "a", "leader", None),
         seen(4, "a", None, None),
     ]
-    assert Elections(told).within() == Leadership(changes=0, leaders=["a"], terms=[])
-    assert Elections([*told, seen(5, "b", "leader", None)]).within().changes == 1
+    assert Elections(sightings).within() == Leadership(changes=0, leaders=["a"], terms=[])
+    assert Elections([*sightings, seen(5, "b", "leader", None)]).within().changes == 1
 
 
 def test_a_new_leader_counts_from_when_its_term_was_first_told() -> None:
     """If followers report the new term during a fault, the election is in it, even if the leader is seen a poll later."""
-    told = [
+    sightings = [
         seen(0, "n1", "leader", 2),
         seen(0, "n2", "follower", 2),
         seen(0, "n3", "follower", 2),
@@ -67,7 +67,7 @@ def test_a_new_leader_counts_from_when_its_term_was_first_told() -> None:
         seen(17, "n1", None, None),
         seen(21, "n2", "leader", 3),
     ]
-    elections = Elections(told)
+    elections = Elections(sightings)
     assert elections.within(10, 20) == Leadership(changes=1, leaders=["n1", "n2"], terms=[2, 3])
     assert elections.within(20, 40) == Leadership(changes=0, leaders=["n2"], terms=[3])
     assert elections.within() == Leadership(changes=1, leaders=["n1", "n2"], terms=[2, 3])
@@ -75,24 +75,24 @@ def test_a_new_leader_counts_from_when_its_term_was_first_told() -> None:
 
 def test_a_term_without_a_leader_is_no_change() -> None:
     """A candidate's term is shown, with the fact that no leader was seen in it."""
-    told = [seen(0, "n1", "leader", 2), seen(5, "n2", "candidate", 3)]
-    within = Elections(told).within(4, 9)
+    sightings = [seen(0, "n1", "leader", 2), seen(5, "n2", "candidate", 3)]
+    within = Elections(sightings).within(4, 9)
     assert within == Leadership(changes=0, leaders=["n1"], terms=[2, 3])
-    said = spoken({"changes": within.changes, "leaders": within.leaders, "terms": within.terms})
-    assert said == "no new leader seen, term rose from 2 to 3"
+    text = spoken({"changes": within.changes, "leaders": within.leaders, "terms": within.terms})
+    assert text == "no new leader seen, term rose from 2 to 3"
 
 
 def test_a_node_that_lags_does_not_make_the_term_rise() -> None:
     """An old term that arrives late, or in the same poll as a higher one, does not count."""
-    told = [seen(0, "n1", "follower", 4), seen(0, "n2", "leader", 5), seen(7, "n3", "follower", 3)]
-    assert Elections(told).within() == Leadership(changes=0, leaders=["n2"], terms=[5])
-    assert Elections(told).within(6, 9) == Leadership(changes=0, leaders=["n2"], terms=[5])
+    sightings = [seen(0, "n1", "follower", 4), seen(0, "n2", "leader", 5), seen(7, "n3", "follower", 3)]
+    assert Elections(sightings).within() == Leadership(changes=0, leaders=["n2"], terms=[5])
+    assert Elections(sightings).within(6, 9) == Leadership(changes=0, leaders=["n2"], terms=[5])
 
 
 def test_a_first_leader_after_lower_terms_is_a_change() -> None:
     """The run began without a leader, so the first one is a change."""
-    told = [seen(0, "n1", "candidate", 1), seen(3, "n1", "leader", 2)]
-    assert Elections(told).within() == Leadership(changes=1, leaders=["n1"], terms=[1, 2])
+    sightings = [seen(0, "n1", "candidate", 1), seen(3, "n1", "leader", 2)]
+    assert Elections(sightings).within() == Leadership(changes=1, leaders=["n1"], terms=[1, 2])
 
 
 @given(
@@ -107,9 +107,9 @@ def test_a_first_leader_after_lower_terms_is_a_change() -> None:
     ),
     st.integers(0, 50),
 )
-def test_windows_add_up(told: list[Sighting], cut: int) -> None:
+def test_windows_add_up(sightings: list[Sighting], cut: int) -> None:
     """The counts before and after a moment add up to the total."""
-    elections = Elections(told)
+    elections = Elections(sightings)
     first, second = elections.within(0, cut), elections.within(cut, 100)
     whole = elections.within(0, 100)
     assert first.changes + second.changes == whole.changes
@@ -129,10 +129,10 @@ def test_windows_add_up(told: list[Sighting], cut: int) -> None:
     st.integers(0, 50),
     st.integers(0, 50),
 )
-def test_no_change_is_never_said_beside_terms_that_rose(told: list[Sighting], start: int, length: int) -> None:
+def test_no_change_is_never_said_beside_terms_that_rose(sightings: list[Sighting], start: int, length: int) -> None:
     """If the term rises without a leader, the sentence has both facts. The terms of a window always ascend."""
-    within = Elections(told).within(start, start + length)
+    within = Elections(sightings).within(start, start + length)
     assert list(within.terms) == sorted(set(within.terms))
-    said = spoken({"changes": within.changes, "leaders": within.leaders, "terms": within.terms})
-    assert ("no change" in said) <= (len(within.terms) <= 1)
-    assert ("rose" in said) == (not within.changes and len(within.terms) > 1)
+    text = spoken({"changes": within.changes, "leaders": within.leaders, "terms": within.terms})
+    assert ("no change" in text) <= (len(within.terms) <= 1)
+    assert ("rose" in text) == (not within.changes and len(within.terms) > 1)

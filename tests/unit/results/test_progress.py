@@ -37,8 +37,8 @@ def test_refusals_are_counted_apart() -> None:
     ops = [Op(n, n, OpType.FAIL, n, "read", error=error) for n, error in enumerate(errors)]
     ops.append(Op(3, 3, OpType.OK, 3, "read", 5))
     progress = Progress(console=Console(file=io.StringIO()), ops=ops, time_limit_s=60, refusals=["not-leader"])
-    told: Any = Told()
-    progress.workload_began(told, told)
+    fake: Any = Told()
+    progress.workload_began(fake, fake)
     assert progress.line().plain == "    7 of 60 s   1 ok   1 fail   0 info   2 refused   leader n3 in term 2"
 
 
@@ -46,10 +46,10 @@ def test_a_run_says_who_leads_while_it_goes_on(tmp_path: Path, monkeypatch: pyte
     """`live.json` has its phase and its leader until the run ends."""
     monkeypatch.setattr("results.progress.LIVE_FILE_INTERVAL_S", 0.01)
     run = Run(tmp_path)
-    told: Any = Told()
+    fake: Any = Told()
     with Progress(console=Console(file=io.StringIO()), ops=[], time_limit_s=60, folder=run) as progress:
         progress.phase("workload")
-        progress.workload_began(told, told)
+        progress.workload_began(fake, fake)
         deadline_s = time.monotonic() + 20
         while run_state(run)["leader"] is None:
             assert time.monotonic() < deadline_s

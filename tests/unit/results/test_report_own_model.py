@@ -48,28 +48,28 @@ def marks(operations: Sequence[Operation], *, wrong: bool) -> list[Operation]:
     """
     random = Random("marks")
     state: dict[str | None, int] = {}
-    told = []
+    made = []
     for number, op in enumerate(sorted(operations, key=lambda op: op.start_ns + (op.end_ns or op.start_ns))):
         now = state.get(op.key, 0)
         ok = op.type is OpType.OK
         if op.f == "read":
-            told.append(replace(op, result=now if ok else None, order=number if ok else None))
+            made.append(replace(op, result=now if ok else None, order=number if ok else None))
             continue
         value = random.randrange(number + 1)
-        told.append(replace(op, f="write", value=value, result=value if ok else None, order=number if ok else None))
+        made.append(replace(op, f="write", value=value, result=value if ok else None, order=number if ok else None))
         if ok:
             state[op.key] = max(now, value)
-    told.sort(key=lambda op: op.invoke_index)
+    made.sort(key=lambda op: op.invoke_index)
     if not wrong:
-        return told
-    raised = [op for op in told if op.f == "write" and op.type is OpType.OK and op.key == "k0"]
-    for place in range(2 * len(told) // 3, len(told)):
-        read = told[place]
+        return made
+    raised = [op for op in made if op.f == "write" and op.type is OpType.OK and op.key == "k0"]
+    for place in range(2 * len(made) // 3, len(made)):
+        read = made[place]
         known = [op.value for op in raised if (op.complete_index or 0) < read.invoke_index]
         lower = [value for value in known if value < max(known)]
         if read.f == "read" and read.type is OpType.OK and read.key == "k0" and lower:
-            told[place] = replace(read, result=max(lower))
-            return told
+            made[place] = replace(read, result=max(lower))
+            return made
     raise AssertionError("the run is too short for a wrong read")
 
 

@@ -111,7 +111,7 @@ def test_plain_text_shows_what_it_escapes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "terms", "said"),
+    ("changes", "terms", "expected"),
     [
         (0, [3], "no change, term 3"),
         (0, [], "no change"),
@@ -120,9 +120,9 @@ def test_plain_text_shows_what_it_escapes() -> None:
         (4, [], "4 changes"),
     ],
 )
-def test_leader_changes_are_said_in_few_words(changes: int, terms: list[int], said: str) -> None:
+def test_leader_changes_are_said_in_few_words(changes: int, terms: list[int], expected: str) -> None:
     """The count, and the first and last term."""
-    assert elections({"changes": changes, "leaders": ["n1"], "terms": terms}) == said
+    assert elections({"changes": changes, "leaders": ["n1"], "terms": terms}) == expected
     assert elections({"changes": 0, "leaders": [], "terms": []}) == "—"
     assert elections({"changes": 0, "leaders": [], "terms": [4]}) == "no leader seen, term 4"
     assert elections({"changes": 0, "leaders": [], "terms": [4, 6]}) == "no leader seen, term rose from 4 to 6"

@@ -146,14 +146,14 @@ SEEN = st.lists(
 @given(SEEN)
 def test_a_bar_never_covers_a_poll_that_saw_something_else(polls: list[tuple[str, Any, int]]) -> None:
     """Neither the bar of a node's role nor that of the leader has gaps. Each poll that saw it is covered."""
-    told: dict[str, tuple[Any, int | None]] = {"n1": (None, None), "n2": (None, None)}
+    roles: dict[str, tuple[Any, int | None]] = {"n1": (None, None), "n2": (None, None)}
     states: list[dict[str, tuple[Any, int | None]]] = []
     sightings: list[Sighting] = []
     places: dict[str, int] = {}
     for poll, (node, role, term) in enumerate(polls):
-        told = {**told, node: (role, None if role is None else term)}
-        states.append(told)
-        for name, (now, at) in told.items():
+        roles = {**roles, node: (role, None if role is None else term)}
+        states.append(roles)
+        for name, (now, at) in roles.items():
             place = places.get(name)
             if place is not None and (sightings[place].role, sightings[place].term) == (now, at):
                 sightings[place] = replace(sightings[place], until_ns=poll * 1000)
