@@ -192,7 +192,7 @@ def wrong(made: Plan, found: Sequence[Any]) -> list[str]:
         if row["op_invoke_index"] is not None and not first <= row["op_invoke_index"] <= last:
             problems.append(
                 f"{row['key']}: the {planted.kind} anomaly is between {first} and {last}, "
-                f"and the row is {row['op_invoke_index']}"
+                f"and the verdict's operation is at {row['op_invoke_index']}"
             )
     problems += [f"{name}: the planted {planted.kind} anomaly was not found" for name, planted in expected.items()]
     return problems

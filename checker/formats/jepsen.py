@@ -107,7 +107,7 @@ def _write(file: TextIO, ops: Iterable[Op], conventions: Mapping[str, str]) -> i
     count = 0
     rest = iter(ops)
     first = list(_until_client(rest))
-    said = ", " + spelled(conventions, keyed=bool(first) and first[-1].key is not None)
+    declared = ", " + spelled(conventions, keyed=bool(first) and first[-1].key is not None)
     for op in chain(first, rest):
         value = op.value
         if op.process != NEMESIS:
@@ -116,7 +116,7 @@ def _write(file: TextIO, ops: Iterable[Op], conventions: Mapping[str, str]) -> i
             else:
                 argument = invoked.pop(op.process, value)
                 value = value if op.type is OpType.OK else argument
-        file.write(_line(op, value, names, said if not count else ""))
+        file.write(_line(op, value, names, declared if not count else ""))
         count += 1
     return count
 

@@ -206,8 +206,8 @@ def open_parquet(path: Path, *, name: str | None = None) -> Any:
     found, version = metadata.get(FORMAT_KEY, b""), metadata.get(VERSION_KEY, b"")
     # Spark drops the metadata of other writers, so a file without metadata is recognized by its columns.
     if (found or version) and (found, version) != (FORMAT.encode(), str(VERSION).encode()):
-        said = f"{found.decode(errors='replace')} version {version.decode(errors='replace')}"
-        raise BadHistory(name, None, f"expected {FORMAT} version {VERSION}, found {said}")
+        actual = f"{found.decode(errors='replace')} version {version.decode(errors='replace')}"
+        raise BadHistory(name, None, f"expected {FORMAT} version {VERSION}, found {actual}")
     for column in COLUMNS:
         if column.name not in layout.names:
             if column.optional:
