@@ -59,8 +59,8 @@ def contradicting(touches: DataFrame, scan: Scan, bad: Sequence[Scanned], scanni
     whole: list[int] = []
     if scanning.chained:
         names = ("greatest_start_value", "least_end_value")
-        rows = [(each.address, row[name]) for each in bad for row in each.contradictions for name in names]
-        values = values.unionByName(spark.createDataFrame(rows, schema_of(ADDRESS, "value")))
+        ends = [(each.address, row[name]) for each in bad for row in each.contradictions for name in names]
+        values = values.unionByName(spark.createDataFrame(ends, schema_of(ADDRESS, "value")))
         labels = _labels(scan.values.join(keys, ADDRESS, "left_semi"), scanning.memory_limit).localCheckpoint()
         whole = [row[ADDRESS] for row in labels.where("value is null").collect()]
         values = _linked(values, labels.where("value is not null"))
